@@ -1,0 +1,262 @@
+"""The facts about a target's ranks, as immutable values. See docs/architecture.md for the words.
+
+Takes nothing; never reads a target, never formats. Addresses are ints, sizes and offsets are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Optional, Union
+
+# rank.state, as the debug ABI names them
+STARTING = "starting"
+READY = "ready"
+RUNNING = "running"
+BLOCKED = "blocked"
+MIGRATED_OUT = "migrated-out"
+EXITED = "exited"
+STATES = (STARTING, READY, RUNNING, BLOCKED, MIGRATED_OUT, EXITED)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A value that can't be had, and why. Never represented by None or 0."""
+
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"<{self.reason}>"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How a fact was found: `tier` is "registry", "runtime" (a runtime's own data) or "scan" (ELF headers in memory)."""
+
+    tier: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A PT_LOAD: `offset` is from the object's base; `protection` is p_flags (1 execute, 2 write, 4 read)."""
+
+    offset: int
+    memory_size: int
+    file_size: int
+    protection: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.memory_size
+
+    @property
+    def executable(self) -> bool:
+        return bool(self.protection & 1)
+
+    @property
+    def writable(self) -> bool:
+        return bool(self.protection & 2)
+
+
+@dataclass(frozen=True)
+class Object:
+    """One loaded ELF file as the system's loader placed it: the original.
+
+    `base` is the first byte of the lowest PT_LOAD rounded down to a page, `load_bias` what was added to p_vaddr's,
+    `span` the bytes from base to the end of the highest PT_LOAD. `tls_offset` is the distance from its static TLS block
+    to the thread pointer (variant II), 0 if it has none.
+    """
+
+    index: int
+    path: str
+    build_id: bytes
+    base: int
+    load_bias: int
+    span: int
+    segments: tuple[Segment, ...]
+    privatized: bool
+    is_program: bool
+    dynamic: int = 0
+    tls_module_id: int = 0
+    tls_size: int = 0
+    tls_align: int = 0
+    tls_offset: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.base + self.span
+
+
+@dataclass(frozen=True)
+class Rebase:
+    """[original, original+size) lives at `copy`. `object` is the index of the object, or None for replayed heap."""
+
+    object: Optional[int]
+    original: int
+    size: int
+    copy: int
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """One variable lives at `storage`; `got_slot` (0: none) holds the address that the code uses."""
+
+    object: int
+    original: int
+    size: int
+    storage: int
+    got_slot: int
+
+
+@dataclass(frozen=True)
+class TlsBlock:
+    """A block of thread-local storage. `object` None: every object with static TLS.
+
+    With `is_thread_pointer`, `address` is a thread pointer (variable = address - tls_offset + st_value); else it is the
+    block's first byte. `level`: 0 rank, 1 thread, 2 process.
+    """
+
+    object: Optional[int]
+    address: int
+    size: int
+    is_thread_pointer: bool
+    level: int
+
+
+@dataclass(frozen=True)
+class Alias:
+    """[start, start+size) has the same addresses but other pages: read them through thread `address_space`."""
+
+    start: int
+    size: int
+    address_space: int
+
+
+@dataclass(frozen=True)
+class Root:
+    """All globals are members of one struct of type `type_name` (in the DWARF of `object`) at `address`."""
+
+    object: int
+    type_name: str
+    address: int
+
+
+Placement = Union[Rebase, Redirect, TlsBlock, Alias, Root]
+
+
+@dataclass(frozen=True)
+class RegisterRule:
+    """Where a context keeps a register: its value is at context+offset (`saved`), or is context+offset."""
+
+    dwarf_register: int
+    saved: bool
+    offset: int
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none."""
+
+    call: str
+    peer: int = -2
+    tag: int = -2
+    communicator: int = 0
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the rank's image that is no copy of an object: [start, start+size)."""
+
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, int) and self.start <= address < self.end
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One virtual rank. `context` is the address of its saved registers (Absent while it runs, or when unknown).
+
+    `kernel_thread` is the tid that runs it or would, 0 if unknown. `placements` are in order, first match wins.
+    """
+
+    rank: int
+    state: str
+    processing_element: int
+    kernel_thread: int
+    context: Union[int, Absent]
+    stack: Union[Region, Absent]
+    heap: Union[Region, Absent]
+    heap_used: Union[int, Absent]
+    range: Union[Region, Absent]
+    waiting: Optional[Waiting]
+    switches: Union[int, Absent]
+    placements: tuple[Placement, ...]
+    evidence: Evidence
+    address_space: int = 0
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """All that is known of a process's ranks at one moment; ranks in ascending order.
+
+    `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
+    `constructor_heap` is what the originals' constructors allocated from; `constructor_blocks` are its (address, size).
+    """
+
+    method: str
+    runtime: str
+    rewrite_mode: str
+    job_id: str
+    node: str
+    process_id: int
+    process_index: int
+    process_count: int
+    rank_count: int
+    generation: int
+    objects: tuple[Object, ...]
+    ranks: tuple[Rank, ...]
+    context_layout: tuple[RegisterRule, ...]
+    evidence: Evidence
+    entry_function: int = 0
+    entry_function_size: int = 0
+    event_function: int = 0
+    constructor_heap: Optional[Region] = None
+    constructor_blocks: tuple[tuple[int, int], ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose an address is: what one sorted interval table over all images answers.
+
+    `kind` is one of code, data, rodata, heap, stack, tls, range (reserved, not in use), original, runtime, unmapped.
+    `rank` is None for originals, the runtime and what belongs to no rank. `original` is the address that debug
+    information describes (equal to `address` for originals), `offset` the distance from the object's base.
+    """
+
+    address: int
+    kind: str
+    rank: Optional[int] = None
+    object: Optional[int] = None
+    offset: int = 0
+    original: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A name for an address: `name` demangled, `offset` from its start; `file`/`line` from DWARF where there is any."""
+
+    name: str
+    linkage_name: str
+    offset: int
+    size: int
+    file: str = ""
+    line: int = 0

@@ -1,0 +1,69 @@
+"""The port through which everything else sees a target: a live process, a core file, a debugger's inferior, a snapshot.
+
+A target hands out bytes, mappings and kernel threads. It knows nothing of ranks, ELF or DWARF, never writes to what it
+reads, and never calls into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional, Protocol, Union
+
+from pieglobalsfind.model import Absent
+
+
+@dataclass(frozen=True)
+class MemoryMapping:
+    """One line of the target's memory map.
+
+    `start` is inclusive, `end` exclusive. `path` is the file's path as the target's kernel names it, "[heap]" and the
+    like, "/memfd:NAME (deleted)", or "" for anonymous memory. `offset` is the position of `start` in the file.
+    """
+
+    start: int
+    end: int
+    readable: bool
+    writable: bool
+    executable: bool
+    offset: int
+    path: str
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class KernelThread:
+    """A kernel thread of the target, and its registers by DWARF number (x86-64: 7 rsp, 16 rip) as far as known.
+
+    Registers may be a subset: a blocked thread of a running process shows only its pc and sp.
+    """
+
+    tid: int
+    registers: Union[Mapping[int, int], Absent]
+
+
+class Target(Protocol):
+    """What can be asked of a target. Implementations stand in `targets/`, and in the debuggers' extensions."""
+
+    @property
+    def description(self) -> str:
+        """How to name it in a sentence: "process 4711", "core file core.4711"."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it may change between two reads."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return exactly `size` bytes from `address`; raises `MemoryUnreadable` if any of them can't be had."""
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        """The memory map in ascending order of address, as of now."""
+
+    def threads(self) -> Sequence[KernelThread]:
+        """The kernel threads, as of now."""
+
+    def open_path(self, path: str) -> Optional[str]:
+        """Where the target's file `path` can be opened by us (another root directory, a sysroot), or None."""
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        """The build-id of the mapped file `path` as the target itself holds it in memory, or None if it has none."""

@@ -1,0 +1,63 @@
+/*
+ * scheduler.h: ranks as user-level threads on a few kernel threads (processing elements).
+ *
+ * A rank stays on its processing element for life, so what it does between two blocking points needs no lock against
+ * the other ranks of that element; what is shared with other elements does.  It knows nothing of MPI messages and
+ * nothing of how a rank's globals were made private.
+ */
+#ifndef RANK_SCHEDULER_H
+#define RANK_SCHEDULER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rank; /* one rank of this process */
+
+/* The rank that runs on the calling kernel thread, or NULL (start-up, a scheduler, a foreign thread). */
+struct rank *rank_current(void);
+
+int rank_number(const struct rank *rank); /* in MPI_COMM_WORLD */
+int rank_total(void);                     /* ranks of the job */
+struct rank *rank_by_number(int number);  /* NULL if it is no rank of this process */
+
+/* What a layer above (MPI) keeps for a rank; NULL until set. */
+void *rank_attachment(const struct rank *rank);
+void rank_attach(struct rank *rank, void *attachment);
+
+/* Lets other ready ranks run; returns when this one is next. */
+void rank_yield(void);
+
+/*
+ * Suspends the calling rank until rank_wake().  `lock` is held by the caller, and is released only once the rank is off
+ * its stack (so no wake-up is lost); it is not held on return.  May return without a wake-up: callers loop.
+ */
+void rank_block(pthread_mutex_t *lock);
+
+/* Makes a blocked rank ready, from any thread; no effect on one that is not blocked. */
+void rank_wake(struct rank *rank);
+
+/* Ends the calling rank: its main has returned, or it called exit(). */
+__attribute__((noreturn)) void rank_exit(int status);
+
+/*
+ * What the calling rank is about to do, for the registry: `call` is an index of rank_call_register(), `peer` and `tag`
+ * as rank_debug.h defines them.  rank_call_leave() undoes it.  Calls may nest; the outermost one is published.
+ */
+void rank_call_enter(uint32_t call, int peer, int tag, uint64_t communicator);
+void rank_call_leave(void);
+
+/* Registers the name of a call before any rank runs; returns its index. */
+uint32_t rank_call_register(const char *name);
+
+/* Ends the job at once with this exit status (MPI_Abort): message to standard error, no destructors. */
+__attribute__((noreturn)) void rank_job_abort(int status, const char *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

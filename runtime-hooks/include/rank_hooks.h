@@ -1,0 +1,68 @@
+/*
+ * rank_hooks.h: what a runtime calls to fill the registry of rank_debug.h.
+ *
+ * One registry per process.  Structural calls (begin .. commit) are for one thread at a time; the [live] fields of a
+ * rank's record are written by its scheduler directly, through the pointer that rank_hooks_rank() returns and that
+ * stays valid for life.  It knows nothing of how ranks are made, privatized or switched.
+ */
+#ifndef RANK_HOOKS_H
+#define RANK_HOOKS_H
+
+#include "rank_debug.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How many records of each table the process can ever need; memory is taken only as it is used. */
+struct rank_hooks_capacity {
+    uint32_t strings; /* bytes */
+    uint32_t objects;
+    uint32_t segments;
+    uint32_t ranks;
+    uint32_t copies;
+    uint32_t tls_blocks;
+    uint32_t redirections;
+    uint32_t roots;
+    uint32_t context_registers;
+    uint32_t calls;
+    uint32_t blocks;
+};
+
+/*
+ * Creates the mapping and an empty registry, and publishes it in rank_debug_registry.
+ * Returns 0, or an errno value (the memory or the file could not be had; EEXIST: there is one already).
+ */
+int rank_hooks_create(const struct rank_hooks_capacity *capacity);
+
+/* Opens and closes a change: generation becomes odd, then even.  Changes do not nest. */
+void rank_hooks_begin(void);
+void rank_hooks_commit(void);
+
+/* The header, writable between begin and commit. */
+struct rank_debug_header *rank_hooks_header(void);
+
+/* Copies a string into the registry and returns its offset, or RANK_DEBUG_NONE when the table is full. */
+uint32_t rank_hooks_string(const char *text);
+
+/*
+ * Each appends a copy of the record (between begin and commit) and returns its index, or RANK_DEBUG_NONE when the table
+ * is full.
+ */
+uint32_t rank_hooks_add_object(const struct rank_debug_object *object, const struct rank_debug_segment *segments);
+uint32_t rank_hooks_add_rank(const struct rank_debug_rank *rank);
+uint32_t rank_hooks_add_copy(const struct rank_debug_copy *copy);
+uint32_t rank_hooks_add_tls_block(const struct rank_debug_tls_block *block);
+uint32_t rank_hooks_add_redirection(const struct rank_debug_redirection *redirection);
+uint32_t rank_hooks_add_root(const struct rank_debug_root *root);
+uint32_t rank_hooks_add_context_register(const struct rank_debug_register *rule);
+uint32_t rank_hooks_add_call(const char *name);
+uint32_t rank_hooks_add_block(const struct rank_debug_block *block);
+
+/* The record at an index of the ranks table: valid for the life of the process. */
+struct rank_debug_rank *rank_hooks_rank(uint32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
