@@ -1,0 +1,57 @@
+# ranklens: `make demo` and `make test` are all a newcomer needs; each installs what it lacks.
+.DEFAULT_GOAL := help
+VENV := .venv
+RUNTIME := build/runtime
+PYTHON := $(VENV)/bin/python
+JOBS ?= $(shell nproc)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install what demo and test need, build the runtime (quick when nothing is to be done)
+	@.ci/setup run
+	@$(MAKE) --no-print-directory --silent runtime
+
+.PHONY: runtime
+runtime:
+	@$(MAKE) --no-print-directory --silent -C runtime-hooks -j$(JOBS)
+	@for command in rankrun rankcc rankcxx rankfort; do \
+	    [ "$$(readlink $(VENV)/bin/$$command)" = "../../$(RUNTIME)/bin/$$command" ] || \
+	    ln -sfn "../../$(RUNTIME)/bin/$$command" "$(VENV)/bin/$$command"; done
+
+.PHONY: demo
+demo: setup ## run the bundled Jacobi program under 8 virtual ranks and look into it
+	@docs/demo.sh
+
+.PHONY: test
+test: setup ## run every test
+	@.ci/setup test
+	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: setup ## check style, types, the direction of imports, C format and shell scripts
+	@.ci/setup test
+	@.ci/setup lint
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector tests
+	@$(VENV)/bin/lint-imports --no-cache
+	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' | xargs -0 clang-format --dry-run --Werror
+	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
+
+.PHONY: format
+format: ## rewrite Python and C sources in the project's format
+	@.ci/setup lint
+	@$(VENV)/bin/ruff check --fix-only -q . ; $(VENV)/bin/ruff format -q .
+	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' | xargs -0 clang-format -i
+
+.PHONY: bench
+bench: setup ## measure what the documents claim, write docs/benchmarks.md
+	@.ci/setup test
+	@$(PYTHON) -m tests.bench
+
+.PHONY: clean
+clean: ## remove everything that was built
+	@rm -rf build $(VENV)

@@ -1,0 +1,155 @@
+"""What every test may ask for: the built commands, and jobs that end with the test.
+
+A job is started by `start_job` and is known to be ready by a line that it prints itself; nothing here waits for a time.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / ".venv" / "bin"
+PROGRAMS = ROOT / "tests" / "programs"
+
+
+def built(name: str) -> Path:
+    """The path of one of the project's commands; `make setup` puts them there."""
+    path = BIN / name
+    if not path.exists():
+        pytest.fail(f"{path} is missing: run `make setup`")
+    return path
+
+
+@pytest.fixture(scope="session")
+def rankrun() -> Path:
+    return built("rankrun")
+
+
+@pytest.fixture(scope="session")
+def rankcc() -> Path:
+    return built("rankcc")
+
+
+@pytest.fixture(scope="session")
+def rankcxx() -> Path:
+    return built("rankcxx")
+
+
+@pytest.fixture(scope="session")
+def rankfort() -> Path:
+    return built("rankfort")
+
+
+@pytest.fixture(scope="session")
+def pieglobalsfind() -> Path:
+    return built("pieglobalsfind")
+
+
+@pytest.fixture(scope="session")
+def inspector() -> Path:
+    return built("inspector")
+
+
+@pytest.fixture(scope="session")
+def gdb() -> Path:
+    path = shutil.which("gdb")
+    if path is None:
+        pytest.fail("gdb is missing: run `make setup`")
+    return Path(path)
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or leaves anything in the user's own cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+class Job:
+    """A running program of ours, its standard output read line by line."""
+
+    def __init__(self, command: Sequence[str], cwd: Path, environment: Optional[dict[str, str]] = None) -> None:
+        self.errors = (cwd / f"stderr.{time.monotonic_ns()}").open("w+")
+        self.process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            start_new_session=True,
+        )
+        self.pid = self.process.pid
+        self.lines: list[str] = []
+        self._pending = b""
+
+    def wait_for(self, text: str, times: int = 1, timeout: float = 60) -> str:
+        """Return the line that contains `text` for the `times`th time; fails when the job ends or `timeout` s pass."""
+        deadline = time.monotonic() + timeout
+        seen = 0
+        while True:
+            for line in self._read_lines(deadline):
+                if text in line:
+                    seen += 1
+                    if seen == times:
+                        return line
+
+    def _read_lines(self, deadline: float) -> list[str]:
+        assert self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        while b"\n" not in self._pending:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                pytest.fail(f"the job printed no such line in time; so far: {self.lines}\n{self.stderr()}")
+            chunk = os.read(descriptor, 65536)
+            if not chunk:
+                pytest.fail(f"the job ended early, status {self.process.wait()}: {self.lines}\n{self.stderr()}")
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        self.lines.append(line.decode(errors="replace"))
+        return self.lines[-1:]
+
+    def stderr(self) -> str:
+        self.errors.flush()
+        return Path(self.errors.name).read_text(errors="replace")
+
+    def finish(self, timeout: float = 60) -> int:
+        """Read the rest of the output, wait for the end, and return the exit status."""
+        output, _ = self.process.communicate(timeout=timeout)
+        self.lines += (self._pending + output).decode(errors="replace").splitlines()
+        self._pending = b""
+        return self.process.returncode
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.errors.close()
+
+
+StartJob = Callable[..., Job]
+
+
+@pytest.fixture
+def start_job(tmp_path: Path) -> Iterator[StartJob]:
+    """Start a command as a `Job`; every one is ended with the test."""
+    jobs: list[Job] = []
+
+    def start(*command: object, environment: Optional[dict[str, str]] = None) -> Job:
+        jobs.append(Job([str(word) for word in command], tmp_path, environment))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.close()
