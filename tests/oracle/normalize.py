@@ -1,0 +1,42 @@
+"""Takes out of an answer what must differ between a process and a virtual rank, and nothing else.
+
+  - Addresses: hexadecimal numbers of nine digits and more.  Both programs are position-independent, so all their
+    addresses lie above 4 GiB, and none of their data is a hexadecimal number of that size.
+  - A frame's pc as GDB prints it before ` in FUNCTION`; it is left out at the very start of a line, where the running
+    rank may happen to be.
+  - Frames that are not of the program's own sources: what MPI and the start-up code do is the runtime's business.  The
+    numbers of the remaining frames depend on them.
+  - The number of a value in GDB's history: in a job of virtual ranks all ranks' values share one history.
+  - The object file's name in `info symbol`: the one is an executable, the other a shared object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+ADDRESS = re.compile(r"\b0x[0-9a-f]{9,16}\b")
+PC_OF_FRAME = re.compile(r"\bADDRESS in (?=\S+ ?\()")
+HISTORY = re.compile(r"^\$\d+ = ", re.MULTILINE)
+OBJECT_FILE = re.compile(r"( in section \S+)(?: of \S+)$", re.MULTILINE)
+STACK_LEVEL = re.compile(r"^Stack level \d+, ", re.MULTILINE)
+FRAME = re.compile(r"^#\d+\s+", re.MULTILINE)
+
+
+def normalize(text: str, sources: Iterable[str]) -> str:
+    """An answer without what the module's first lines name; `sources` are the file names of the user's program."""
+    text = ADDRESS.sub("ADDRESS", text)
+    text = PC_OF_FRAME.sub("", text)
+    text = HISTORY.sub("$ = ", text)
+    text = OBJECT_FILE.sub(r"\1", text)
+    text = STACK_LEVEL.sub("Stack level, ", text)
+    return _user_frames(text, tuple(sources)).rstrip()
+
+
+def _user_frames(text: str, sources: tuple[str, ...]) -> str:
+    starts = [match.start() for match in FRAME.finditer(text)]
+    if not starts:
+        return text
+    pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
+    own = re.compile(r" at \S*\b(?:" + "|".join(map(re.escape, sources)) + r"):\d+$")
+    return text[: starts[0]] + "".join(FRAME.sub("#", piece) for piece in pieces if own.search(piece.splitlines()[0]))
