@@ -1,0 +1,64 @@
+"""The debug information of one ELF file: lines, functions and variables, read through elfutils' libdw.
+
+Takes a path; separate debug files, split units and compressed sections are found as libdwfl finds them. It knows
+nothing of processes or ranks: every address is a vaddr of the file.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Optional
+
+from pieglobalsfind.demangle import demangle
+from pieglobalsfind.dwarf_libdw import Module
+from pieglobalsfind.dwarf_lines import LineReader
+from pieglobalsfind.dwarf_types import Line, TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_variables import VariableReader
+
+
+class DebugInfo:
+    """What DWARF says of one file. Each question reads only what it needs; answers are kept."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+
+    @classmethod
+    def open(cls, path: str) -> DebugInfo:
+        """Open the ELF file `path`; raises `ObjectFileError` if it is none, or if this machine lacks libdw."""
+        return cls(Module(path))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file has debug information at all; without, every answer is empty."""
+        return self._module.has_debug_information
+
+    @cached_property
+    def _lines(self) -> LineReader:
+        return LineReader(self._module, demangle)
+
+    @cached_property
+    def declared(self) -> Variables:
+        """Variables and their types together."""
+        return VariableReader(self._module, demangle).read()
+
+    def line(self, vaddr: int) -> Optional[Line]:
+        """The source line of the code at `vaddr`, or None."""
+        return self._lines.line(vaddr)
+
+    def function(self, vaddr: int) -> Optional[str]:
+        """The function whose code lies at `vaddr` (not the inlined one), or None."""
+        return self._lines.function(vaddr)
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable of static storage, in ascending order of place."""
+        return self.declared.variables
+
+    @property
+    def types(self) -> TypeTable:
+        """The types that `variables()` name by index."""
+        return self.declared.types
+
+    def close(self) -> None:
+        """Release the file; no further question may be asked."""
+        self.__dict__.pop("_lines", None)
+        self._module.close()

@@ -1,0 +1,305 @@
+"""elfutils' libdw through ctypes: its structures and prototypes, and DIEs read attribute by attribute.
+
+Takes the path of an ELF file; finds separate debug files, split units and compressed sections as libdwfl does. It knows
+what an attribute's form means and nothing of types or variables; it never trusts a sibling that points backwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from ctypes import POINTER, byref, c_char_p, c_int, c_long, c_size_t, c_ssize_t, c_uint, c_uint8, c_uint64, c_void_p
+from functools import lru_cache
+from typing import Any, Optional
+
+from pieglobalsfind.errors import ObjectFileError
+
+LIBRARY = "libdw.so.1"
+LONGEST_BLOCK = 4096  # bytes of a DWARF expression; real ones have a few dozen
+LONGEST_STRING = 16384  # bytes of a name; mangled C++ names of some thousand do occur
+SIGNED_FORMS = (0x0D, 0x21)  # DW_FORM_sdata, DW_FORM_implicit_const
+BLOCK_FORMS = (0x03, 0x04, 0x09, 0x0A, 0x18)  # DW_FORM_block2, block4, block, block1, exprloc
+REFERENCE_FORMS = (0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x1C, 0x20, 0x24, 0x1F20)
+
+
+class Die(ctypes.Structure):
+    """Dwarf_Die of libdw.h. `addr` is where the entry lies in our memory: unique, hence its identity."""
+
+    _fields_ = [("addr", c_void_p), ("cu", c_void_p), ("abbrev", c_void_p), ("padding", c_long)]
+    addr: Optional[int]
+
+
+class Attribute(ctypes.Structure):
+    """Dwarf_Attribute of libdw.h."""
+
+    _fields_ = [("code", c_uint), ("form", c_uint), ("valp", c_void_p), ("cu", c_void_p)]
+    form: int
+
+
+class Block(ctypes.Structure):
+    """Dwarf_Block of libdw.h."""
+
+    _fields_ = [("length", c_uint64), ("data", c_void_p)]
+    length: int
+    data: Optional[int]
+
+
+class Operation(ctypes.Structure):
+    """Dwarf_Op of libdw.h."""
+
+    _fields_ = [("atom", c_uint8), ("number", c_uint64), ("number2", c_uint64), ("offset", c_uint64)]
+    atom: int
+    number: int
+
+
+class Callbacks(ctypes.Structure):
+    """Dwfl_Callbacks of libdwfl.h."""
+
+    _fields_ = [
+        ("find_elf", c_void_p),
+        ("find_debuginfo", c_void_p),
+        ("section_address", c_void_p),
+        ("debuginfo_path", c_void_p),
+    ]
+
+
+_DIE = POINTER(Die)
+_ATTRIBUTE = POINTER(Attribute)
+_UINT64 = POINTER(c_uint64)
+
+# name: result, arguments
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "dwfl_begin": (c_void_p, (POINTER(Callbacks),)),
+    "dwfl_end": (None, (c_void_p,)),
+    "dwfl_errno": (c_int, ()),
+    "dwfl_errmsg": (c_char_p, (c_int,)),
+    "dwfl_report_offline": (c_void_p, (c_void_p, c_char_p, c_char_p, c_int)),
+    "dwfl_report_end": (c_int, (c_void_p, c_void_p, c_void_p)),
+    "dwfl_module_getdwarf": (c_void_p, (c_void_p, _UINT64)),
+    "dwfl_module_info": (
+        c_char_p,
+        (c_void_p, c_void_p, _UINT64, _UINT64, _UINT64, _UINT64, POINTER(c_char_p), POINTER(c_char_p)),
+    ),
+    "dwarf_get_units": (
+        c_int,
+        (c_void_p, c_void_p, POINTER(c_void_p), POINTER(ctypes.c_uint16), POINTER(c_uint8), _DIE, _DIE),
+    ),
+    "dwarf_tag": (c_int, (_DIE,)),
+    "dwarf_child": (c_int, (_DIE, _DIE)),
+    "dwarf_siblingof": (c_int, (_DIE, _DIE)),
+    "dwarf_srclang": (c_int, (_DIE,)),
+    "dwarf_attr": (c_void_p, (_DIE, c_uint, _ATTRIBUTE)),
+    "dwarf_attr_integrate": (c_void_p, (_DIE, c_uint, _ATTRIBUTE)),
+    "dwarf_formstring": (c_void_p, (_ATTRIBUTE,)),
+    "dwarf_formudata": (c_int, (_ATTRIBUTE, _UINT64)),
+    "dwarf_formsdata": (c_int, (_ATTRIBUTE, POINTER(ctypes.c_int64))),
+    "dwarf_formaddr": (c_int, (_ATTRIBUTE, _UINT64)),
+    "dwarf_formflag": (c_int, (_ATTRIBUTE, POINTER(ctypes.c_bool))),
+    "dwarf_formblock": (c_int, (_ATTRIBUTE, POINTER(Block))),
+    "dwarf_formref_die": (c_void_p, (_ATTRIBUTE, _DIE)),
+    "dwarf_getlocation": (c_int, (_ATTRIBUTE, POINTER(POINTER(Operation)), POINTER(c_size_t))),
+    "dwarf_getlocation_attr": (c_int, (_ATTRIBUTE, POINTER(Operation), _ATTRIBUTE)),
+    "dwarf_decl_file": (c_void_p, (_DIE,)),
+    "dwarf_decl_line": (c_int, (_DIE, POINTER(c_int))),
+    "dwarf_ranges": (c_ssize_t, (_DIE, c_ssize_t, _UINT64, _UINT64, _UINT64)),
+    "dwarf_getsrc_die": (c_void_p, (_DIE, c_uint64)),
+    "dwarf_linesrc": (c_void_p, (c_void_p, c_void_p, c_void_p)),
+    "dwarf_lineno": (c_int, (c_void_p, POINTER(c_int))),
+}
+
+
+@lru_cache(maxsize=1)
+def library() -> Any:
+    """The loaded libdw with prototypes set; raises `ObjectFileError` when this machine has none."""
+    try:
+        loaded = ctypes.CDLL(LIBRARY)
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        hint = "install elfutils' libdw (Debian: apt-get install libdw1)"
+        raise ObjectFileError(f"debug information cannot be read without {LIBRARY} ({error})", hint) from error
+    return loaded
+
+
+def text(address: Optional[int]) -> str:
+    """The NUL-terminated string at an address that libdw returned, cut at `LONGEST_STRING` bytes."""
+    if not address:
+        return ""
+    found = ctypes.string_at(address)
+    return found[:LONGEST_STRING].decode("utf-8", "replace")
+
+
+class Reader:
+    """Reads DIEs of one opened file: every method is one question about one DIE."""
+
+    def __init__(self) -> None:
+        self.lib = library()
+        self._attribute = Attribute()
+        self._pointer = byref(self._attribute)
+
+    def tag(self, die: Die) -> int:
+        return int(self.lib.dwarf_tag(byref(die)))
+
+    def children(self, die: Die) -> Iterator[Die]:
+        """The DIE's children in order. Stops where a damaged file would lead backwards."""
+        child = Die()
+        if self.lib.dwarf_child(byref(die), byref(child)) != 0:
+            return
+        while True:
+            yield child
+            sibling = Die()
+            if self.lib.dwarf_siblingof(byref(child), byref(sibling)) != 0:
+                return
+            if not (sibling.addr or 0) > (child.addr or 0):
+                return
+            child = sibling
+
+    def has(self, die: Die, code: int) -> bool:
+        return bool(self.lib.dwarf_attr(byref(die), code, self._pointer))
+
+    def _find(self, die: Die, code: int, inherited: bool = False) -> Optional[Attribute]:
+        find = self.lib.dwarf_attr_integrate if inherited else self.lib.dwarf_attr
+        return self._attribute if find(byref(die), code, self._pointer) else None
+
+    def string(self, die: Die, code: int) -> str:
+        """A string attribute, of the DIE or of what it specifies or was made from; "" without one."""
+        found = self._find(die, code, inherited=True)
+        return text(self.lib.dwarf_formstring(byref(found))) if found is not None else ""
+
+    def own_string(self, die: Die, code: int) -> str:
+        found = self._find(die, code)
+        return text(self.lib.dwarf_formstring(byref(found))) if found is not None else ""
+
+    def flag(self, die: Die, code: int) -> bool:
+        found = self._find(die, code, inherited=True)
+        value = ctypes.c_bool()
+        return found is not None and self.lib.dwarf_formflag(byref(found), byref(value)) == 0 and value.value
+
+    def number(self, die: Die, code: int) -> Optional[int]:
+        """A constant attribute; negative where its form says so (DWARF 5, 7.5.5). None without one."""
+        found = self._find(die, code)
+        if found is None or found.form in BLOCK_FORMS or found.form in REFERENCE_FORMS:
+            return None
+        if found.form in SIGNED_FORMS:
+            signed = ctypes.c_int64()
+            return signed.value if self.lib.dwarf_formsdata(byref(found), byref(signed)) == 0 else None
+        value = c_uint64()
+        return value.value if self.lib.dwarf_formudata(byref(found), byref(value)) == 0 else None
+
+    def block(self, die: Die, code: int) -> Optional[bytes]:
+        """A block or expression attribute as bytes, or None (also when it is absurdly long)."""
+        found = self._find(die, code)
+        block = Block()
+        if found is None or found.form not in BLOCK_FORMS or self.lib.dwarf_formblock(byref(found), byref(block)):
+            return None
+        return ctypes.string_at(block.data, block.length) if block.data and block.length <= LONGEST_BLOCK else None
+
+    def reference(self, die: Die, code: int, inherited: bool = False) -> Optional[Die]:
+        """The DIE that a reference attribute names (any unit, type units and supplementary files included)."""
+        found = self._find(die, code, inherited)
+        named = Die()
+        if found is None or not self.lib.dwarf_formref_die(byref(found), byref(named)):
+            return None
+        return named
+
+    def location(self, die: Die) -> tuple[tuple[int, int], ...]:
+        """DW_AT_location as (operation, operand); indexed addresses and constants (split units) resolved."""
+        found = self._find(die, 0x02)
+        if found is None:
+            return ()
+        operations, count = POINTER(Operation)(), c_size_t()
+        if self.lib.dwarf_getlocation(byref(found), byref(operations), byref(count)) != 0 or count.value > 16:
+            return ()
+        return tuple(self._operand(found, operations[index]) for index in range(count.value))
+
+    def _operand(self, location: Attribute, operation: Operation) -> tuple[int, int]:
+        indexed = {0xA1: 0x03, 0xFB: 0x03, 0xA2: 0x0E, 0xFC: 0x0E}  # addrx, constx and their GNU forms
+        if operation.atom not in indexed:
+            return operation.atom, operation.number
+        found, value = Attribute(), c_uint64()
+        if self.lib.dwarf_getlocation_attr(byref(location), byref(operation), byref(found)) != 0:
+            return 0, 0
+        read = self.lib.dwarf_formaddr if indexed[operation.atom] == 0x03 else self.lib.dwarf_formudata
+        return (indexed[operation.atom], value.value) if read(byref(found), byref(value)) == 0 else (0, 0)
+
+    def declared_at(self, die: Die) -> tuple[str, int]:
+        """DW_AT_decl_file as the line table names it, and DW_AT_decl_line; "" and 0 when unknown."""
+        line = c_int()
+        if self.lib.dwarf_decl_line(byref(die), byref(line)) != 0:
+            return text(self.lib.dwarf_decl_file(byref(die))), 0
+        return text(self.lib.dwarf_decl_file(byref(die))), line.value
+
+    def ranges(self, die: Die, limit: int = 100_000) -> Iterator[tuple[int, int]]:
+        """The [low, high) address ranges of a unit or function."""
+        base, low, high, offset = c_uint64(), c_uint64(), c_uint64(), 0
+        for _ in range(limit):
+            offset = self.lib.dwarf_ranges(byref(die), offset, byref(base), byref(low), byref(high))
+            if offset <= 0:
+                return
+            yield low.value, high.value
+
+    def language(self, unit: Die) -> int:
+        return int(self.lib.dwarf_srclang(byref(unit)))
+
+    def line(self, unit: Die, address: int) -> Optional[tuple[str, int]]:
+        """The row of the unit's line table for `address`: (file, line)."""
+        row = self.lib.dwarf_getsrc_die(byref(unit), address)
+        number = c_int()
+        if not row or self.lib.dwarf_lineno(row, byref(number)) != 0:
+            return None
+        return text(self.lib.dwarf_linesrc(row, None, None)), number.value
+
+
+class Module:
+    """An ELF file opened for its debug information, with its separate debug file if it has one."""
+
+    def __init__(self, path: str) -> None:
+        self.lib = library()
+        self._callbacks = Callbacks(
+            find_elf=ctypes.cast(self.lib.dwfl_build_id_find_elf, c_void_p).value,
+            find_debuginfo=ctypes.cast(self.lib.dwfl_standard_find_debuginfo, c_void_p).value,
+            section_address=ctypes.cast(self.lib.dwfl_offline_section_address, c_void_p).value,
+        )
+        self._session = self.lib.dwfl_begin(byref(self._callbacks))
+        module = self.lib.dwfl_report_offline(self._session, b"object", path.encode(), -1) if self._session else None
+        if not module:
+            message = text_of_error(self.lib)
+            self.close()
+            raise ObjectFileError(f"{path} cannot be opened as an ELF file ({message})")
+        self.lib.dwfl_report_end(self._session, None, None)
+        bias = c_uint64()
+        self._dwarf = self.lib.dwfl_module_getdwarf(module, byref(bias))
+        start, end = c_uint64(), c_uint64()
+        self.lib.dwfl_module_info(module, None, byref(start), byref(end), None, None, None, None)
+        self.low, self.high = start.value - bias.value, end.value - bias.value
+
+    @property
+    def has_debug_information(self) -> bool:
+        return bool(self._dwarf)
+
+    def units(self) -> Iterator[Die]:
+        """The DIE of every unit; of a split unit the full one in its .dwo file, not the skeleton."""
+        unit, following = c_void_p(), c_void_p()
+        version, kind = ctypes.c_uint16(), c_uint8()
+        while self._dwarf:
+            die, split = Die(), Die()
+            status = self.lib.dwarf_get_units(
+                self._dwarf, unit, byref(following), byref(version), byref(kind), byref(die), byref(split)
+            )
+            if status != 0:
+                return
+            unit.value = following.value
+            yield split if split.addr and kind.value == 0x04 else die  # DW_UT_skeleton
+
+    def close(self) -> None:
+        """Release everything; DIEs of this module must not be used any more."""
+        if self._session:
+            self.lib.dwfl_end(self._session)
+        self._session = self._dwarf = None
+
+
+def text_of_error(lib: Any) -> str:
+    """libdwfl's message for what went wrong last."""
+    message: Optional[bytes] = lib.dwfl_errmsg(-1)
+    return message.decode("utf-8", "replace") if message else "unknown error"

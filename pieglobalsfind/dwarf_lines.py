@@ -1,0 +1,108 @@
+"""Answers "which source line, which function" for an address of one file.
+
+Takes an opened `Module`; knows the address ranges of all units from the start, and a unit's functions from the first
+question about it. It uses no .debug_aranges, which clang does not write, and never resolves inlined calls.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import Optional
+
+from pieglobalsfind.dwarf_libdw import Die, Module, Reader
+from pieglobalsfind.dwarf_type_reader import AT_NAME, RECORDS
+from pieglobalsfind.dwarf_types import Line
+from pieglobalsfind.dwarf_variables import (
+    AT_LINKAGE_NAME,
+    AT_MIPS_LINKAGE_NAME,
+    TAG_LEXICAL_BLOCK,
+    TAG_MODULE,
+    TAG_NAMESPACE,
+    TAG_SUBPROGRAM,
+)
+
+DEEPEST = 200
+
+
+class Intervals:
+    """Half-open intervals with a number each; of overlapping ones the one that starts last wins."""
+
+    def __init__(self, intervals: Iterable[tuple[int, int, int]]) -> None:
+        self._intervals = sorted(one for one in intervals if one[0] < one[1])
+        self._starts = [low for low, _, _ in self._intervals]
+
+    def find(self, address: int) -> Optional[int]:
+        for index in range(bisect_right(self._starts, address) - 1, -1, -1):
+            low, high, number = self._intervals[index]
+            if low <= address < high:
+                return number
+            if address - low > 1 << 24:  # nested intervals end near; do not search a large table to its beginning
+                return None
+        return None
+
+
+class LineReader:
+    """Lines and functions of one file."""
+
+    def __init__(self, module: Module, demangle: Callable[[str], str]) -> None:
+        self._module = module
+        self._demangle = demangle
+        self._reader = Reader()
+        self._units = list(module.units())
+        self._unit_at = Intervals(self._unit_ranges())
+        self._functions: dict[int, tuple[Intervals, list[str]]] = {}
+
+    def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
+        for number, unit in enumerate(self._units):
+            for low, high in self._reader.ranges(unit):
+                if low > self._module.low:  # 0: the linker discarded the code
+                    yield low, high, number
+
+    def line(self, address: int) -> Optional[Line]:
+        """The line whose code lies at `address`, or None."""
+        number = self._unit_at.find(address)
+        if number is None:
+            return None
+        found = self._reader.line(self._units[number], address)
+        return Line(*found) if found is not None and found[1] > 0 else None
+
+    def function(self, address: int) -> Optional[str]:
+        """The function (not the inlined one) whose code lies at `address`, named as its language does."""
+        number = self._unit_at.find(address)
+        if number is None:
+            return None
+        if number not in self._functions:
+            self._functions[number] = self._read_functions(self._units[number])
+        intervals, names = self._functions[number]
+        index = intervals.find(address)
+        return None if index is None else names[index]
+
+    def _read_functions(self, unit: Die) -> tuple[Intervals, list[str]]:
+        names: list[str] = []
+        intervals: list[tuple[int, int, int]] = []
+        for die in self._subprograms(unit):
+            ranges = [(low, high) for low, high in self._reader.ranges(die) if low > self._module.low]
+            if ranges:
+                intervals += [(low, high, len(names)) for low, high in ranges]
+                names.append(self._name(die))
+        return Intervals(intervals), names
+
+    def _name(self, die: Die) -> str:
+        linkage = self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
+        readable = self._demangle(linkage) if linkage.startswith("_Z") else ""
+        return readable or self._reader.string(die, AT_NAME)
+
+    def _subprograms(self, unit: Die) -> Iterator[Die]:
+        stack = [self._reader.children(unit)]
+        while stack:
+            die = next(stack[-1], None)
+            if die is None:
+                stack.pop()
+                continue
+            tag = self._reader.tag(die)
+            if tag == TAG_SUBPROGRAM:
+                yield die
+            inside = tag in (TAG_SUBPROGRAM, TAG_NAMESPACE, TAG_MODULE, TAG_LEXICAL_BLOCK) or tag in RECORDS
+            if inside and len(stack) < DEEPEST:
+                stack.append(self._reader.children(die))

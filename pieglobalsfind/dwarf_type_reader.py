@@ -1,0 +1,327 @@
+"""Reads type DIEs into a `TypeTable`: only what variables need, and nothing twice.
+
+Takes DIEs of one file through a `Reader`. What is met only behind a pointer stays opaque (its name, not its members),
+so that one `PyObject *` does not drag in a whole program. It never recurses, and breaks loops that damaged files hold.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from pieglobalsfind.dwarf_libdw import Die, Reader
+from pieglobalsfind.dwarf_types import (
+    ENCODINGS,
+    VOID,
+    Array,
+    Base,
+    Bound,
+    Dimension,
+    Enum,
+    Enumerator,
+    Expression,
+    Function,
+    Member,
+    MemberPointer,
+    Pointer,
+    Qualified,
+    Struct,
+    Text,
+    Type,
+    Typedef,
+    TypeTable,
+    Void,
+)
+
+MOST_TYPES = 1_000_000
+LARGEST_SIZE = 1 << 48  # bytes; more than an x86-64 process can map
+
+# DW_TAG
+TAG_ENUMERATOR = 0x28
+TAG_MEMBER = 0x0D
+TAG_INHERITANCE = 0x1C
+TAG_SUBRANGE = 0x21
+TAG_PARAMETER = 0x05
+TAG_UNSPECIFIED_PARAMETERS = 0x18
+
+# DW_AT
+AT_NAME = 0x03
+AT_BYTE_SIZE = 0x0B
+AT_BIT_OFFSET = 0x0C
+AT_BIT_SIZE = 0x0D
+AT_CONST_VALUE = 0x1C
+AT_CONTAINING_TYPE = 0x1D
+AT_LOWER_BOUND = 0x22
+AT_UPPER_BOUND = 0x2F
+AT_ARTIFICIAL = 0x34
+AT_COUNT = 0x37
+AT_DATA_MEMBER_LOCATION = 0x38
+AT_DECLARATION = 0x3C
+AT_ENCODING = 0x3E
+AT_EXTERNAL = 0x3F
+AT_TYPE = 0x49
+AT_ALLOCATED = 0x4E
+AT_ASSOCIATED = 0x4F
+AT_DATA_LOCATION = 0x50
+AT_BYTE_STRIDE = 0x51
+AT_SIGNATURE = 0x69
+AT_DATA_BIT_OFFSET = 0x6B
+AT_GNU_VECTOR = 0x2107
+
+QUALIFIERS = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}
+POINTERS = {0x0F: "*", 0x10: "&", 0x42: "&&"}
+RECORDS = {0x02: "class", 0x13: "struct", 0x17: "union", 0x38: "class"}
+
+
+class TypeReader:
+    """Collects the types of one file. Ask `index` for each, then take the `table` once."""
+
+    def __init__(self, reader: Reader, scope_of: Callable[[Die], str]) -> None:
+        """`scope_of` gives the qualification of a named type ("app::"), as far as the walk has seen it."""
+        self._reader = reader
+        self._scope_of = scope_of
+        self._types: list[Type] = [Void()]
+        self._indices: dict[int, int] = {}
+        self._whole: set[int] = set()
+        self._queue: deque[tuple[int, Die, bool]] = deque()
+        self._fortran = False
+        self._makers: dict[int, Callable[[Die, int, bool], Type]] = {
+            0x01: self._array,
+            0x04: self._enum,
+            0x12: self._text,
+            0x15: self._function,
+            0x16: self._typedef,
+            0x1F: self._member_pointer,
+            0x24: self._base,
+            0x3B: self._unspecified,
+            **{tag: self._qualified for tag in QUALIFIERS},
+            **{tag: self._pointer for tag in POINTERS},
+        }
+
+    def of(self, die: Die, fortran: bool) -> int:
+        """The index of the type that a variable's DIE names, with all that it needs by value."""
+        self._fortran = fortran
+        index = self._target(die, whole=True)
+        while self._queue:
+            entry, type_die, whole = self._queue.popleft()
+            self._types[entry] = self._read(type_die, whole)
+        return index
+
+    def table(self) -> TypeTable:
+        """All types read so far; loops by value are cut."""
+        return TypeTable(tuple(without_loops(self._types)))
+
+    def _target(self, die: Die, whole: bool, attribute: int = AT_TYPE) -> int:
+        named = self._reader.reference(die, attribute, inherited=True)
+        return VOID if named is None else self._index(named, whole)
+
+    def _index(self, die: Die, whole: bool) -> int:
+        key = die.addr or 0
+        index = self._indices.get(key)
+        if index is None:
+            if len(self._types) >= MOST_TYPES:
+                return VOID
+            index = self._indices[key] = len(self._types)
+            self._types.append(Void())
+        elif index in self._whole or not whole:
+            return index
+        if whole:
+            self._whole.add(index)
+        self._queue.append((index, die, whole))
+        return index
+
+    def _read(self, die: Die, whole: bool) -> Type:
+        tag = self._reader.tag(die)
+        if tag in RECORDS:
+            return self._record(die, RECORDS[tag], whole)
+        maker = self._makers.get(tag)
+        if maker is None:
+            return Void(reason=f"debug information of kind {tag:#x} is not known")
+        return maker(die, tag, whole)
+
+    def _size(self, die: Die) -> int:
+        size = self._reader.number(die, AT_BYTE_SIZE) or 0
+        return size if 0 <= size <= LARGEST_SIZE else 0
+
+    def _base(self, die: Die, tag: int, whole: bool) -> Type:
+        encoding = self._reader.number(die, AT_ENCODING) or 0
+        name = self._reader.own_string(die, AT_NAME)
+        return Base(name, self._size(die), ENCODINGS.get(encoding, f"encoding {encoding:#x}"))
+
+    def _unspecified(self, die: Die, tag: int, whole: bool) -> Type:
+        name = self._reader.own_string(die, AT_NAME) or "void"
+        # decltype(nullptr) has the size of a pointer (C++ [basic.fundamental]), though DWARF may not say it
+        return Void(name, self._size(die) or (8 if "nullptr" in name else 0))
+
+    def _pointer(self, die: Die, tag: int, whole: bool) -> Type:
+        return Pointer(self._target(die, whole=False), self._size(die) or 8, POINTERS[tag])
+
+    def _member_pointer(self, die: Die, tag: int, whole: bool) -> Type:
+        target = self._target(die, whole=False)
+        container = self._target(die, whole=False, attribute=AT_CONTAINING_TYPE)
+        pointee = self._reader.reference(die, AT_TYPE)
+        to_function = pointee is not None and self._reader.tag(pointee) == 0x15
+        return MemberPointer(target, container, self._size(die) or (16 if to_function else 8))
+
+    def _qualified(self, die: Die, tag: int, whole: bool) -> Type:
+        return Qualified(QUALIFIERS[tag], self._target(die, whole))
+
+    def _typedef(self, die: Die, tag: int, whole: bool) -> Type:
+        return Typedef(self._scoped_name(die), self._target(die, whole))
+
+    def _scoped_name(self, die: Die) -> str:
+        name = self._reader.own_string(die, AT_NAME)
+        return self._scope_of(die) + name if name else ""
+
+    def _function(self, die: Die, tag: int, whole: bool) -> Type:
+        parameters: list[int] = []
+        variadic = False
+        for child in self._reader.children(die):
+            kind = self._reader.tag(child)
+            if kind == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL):
+                parameters.append(self._target(child, whole=False))
+            variadic = variadic or kind == TAG_UNSPECIFIED_PARAMETERS
+        return Function(self._target(die, whole=False), tuple(parameters), variadic)
+
+    def _text(self, die: Die, tag: int, whole: bool) -> Type:
+        return Text(self._size(die))
+
+    def _enum(self, die: Die, tag: int, whole: bool) -> Type:
+        enumerators = tuple(
+            Enumerator(self._reader.own_string(child, AT_NAME), self._reader.number(child, AT_CONST_VALUE) or 0)
+            for child in self._reader.children(die)
+            if self._reader.tag(child) == TAG_ENUMERATOR
+        )
+        signed = any(one.value < 0 for one in enumerators)
+        return Enum(self._scoped_name(die), self._size(die), enumerators, signed)
+
+    def _array(self, die: Die, tag: int, whole: bool) -> Type:
+        element = self._target(die, whole)
+        dimensions = tuple(
+            self._dimension(child) for child in self._reader.children(die) if self._reader.tag(child) == TAG_SUBRANGE
+        )
+        location, allocated, associated = (
+            Expression(block) if (block := self._reader.block(die, attribute)) is not None else None
+            for attribute in (AT_DATA_LOCATION, AT_ALLOCATED, AT_ASSOCIATED)
+        )
+        size, vector = self._size(die), self._reader.flag(die, AT_GNU_VECTOR)
+        return Array(element, dimensions, size, self._fortran, location, allocated, associated, vector)
+
+    def _dimension(self, die: Die) -> Dimension:
+        lower, upper = self._bound(die, AT_LOWER_BOUND), self._bound(die, AT_UPPER_BOUND)
+        if lower is None and not self._reader.has(die, AT_LOWER_BOUND):
+            lower = 1 if self._fortran else 0  # DW_AT_lower_bound's default by language (DWARF 5, table 7.17)
+        count = self._bound(die, AT_COUNT)
+        if count is None and isinstance(lower, int) and isinstance(upper, int):
+            count = max(0, wrapped(upper) - wrapped(lower) + 1)
+        return Dimension(lower, count, upper, self._bound(die, AT_BYTE_STRIDE))
+
+    def _bound(self, die: Die, attribute: int) -> Bound:
+        number = self._reader.number(die, attribute)
+        if number is not None:
+            return wrapped(number)
+        block = self._reader.block(die, attribute)
+        return None if block is None else Expression(block)
+
+    def _record(self, die: Die, kind: str, whole: bool) -> Type:
+        signature = self._reader.reference(die, AT_SIGNATURE)
+        name = self._scoped_name(die)
+        if signature is not None and signature.addr != die.addr:
+            die = signature  # a declaration that stands for a type unit (DWARF 5, 3.1.4)
+            name = name or self._scoped_name(die)
+        opaque = not whole or self._reader.has(die, AT_DECLARATION)
+        members = () if opaque else tuple(self._members(die))
+        return Struct(kind, name, self._size(die), members, opaque)
+
+    def _members(self, die: Die) -> Iterator[Member]:
+        for child in self._reader.children(die):
+            tag = self._reader.tag(child)
+            if tag == TAG_INHERITANCE or (tag == TAG_MEMBER and not self._reader.has(child, AT_EXTERNAL)):
+                yield self._member(child, tag == TAG_INHERITANCE)
+
+    def _member(self, die: Die, is_base: bool) -> Member:
+        offset = self._reader.number(die, AT_DATA_MEMBER_LOCATION) or 0
+        bit_size = self._reader.number(die, AT_BIT_SIZE) or 0
+        bit_offset = self._reader.number(die, AT_DATA_BIT_OFFSET)
+        if bit_size and bit_offset is None:
+            bit_offset = offset * 8 + self._old_bit_offset(die, bit_size)
+        return Member(
+            name=self._reader.own_string(die, AT_NAME),
+            type=self._target(die, whole=True),
+            offset=(bit_offset or 0) // 8 if bit_size else offset,
+            bit_size=bit_size,
+            bit_offset=(bit_offset or 0) if bit_size else 0,
+            is_base=is_base,
+            artificial=self._reader.flag(die, AT_ARTIFICIAL),
+        )
+
+    def _old_bit_offset(self, die: Die, bit_size: int) -> int:
+        """DWARF 2 and 3 count bits from the storage unit's most significant end (DWARF 3, 5.6.6)."""
+        from_top = self._reader.number(die, AT_BIT_OFFSET)
+        if from_top is None:
+            return 0
+        storage = self._reader.number(die, AT_BYTE_SIZE)
+        if storage is None:
+            declared = self._reader.reference(die, AT_TYPE)
+            while declared is not None and self._reader.number(declared, AT_BYTE_SIZE) is None:
+                declared = self._reader.reference(declared, AT_TYPE)
+            storage = self._size(declared) if declared is not None else 4
+        return storage * 8 - wrapped(from_top) - bit_size
+
+
+def wrapped(number: int) -> int:
+    """An unsigned 64-bit constant that stands for a negative one."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def by_value(found: Type) -> tuple[int, ...]:
+    """The types whose bytes lie within an object of this type."""
+    if isinstance(found, Struct):
+        return tuple(member.type for member in found.members)
+    if isinstance(found, Array):
+        return (found.element,)
+    return (found.target,) if isinstance(found, (Typedef, Qualified)) else ()
+
+
+def without_loops(types: list[Type]) -> list[Type]:
+    """Replace what would contain itself, which only a damaged file holds, and give arrays their sizes."""
+    result = list(types)
+    state = [0] * len(types)  # 0 new, 1 being looked at, 2 done
+    for start in range(len(types)):
+        stack = [start]
+        while stack:
+            index = stack[-1]
+            if state[index] == 0:
+                state[index] = 1
+                for inner in by_value(result[index]):
+                    if state[inner] == 1:
+                        result[index] = Void("void", 0, "a type that contains itself")
+                        break
+                    if state[inner] == 0:
+                        stack.append(inner)
+            else:
+                stack.pop()
+                if state[index] == 1:
+                    state[index] = 2
+                    result[index] = with_size(result[index], result)
+    return result
+
+
+def with_size(found: Type, types: list[Type]) -> Type:
+    """An array's size from its dimensions, where DWARF leaves it out."""
+    if not isinstance(found, Array) or found.size:
+        return found
+    if found.data_location is not None:
+        return replace(found, size=40 + 24 * len(found.dimensions))  # gfortran's descriptor (libgfortran.h)
+    size = size_of(found.element, types)
+    for dimension in found.dimensions:
+        size *= dimension.count if isinstance(dimension.count, int) else 0
+    return replace(found, size=size if size <= LARGEST_SIZE else 0)
+
+
+def size_of(index: int, types: list[Type]) -> int:
+    found = types[index]
+    while isinstance(found, (Typedef, Qualified)):
+        found = types[found.target]
+    return 0 if isinstance(found, Function) else found.size

@@ -1,0 +1,245 @@
+"""Types and variables as debug information describes them: frozen facts that name one another by index.
+
+Takes nothing and reads nothing. Types refer to types by their index in a `TypeTable`, because they form loops (a list's
+node points to its like); by value no type contains itself, which the reader makes sure of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional, Union
+
+VOID = 0  # the index of `void` in every table
+
+# Base.encoding: DW_AT_encoding (DWARF 5, table 7.11) by the standard's names
+ENCODINGS = {
+    0x01: "address",
+    0x02: "boolean",
+    0x03: "complex_float",
+    0x04: "float",
+    0x05: "signed",
+    0x06: "signed_char",
+    0x07: "unsigned",
+    0x08: "unsigned_char",
+    0x09: "imaginary_float",
+    0x10: "UTF",
+}
+
+# Variable.storage
+GLOBAL = "global"
+FILE_STATIC = "file static"
+FUNCTION_STATIC = "function static"
+THREAD_LOCAL = "thread-local"
+COMMON = "common"
+MODULE = "module"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A DWARF expression, to be computed for one object (DW_OP_push_object_address)."""
+
+    code: bytes
+
+
+# A bound, count or stride: a number, an expression on the object, or unknown.
+Bound = Union[int, Expression, None]
+
+
+@dataclass(frozen=True)
+class Void:
+    """No type at all: what `void *` points to, or what the reader refused (`reason`)."""
+
+    name: str = "void"
+    size: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A number, character or truth value; `encoding` is one of `ENCODINGS`."""
+
+    name: str
+    size: int
+    encoding: str
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """`kind` is "*", "&" or "&&"."""
+
+    target: int
+    size: int
+    kind: str = "*"
+
+
+@dataclass(frozen=True)
+class MemberPointer:
+    """A C++ pointer to member of class `container`: for functions a {function or vtable offset + 1, adjustment} pair."""
+
+    target: int
+    container: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member or base class (`is_base`). A bit field has `bit_size`, and `bit_offset` from the struct's first bit."""
+
+    name: str
+    type: int
+    offset: int
+    bit_size: int = 0
+    bit_offset: int = 0
+    is_base: bool = False
+    artificial: bool = False
+
+
+@dataclass(frozen=True)
+class Struct:
+    """`kind` is "struct", "class" or "union". With `opaque`, it was only met behind a pointer or only declared."""
+
+    kind: str
+    name: str
+    size: int
+    members: tuple[Member, ...]
+    opaque: bool = False
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One dimension: its lowest index, its count of elements, and the stride in bytes when it is not dense."""
+
+    lower: Bound
+    count: Bound
+    upper: Bound = None
+    stride: Bound = None
+
+
+@dataclass(frozen=True)
+class Array:
+    """`dimensions` as declared; in Fortran (`column_major`) the first varies fastest.
+
+    With `data_location` the object is a descriptor and the elements lie where the expression says; `allocated` and
+    `associated` say whether there are any. `size` is that of the object itself.
+    """
+
+    element: int
+    dimensions: tuple[Dimension, ...]
+    size: int
+    column_major: bool = False
+    data_location: Optional[Expression] = None
+    allocated: Optional[Expression] = None
+    associated: Optional[Expression] = None
+    vector: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """A Fortran CHARACTER of `size` bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class Enumerator:
+    name: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Enum:
+    name: str
+    size: int
+    enumerators: tuple[Enumerator, ...]
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Typedef:
+    name: str
+    target: int
+
+
+@dataclass(frozen=True)
+class Qualified:
+    """`qualifier` is "const", "volatile", "restrict" or "_Atomic"."""
+
+    qualifier: str
+    target: int
+
+
+@dataclass(frozen=True)
+class Function:
+    result: int
+    parameters: tuple[int, ...]
+    variadic: bool = False
+
+
+Type = Union[
+    Void, Base, Pointer, MemberPointer, Struct, Array, Text, Enum, Typedef, Qualified, Function
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TypeTable:
+    """All types of a file's variables. Indices stay valid for the table's life; 0 is void."""
+
+    types: tuple[Type, ...]
+
+    def __getitem__(self, index: int) -> Type:
+        return self.types[index]
+
+    def strip(self, index: int) -> Type:
+        """The type behind typedefs and qualifiers."""
+        found = self.types[index]
+        while isinstance(found, (Typedef, Qualified)):
+            found = self.types[found.target]
+        return found
+
+    def size(self, index: int) -> int:
+        """Size in bytes of an object of this type; 0 for functions, void and arrays of unknown length."""
+        found = self.strip(index)
+        return 0 if isinstance(found, Function) else found.size
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of static storage.
+
+    `name` is as the language writes it (qualified in C++, `module::name` in Fortran, `function::name` for a function's
+    static). `address` is the vaddr in its file, None for a thread-local one, which has `tls_offset` in its module's
+    block instead. `block` names the Fortran common block. `file` is as DWARF names it; `size` is in bytes.
+    """
+
+    name: str
+    linkage_name: str
+    file: str
+    line: int
+    type: int
+    size: int
+    storage: str
+    language: str
+    address: Optional[int]
+    tls_offset: Optional[int] = None
+    function: str = ""
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A place in the source: the file as DWARF names it, and its line."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What one ELF file declares: variables in ascending order of place, and their types."""
+
+    variables: tuple[Variable, ...]
+    types: TypeTable
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
