@@ -28,21 +28,29 @@ class DebuggerFailedError(Exception):
     """The debugger ended without an answer for every rank; the message is what it wrote."""
 
 
+def has_ended(job: subprocess.Popen[bytes]) -> bool:
+    """Whether a job ends by itself in good time."""
+    try:
+        job.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def end_job(job: subprocess.Popen[bytes]) -> None:
     """Wait for a job that is about to end; end it, and what it started, when it does not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            job.wait(GRACE)
+        if has_ended(job):
             return
-        except subprocess.TimeoutExpired:
-            os.killpg(job.pid, number)
+        os.killpg(job.pid, number)
     job.wait()
 
 
 class Debugger(Protocol):
     """How a debugger is started so that it carries out the plan of its environment and ends."""
 
-    extension: Path
+    @property
+    def extension(self) -> Path: ...
 
     def launch(self, program: Sequence[str]) -> list[str]: ...
 

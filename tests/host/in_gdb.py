@@ -7,6 +7,7 @@ Never judges an answer: it writes down what GDB said, word by word.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import gdb
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.host.plan import PLAN_VARIABLE, Answer, Plan, Query, save_answers  # noqa: E402
+from tests.host.plan import PLAN_VARIABLE, Answer, Plan, Query, save_answers
 
 SETTINGS = (
     "set pagination off",
@@ -30,11 +31,15 @@ SETTINGS = (
     "set style enabled off",
 )
 
+ARGUMENTS = re.compile(r"<[^<>]*>|\([^()]*\)")
+
 
 def bare_name(frame: gdb.Frame) -> str:
-    """A frame's function without template and call arguments: `app::solve` for `app::solve<int>(double)`."""
-    name = frame.name() or ""
-    return name.partition("(")[0].partition("<")[0]
+    """A frame's function without template and call arguments: `Grid::solve` for `Grid<int>::solve(double)`."""
+    name, count = frame.name() or "", 1
+    while count:
+        name, count = ARGUMENTS.subn("", name)
+    return name
 
 
 def frames() -> Iterator[gdb.Frame]:

@@ -7,7 +7,7 @@ from tests.oracle.program import Program
 
 _FRAMES = (
     *at("", "bt", "bt -2"),
-    *at("stages::hold", "frame", "info args", "info locals", "print rank", "print ranks", "up\nframe"),
+    *at("hold", "frame", "info args", "info locals", "print rank", "print size", "up\nframe"),
     *at(
         "stages::checkpoint",
         "frame",
@@ -61,13 +61,22 @@ _FRAMES = (
         "up\nframe",
         "info source",
     ),
-    *at("stages::descend", "frame", "info args", "info locals", "print values", "print grid", "print depth", "print below"),
+    *at(
+        "stages::descend",
+        "frame",
+        "info args",
+        "info locals",
+        "print values",
+        "print grid",
+        "print depth",
+        "print below",
+    ),
     *at(
         "oracle",
         "frame",
         "info locals",
         "info common",
-        "print rank",
+        "print me",
         "print ranks",
         "print greeting",
         "print as_integer",
@@ -173,5 +182,5 @@ _GLOBALS = at(
 )
 
 PROGRAMS = tuple(
-    Program("fields", ("fields.f90",), optimization, (*_FRAMES, *_GLOBALS)) for optimization in ("-O0", "-O2")
+    Program("fields", ("hold.c", "fields.f90"), optimization, (*_FRAMES, *_GLOBALS)) for optimization in ("-O0", "-O2")
 )

@@ -1,13 +1,13 @@
 """Takes out of an answer what must differ between a process and a virtual rank, and nothing else.
 
-  - Addresses: hexadecimal numbers of nine digits and more.  Both programs are position-independent, so all their
-    addresses lie above 4 GiB, and none of their data is a hexadecimal number of that size.
-  - A frame's pc as GDB prints it before ` in FUNCTION`; it is left out at the very start of a line, where the running
-    rank may happen to be.
-  - Frames that are not of the program's own sources: what MPI and the start-up code do is the runtime's business.  The
-    numbers of the remaining frames depend on them.
-  - The number of a value in GDB's history: in a job of virtual ranks all ranks' values share one history.
-  - The object file's name in `info symbol`: the one is an executable, the other a shared object.
+- Addresses: hexadecimal numbers of nine digits and more.  Both programs are position-independent, so all their
+  addresses lie above 4 GiB, and none of their data is a hexadecimal number of that size.
+- A frame's pc as GDB prints it before ` in FUNCTION`; it is left out at the very start of a line, where the running
+  rank may happen to be.
+- Frames inside the innermost and outside the outermost function of the program's own sources: what MPI and the
+  start-up code do is the runtime's business.  The numbers of the remaining frames depend on them.
+- The number of a value in GDB's history: in a job of virtual ranks all ranks' values share one history.
+- The object file's name in `info symbol`: the one is an executable, the other a shared object.
 """
 
 from __future__ import annotations
@@ -39,4 +39,7 @@ def _user_frames(text: str, sources: tuple[str, ...]) -> str:
         return text
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
     own = re.compile(r" at \S*\b(?:" + "|".join(map(re.escape, sources)) + r"):\d+$")
-    return text[: starts[0]] + "".join(FRAME.sub("#", piece) for piece in pieces if own.search(piece.splitlines()[0]))
+    user = [number for number, piece in enumerate(pieces) if own.search(piece.splitlines()[0])]
+    if user:
+        pieces = pieces[user[0] : user[-1] + 1]
+    return text[: starts[0]] + "".join(FRAME.sub("#", piece) for piece in pieces)

@@ -49,9 +49,11 @@ class Program:
     def stop_natively(self) -> tuple[str, ...]:
         """GDB commands that bring a process to the place where its rank is held under virtual ranks."""
         return (
-            'tbreak MPI_Recv if $_any_caller_matches("hold_blocked", 3)',
+            "set language c",  # of the condition: Fortran has no such strings
+            'tbreak MPI_Recv if $_any_caller_matches(".*hold_blocked", 3)',
             f"tbreak {self.hold_location}",
             "run",
+            "set language auto",
         )
 
     def __str__(self) -> str:

@@ -1,8 +1,7 @@
 ! fields.f90: the Fortran oracle program.
 !
 ! It takes nothing, fills module variables, common blocks, SAVEd variables, allocatables and derived types with values
-! that depend on its rank, and stops many calls deep.  All ranks but the last end in an MPI_RECV that nobody serves;
-! the last one prints "holding" and runs for ever.
+! that depend on its rank, and stops many calls deep, in hold.c.
 
 module fields
   implicit none
@@ -52,48 +51,48 @@ module fields
 
 contains
 
-  subroutine fill(rank)
-    integer, intent(in) :: rank
+  subroutine fill(me)
+    integer, intent(in) :: me
     integer :: i
 
-    counter = counter + 1000 * rank
-    tiny_number = int(-rank, 1)
-    wide_number = wide_number + rank
-    ratio = ratio * real(rank + 1)
-    precise = precise + real(rank, dp)
-    wave = cmplx(rank, -rank)
-    ready = mod(rank, 2) == 1
-    write (label, '(a,i0)') 'module of rank ', rank
-    table = table + 10 * rank
-    shifted = [(real(i + rank, dp), i = 1, 4)]
-    allocate (vector(rank + 3))
-    vector = [(i * i + rank, i = 1, rank + 3)]
-    allocate (matrix(2, 0:rank))
-    matrix = 0.5_dp * real(rank + 1, dp)
+    counter = counter + 1000 * me
+    tiny_number = int(-me, 1)
+    wide_number = wide_number + me
+    ratio = ratio * real(me + 1)
+    precise = precise + real(me, dp)
+    wave = cmplx(me, -me)
+    ready = mod(me, 2) == 1
+    write (label, '(a,i0)') 'module of rank ', me
+    table = table + 10 * me
+    shifted = [(real(i + me, dp), i = 1, 4)]
+    allocate (vector(me + 3))
+    vector = [(i * i + me, i = 1, me + 3)]
+    allocate (matrix(2, 0:me))
+    matrix = 0.5_dp * real(me + 1, dp)
     text = 'deferred length ' // label
-    origin = point(1.0_dp * rank, 2.0_dp)
+    origin = point(1.0_dp * me, 2.0_dp)
     block%x = 3.0_dp
-    block%z = 1.0_dp * rank
+    block%z = 1.0_dp * me
     block%hollow = ready
-    hidden = hidden + rank
-    store = [(10 * rank + i, i = 1, 6)]
+    hidden = hidden + me
+    store = [(10 * me + i, i = 1, 6)]
     window => store(2:6:2)
-    call fill_bodies(rank)
+    call fill_bodies(me)
   end subroutine fill
 
-  subroutine fill_bodies(rank)
-    integer, intent(in) :: rank
+  subroutine fill_bodies(me)
+    integer, intent(in) :: me
     integer :: i
 
     do i = 1, 2
-      bodies(i)%id = 10 * rank + i
-      write (bodies(i)%name, '(a,i0)') 'body', rank
-      bodies(i)%place = point(real(i, dp), real(rank, dp))
+      bodies(i)%id = 10 * me + i
+      write (bodies(i)%name, '(a,i0)') 'body', me
+      bodies(i)%place = point(real(i, dp), real(me, dp))
       allocate (bodies(i)%trail(i + 1))
-      bodies(i)%trail = rank - i
+      bodies(i)%trail = me - i
     end do
     bodies(1)%next => bodies(2)
-    current => bodies(2 - mod(rank, 2))
+    current => bodies(2 - mod(me, 2))
   end subroutine fill_bodies
 
   integer function reveal()
@@ -102,103 +101,81 @@ contains
 end module fields
 
 module stages
+  use, intrinsic :: iso_c_binding, only: c_int
   use fields, only: dp, point
   implicit none
 
+  interface
+    ! hold.h
+    subroutine hold(me, ranks) bind(c)
+      import :: c_int
+      integer(c_int), value :: me, ranks
+    end subroutine hold
+  end interface
+
 contains
 
-  subroutine hold_blocked(rank, ranks)
+  ! Here alone, because the constants of mpif.h become local variables of whoever includes it.
+  subroutine start(me, ranks)
     include 'mpif.h'
-    integer, intent(in) :: rank, ranks
-    integer :: word, code
-    integer :: status(MPI_STATUS_SIZE)
+    integer, intent(out) :: me, ranks
+    integer :: code
 
-    word = -1
-    status = 0
-    call MPI_RECV(word, 1, MPI_INTEGER, mod(rank + 1, ranks), 72, MPI_COMM_WORLD, status, code)
-    print *, 'let go', rank, word
-  end subroutine hold_blocked
+    call MPI_INIT(code)
+    call MPI_COMM_RANK(MPI_COMM_WORLD, me, code)
+    call MPI_COMM_SIZE(MPI_COMM_WORLD, ranks, code)
+  end subroutine start
 
-  subroutine hold_running()
-    integer, volatile, save :: held = 1
-
-    do while (held == 1); end do ! held here
-  end subroutine hold_running
-
-  subroutine hold(rank, ranks)
-    include 'mpif.h'
-    integer, intent(in) :: rank, ranks
-    integer :: i, from, code
-    logical :: found
-    integer :: status(MPI_STATUS_SIZE)
-
-    if (rank /= ranks - 1) then
-      call MPI_SEND(rank, 1, MPI_INTEGER, ranks - 1, 71, MPI_COMM_WORLD, code)
-      call hold_blocked(rank, ranks)
-    else
-      do i = 1, ranks - 1
-        call MPI_RECV(from, 1, MPI_INTEGER, MPI_ANY_SOURCE, 71, MPI_COMM_WORLD, status, code)
-      end do
-      do i = 1, 16
-        call MPI_IPROBE(MPI_ANY_SOURCE, 72, MPI_COMM_WORLD, found, status, code)
-      end do
-      print '(a)', 'holding'
-      flush (6)
-      call hold_running()
-    end if
-    print *, 'let go', rank
-  end subroutine hold
-
-  subroutine checkpoint(rank, ranks)
-    integer, intent(in) :: rank, ranks
+  subroutine checkpoint(me, ranks)
+    integer, intent(in) :: me, ranks
     integer, save :: visits = 30
     real(dp), save :: shares(2) = [0.5_dp, 1.5_dp]
     integer :: grid_size, padding
     real(dp) :: weights
     common /settings/ grid_size, padding, weights(2)
 
-    visits = visits + rank
-    shares(2) = shares(2) * real(rank, dp)
-    grid_size = 64 + rank
-    padding = -rank
-    weights = [1.0_dp * rank, 0.125_dp]
-    call hold(rank, ranks)
+    visits = visits + me
+    shares(2) = shares(2) * real(me, dp)
+    grid_size = 64 + me
+    padding = -me
+    weights = [1.0_dp * me, 0.125_dp]
+    call hold(me, ranks)
     print *, visits, shares, grid_size, padding, weights
   end subroutine checkpoint
 
-  subroutine measure(values, grid, place, word, rank, ranks, extra)
+  subroutine measure(values, grid, place, word, me, ranks, extra)
     real(dp), intent(inout) :: values(:)
     integer, intent(in) :: grid(2, 2)
     type(point), intent(in) :: place
     character(len=*), intent(in) :: word
-    integer, intent(in) :: rank, ranks
+    integer, intent(in) :: me, ranks
     integer, intent(in), optional :: extra
     real(dp) :: total
     integer :: local_grid(2, 3)
     integer, allocatable :: local_list(:)
     type(point) :: moved
 
-    local_grid = rank
+    local_grid = me
     local_grid(2, 3) = 33
-    allocate (local_list(rank + 1))
-    local_list = 5 * rank
+    allocate (local_list(me + 1))
+    local_list = 5 * me
     moved = point(place%x + 1.0_dp, place%y - 1.0_dp)
     total = sum(values)
-    call checkpoint(rank, ranks)
+    call checkpoint(me, ranks)
     print *, total, local_grid, local_list, moved%x, word, grid(1, 1), present(extra)
   end subroutine measure
 
-  recursive subroutine descend(depth, rank, ranks)
-    integer, intent(in) :: depth, rank, ranks
+  recursive subroutine descend(depth, me, ranks)
+    integer, intent(in) :: depth, me, ranks
     real(dp) :: values(3)
     integer :: grid(2, 2)
     integer :: below
 
-    values = [1.0_dp, 2.0_dp, real(rank, dp)]
-    grid = reshape([1, 2, 3, 4], [2, 2]) + rank
+    values = [1.0_dp, 2.0_dp, real(me, dp)]
+    grid = reshape([1, 2, 3, 4], [2, 2]) + me
     below = depth - 1
     if (depth > 0) then
-      call descend(below, rank, ranks)
+      call descend(below, me, ranks)
     else
       call inner(values)
     end if
@@ -210,9 +187,9 @@ contains
       real(dp), intent(inout) :: list(:)
       integer :: doubled
 
-      doubled = 2 * rank
+      doubled = 2 * me
       list(1) = real(doubled, dp)
-      call measure(list, grid, point(0.5_dp, real(rank, dp)), 'a word', rank, ranks)
+      call measure(list, grid, point(0.5_dp, real(me, dp)), 'a word', me, ranks)
       print *, doubled
     end subroutine inner
   end subroutine descend
@@ -220,10 +197,9 @@ end module stages
 
 program oracle
   use fields
-  use stages, only: descend
+  use stages, only: start, descend
   implicit none
-  include 'mpif.h'
-  integer :: rank, ranks, code
+  integer :: me, ranks, code
   integer :: grid_size, padding
   real(dp) :: weights
   common /settings/ grid_size, padding, weights(2)
@@ -234,14 +210,13 @@ program oracle
   equivalence (as_integer, as_real)
   character(len=12) :: greeting
 
-  call MPI_INIT(code)
-  call MPI_COMM_RANK(MPI_COMM_WORLD, rank, code)
-  call MPI_COMM_SIZE(MPI_COMM_WORLD, ranks, code)
-  call fill(rank)
-  blank_value = 0.75 * rank
-  as_real = 1.5 * rank
-  write (greeting, '(a,i0)') 'main of ', rank
-  call descend(rank, rank, ranks)
+  code = 0
+  call start(me, ranks)
+  call fill(me)
+  blank_value = 0.75 * me
+  as_real = 1.5 * me
+  write (greeting, '(a,i0)') 'main of ', me
+  call descend(me, me, ranks)
   print *, greeting, as_integer, reveal(), grid_size, padding, weights
   call MPI_FINALIZE(code)
 end program oracle

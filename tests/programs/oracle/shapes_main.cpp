@@ -62,7 +62,8 @@ template <typename T> struct Stage {
         entered++;
         T next = value + step;
         int corner_count = shape.corners();
-        int reached = checkpoint(corner_count - 1);
+        int reached = 0;
+        reached = checkpoint(corner_count - 1);
         std::printf("%s %d %d\n", name.c_str(), reached, static_cast<int>(next));
         return reached;
     }
@@ -89,10 +90,12 @@ class DeepDriver final : public Driver {
         Stage<double> stage{0.5 * rank_, "a stage with a name of some length"};
         auto enter = [&](int more) __attribute__((noinline)) {
             int captured = more + rank_;
-            int result = stage.run(polygon, 1.0 * captured);
+            int result = 0;
+            result = stage.run(polygon, 1.0 * captured);
             return result + captured;
         };
-        int sum = enter(steps.back());
+        int sum = 0;
+        sum = enter(steps.back());
         for (auto &[key, name] : local_names)
             sum += key + static_cast<int>(name.size());
         return sum + static_cast<int>(words.size());
@@ -102,7 +105,8 @@ class DeepDriver final : public Driver {
 __attribute__((noinline)) int start(Driver *driver, int rank) {
     std::vector<int> steps = {rank, 2 * rank, 3 * rank};
     const std::string word = "word " + std::to_string(rank);
-    int result = driver->drive(steps, word);
+    int result = 0;
+    result = driver->drive(steps, word);
     std::printf("%s %d\n", word.c_str(), result);
     return result;
 }
@@ -117,7 +121,8 @@ int main(int argc, char **argv) {
     geometry::fill(rank);
     fill_containers(rank);
     auto driver = std::make_unique<stages::DeepDriver>(rank);
-    int result = stages::start(driver.get(), rank);
+    int result = 0;
+    result = stages::start(driver.get(), rank);
     std::printf("%d\n", result);
     MPI_Finalize();
     return 0;

@@ -1,0 +1,109 @@
+"""The measure of the debugger extension: rank k is as process k would be.
+
+The same source runs as virtual ranks in one process and, under MPICH, as one process per rank, each held at the same
+place.  GDB answers the same questions about both; what `normalize` leaves must be equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import unified_diff
+
+import pytest
+
+from tests.host.plan import Answers, Query
+from tests.oracle import c_program, cxx_program, fortran_program
+from tests.oracle.conftest import Runs
+from tests.oracle.normalize import normalize
+from tests.oracle.pending import PENDING
+from tests.oracle.program import RANKS, Program
+
+PROGRAMS = (*c_program.PROGRAMS, *cxx_program.PROGRAMS, *fortran_program.PROGRAMS)
+IN_CORES = tuple(program for program in PROGRAMS if program.optimization == "-O0")
+OWN_ADDRESS = re.compile(r"(0x[0-9a-f]{9,16}) <")
+
+
+def groups(programs: Iterable[Program]) -> list[object]:
+    """Every program with every function in whose frame something is asked."""
+    return [
+        pytest.param(program, frame, id=f"{program}-{frame or 'stack'}")
+        for program in programs
+        for frame in dict.fromkeys(query.frame for query in program.queries)
+    ]
+
+
+def pending(programs: Iterable[Program]) -> list[object]:
+    return [
+        pytest.param(
+            program, query, id=f"{program}-{query}", marks=pytest.mark.xfail(reason=PENDING[query], strict=True)
+        )
+        for program in programs
+        for query in program.queries
+        if query in PENDING
+    ]
+
+
+def differences(program: Program, queries: Iterable[Query], native: Answers, virtual: Answers) -> str:
+    """Per rank and query that differ, a unified diff from the process's answer to the rank's."""
+    found = []
+    for query in queries:
+        for rank in range(RANKS):
+            expected = normalize(native.text(rank, query), program.sources)
+            actual = normalize(virtual.text(rank, query), program.sources)
+            if actual != expected:
+                title = f"rank {rank}: {query}"
+                lines = unified_diff(expected.splitlines(), actual.splitlines(), "process", "rank", n=1, lineterm="")
+                found.append("\n".join([title, *lines]))
+    return "\n".join(found)
+
+
+def asked(program: Program, frame: str) -> list[Query]:
+    return [query for query in program.queries if query.frame == frame and query not in PENDING]
+
+
+@pytest.mark.parametrize("program, frame", groups(PROGRAMS))
+def test_live(program: Program, frame: str, runs: Runs) -> None:
+    found = differences(program, asked(program, frame), runs.native(program), runs.live(program))
+    assert not found, found
+
+
+@pytest.mark.parametrize("program, frame", groups(IN_CORES))
+def test_core(program: Program, frame: str, runs: Runs) -> None:
+    found = differences(program, asked(program, frame), runs.native(program), runs.core(program))
+    assert not found, found
+
+
+@pytest.mark.parametrize("program, query", pending(PROGRAMS))
+def test_live_pending(program: Program, query: Query, runs: Runs) -> None:
+    found = differences(program, [query], runs.native(program), runs.live(program))
+    assert not found, found
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_every_rank_has_addresses_of_its_own(program: Program, runs: Runs) -> None:
+    """Normalized, the original's address would look like a rank's: no two ranks may name the same one."""
+    virtual = runs.live(program)
+    shared = []
+    for query in program.queries:
+        found = [OWN_ADDRESS.search(virtual.text(rank, query)) for rank in range(RANKS)]
+        addresses = [match.group(1) for match in found if match]
+        if query.command.startswith("print &") and len(set(addresses)) != len(addresses):
+            shared.append(f"{query}: {addresses}")
+    assert not shared, "\n".join(shared)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> None:
+    """The processes themselves answer differently, and stand where the questions are meant."""
+    native = runs.native(program)
+    telling = 0
+    for query in program.queries:
+        texts = [normalize(native.text(rank, query), program.sources) for rank in range(RANKS)]
+        assert not any(text.startswith("error: no frame of") for text in texts), f"{query}: {texts}"
+        telling += len(set(texts)) > 1
+    assert telling >= len(program.queries) // 4
+
+
+def test_enough_commands_are_compared() -> None:
+    assert len({query for program in PROGRAMS for query in program.queries} - set(PENDING)) >= 150
