@@ -19,9 +19,22 @@ KIND = "variables-1"  # changes with the form of what is stored
 
 _CLASSES: dict[str, Any] = {
     name: getattr(kinds, name)
-    for name in (
-        "Void Base Pointer MemberPointer Member Struct Dimension Array Text Enumerator Enum Typedef Qualified Function"
-    ).split()
+    for name in [
+        "Void",
+        "Base",
+        "Pointer",
+        "MemberPointer",
+        "Member",
+        "Struct",
+        "Dimension",
+        "Array",
+        "Text",
+        "Enumerator",
+        "Enum",
+        "Typedef",
+        "Qualified",
+        "Function",
+    ]
 }
 
 

@@ -44,7 +44,7 @@ _BINARY: dict[int, Callable[[int, int], int]] = {
 }
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """The expression needs something that a static object does not have."""
 
 
@@ -64,7 +64,7 @@ def evaluate(
         return bound
     try:
         return signed(Machine(bound, address, read).run())
-    except (Unsupported, IndexError) as problem:
+    except (UnsupportedError, IndexError) as problem:
         return Absent(f"its DWARF expression cannot be computed ({problem or 'it ends too early'})")
     except error as problem:
         return Absent(str(problem))
@@ -86,7 +86,7 @@ class Machine:
             if self._position >= len(self._code):
                 return self._stack[-1]
             self._step(self._code[self._position])
-        raise Unsupported("it takes too many steps")
+        raise UnsupportedError("it takes too many steps")
 
     def _step(self, atom: int) -> None:
         self._position += 1
@@ -98,7 +98,7 @@ class Machine:
             right, left = self._stack.pop(), self._stack.pop()
             self._push(_BINARY[atom](left, right))
         elif not self._special(atom):
-            raise Unsupported(f"operation {atom:#x}")
+            raise UnsupportedError(f"operation {atom:#x}")
 
     def _special(self, atom: int) -> bool:
         if atom == 0x97:  # push_object_address

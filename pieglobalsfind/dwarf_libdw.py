@@ -8,13 +8,31 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from ctypes import POINTER, byref, c_char_p, c_int, c_long, c_size_t, c_ssize_t, c_uint, c_uint8, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    byref,
+    c_bool,
+    c_char_p,
+    c_int,
+    c_long,
+    c_size_t,
+    c_ssize_t,
+    c_uint,
+    c_uint8,
+    c_uint64,
+    c_void_p,
+)
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Optional
 
 from pieglobalsfind.errors import ObjectFileError
 
 LIBRARY = "libdw.so.1"
+DW_UT_TYPE = 0x02
+DW_UT_SKELETON = 0x04
+AT_DECL_FILE = 0x3A
+AT_DECL_LINE = 0x3B
 LONGEST_BLOCK = 4096  # bytes of a DWARF expression; real ones have a few dozen
 LONGEST_STRING = 16384  # bytes of a name; mangled C++ names of some thousand do occur
 SIGNED_FORMS = (0x0D, 0x21)  # DW_FORM_sdata, DW_FORM_implicit_const
@@ -27,6 +45,7 @@ class Die(ctypes.Structure):
 
     _fields_ = [("addr", c_void_p), ("cu", c_void_p), ("abbrev", c_void_p), ("padding", c_long)]
     addr: Optional[int]
+    cu: Optional[int]
 
 
 class Attribute(ctypes.Structure):
@@ -34,6 +53,7 @@ class Attribute(ctypes.Structure):
 
     _fields_ = [("code", c_uint), ("form", c_uint), ("valp", c_void_p), ("cu", c_void_p)]
     form: int
+    cu: Optional[int]
 
 
 class Block(ctypes.Structure):
@@ -94,15 +114,19 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dwarf_formudata": (c_int, (_ATTRIBUTE, _UINT64)),
     "dwarf_formsdata": (c_int, (_ATTRIBUTE, POINTER(ctypes.c_int64))),
     "dwarf_formaddr": (c_int, (_ATTRIBUTE, _UINT64)),
-    "dwarf_formflag": (c_int, (_ATTRIBUTE, POINTER(ctypes.c_bool))),
+    "dwarf_formflag": (c_int, (_ATTRIBUTE, POINTER(c_bool))),
     "dwarf_formblock": (c_int, (_ATTRIBUTE, POINTER(Block))),
     "dwarf_formref_die": (c_void_p, (_ATTRIBUTE, _DIE)),
     "dwarf_getlocation": (c_int, (_ATTRIBUTE, POINTER(POINTER(Operation)), POINTER(c_size_t))),
     "dwarf_getlocation_attr": (c_int, (_ATTRIBUTE, POINTER(Operation), _ATTRIBUTE)),
-    "dwarf_decl_file": (c_void_p, (_DIE,)),
-    "dwarf_decl_line": (c_int, (_DIE, POINTER(c_int))),
+    "dwarf_getsrcfiles": (c_int, (_DIE, POINTER(c_void_p), POINTER(c_size_t))),
+    "dwarf_filesrc": (c_void_p, (c_void_p, c_size_t, c_void_p, c_void_p)),
     "dwarf_ranges": (c_ssize_t, (_DIE, c_ssize_t, _UINT64, _UINT64, _UINT64)),
-    "dwarf_getsrc_die": (c_void_p, (_DIE, c_uint64)),
+    "dwarf_getsrclines": (c_int, (_DIE, POINTER(c_void_p), POINTER(c_size_t))),
+    "dwarf_onesrcline": (c_void_p, (c_void_p, c_size_t)),
+    "dwarf_lineaddr": (c_int, (c_void_p, _UINT64)),
+    "dwarf_linebeginstatement": (c_int, (c_void_p, POINTER(c_bool))),
+    "dwarf_lineendsequence": (c_int, (c_void_p, POINTER(c_bool))),
     "dwarf_linesrc": (c_void_p, (c_void_p, c_void_p, c_void_p)),
     "dwarf_lineno": (c_int, (c_void_p, POINTER(c_int))),
 }
@@ -128,6 +152,15 @@ def text(address: Optional[int]) -> str:
         return ""
     found = ctypes.string_at(address)
     return found[:LONGEST_STRING].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit's DIE; for a split unit `die` is the full one of the .dwo file, and `skeleton` the object file's."""
+
+    die: Die
+    skeleton: Die
+    holds_type: bool = False
 
 
 class Reader:
@@ -173,7 +206,7 @@ class Reader:
 
     def flag(self, die: Die, code: int) -> bool:
         found = self._find(die, code, inherited=True)
-        value = ctypes.c_bool()
+        value = c_bool()
         return found is not None and self.lib.dwarf_formflag(byref(found), byref(value)) == 0 and value.value
 
     def number(self, die: Die, code: int) -> Optional[int]:
@@ -223,12 +256,28 @@ class Reader:
         read = self.lib.dwarf_formaddr if indexed[operation.atom] == 0x03 else self.lib.dwarf_formudata
         return (indexed[operation.atom], value.value) if read(byref(found), byref(value)) == 0 else (0, 0)
 
-    def declared_at(self, die: Die) -> tuple[str, int]:
-        """DW_AT_decl_file as the line table names it, and DW_AT_decl_line; "" and 0 when unknown."""
-        line = c_int()
-        if self.lib.dwarf_decl_line(byref(die), byref(line)) != 0:
-            return text(self.lib.dwarf_decl_file(byref(die))), 0
-        return text(self.lib.dwarf_decl_file(byref(die))), line.value
+    def declared_at(self, die: Die, units: dict[Optional[int], Unit]) -> tuple[str, int]:
+        """DW_AT_decl_file as the line table names it, and DW_AT_decl_line; "" and 0 when unknown.
+
+        Not by dwarf_decl_file(): it aborts the process when a unit's line table is missing (elfutils 0.188).
+        """
+        file, line = self._number_inherited(die, AT_DECL_FILE), self._number_inherited(die, AT_DECL_LINE)
+        unit = units.get(file[1])
+        return (self._file_name(unit, file[0]) if unit is not None else ""), line[0]
+
+    def _number_inherited(self, die: Die, code: int) -> tuple[int, Optional[int]]:
+        """An unsigned attribute and the unit (Dwarf_CU) in which it stands."""
+        found, value = self._find(die, code, inherited=True), c_uint64()
+        if found is None or self.lib.dwarf_formudata(byref(found), byref(value)) != 0:
+            return 0, None
+        return value.value, found.cu
+
+    def _file_name(self, unit: Unit, number: int) -> str:
+        for die in (unit.die, unit.skeleton):
+            files, count = c_void_p(), c_size_t()
+            if die.addr and self.lib.dwarf_getsrcfiles(byref(die), byref(files), byref(count)) == 0:
+                return text(self.lib.dwarf_filesrc(files, number, None, None)) if number < count.value else ""
+        return ""
 
     def ranges(self, die: Die, limit: int = 100_000) -> Iterator[tuple[int, int]]:
         """The [low, high) address ranges of a unit or function."""
@@ -241,14 +290,6 @@ class Reader:
 
     def language(self, unit: Die) -> int:
         return int(self.lib.dwarf_srclang(byref(unit)))
-
-    def line(self, unit: Die, address: int) -> Optional[tuple[str, int]]:
-        """The row of the unit's line table for `address`: (file, line)."""
-        row = self.lib.dwarf_getsrc_die(byref(unit), address)
-        number = c_int()
-        if not row or self.lib.dwarf_lineno(row, byref(number)) != 0:
-            return None
-        return text(self.lib.dwarf_linesrc(row, None, None)), number.value
 
 
 class Module:
@@ -278,8 +319,8 @@ class Module:
     def has_debug_information(self) -> bool:
         return bool(self._dwarf)
 
-    def units(self) -> Iterator[Die]:
-        """The DIE of every unit; of a split unit the full one in its .dwo file, not the skeleton."""
+    def units(self) -> Iterator[Unit]:
+        """Every unit, in the order of the file."""
         unit, following = c_void_p(), c_void_p()
         version, kind = ctypes.c_uint16(), c_uint8()
         while self._dwarf:
@@ -290,7 +331,8 @@ class Module:
             if status != 0:
                 return
             unit.value = following.value
-            yield split if split.addr and kind.value == 0x04 else die  # DW_UT_skeleton
+            is_split = bool(split.addr) and kind.value == DW_UT_SKELETON
+            yield Unit(split if is_split else die, die, kind.value == DW_UT_TYPE)
 
     def close(self) -> None:
         """Release everything; DIEs of this module must not be used any more."""

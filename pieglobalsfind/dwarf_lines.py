@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Optional
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader
+from pieglobalsfind.dwarf_line_table import LineTable
 from pieglobalsfind.dwarf_type_reader import AT_NAME, RECORDS
 from pieglobalsfind.dwarf_types import Line
 from pieglobalsfind.dwarf_variables import (
@@ -51,11 +52,12 @@ class LineReader:
         self._reader = Reader()
         self._units = list(module.units())
         self._unit_at = Intervals(self._unit_ranges())
+        self._tables: dict[int, LineTable] = {}
         self._functions: dict[int, tuple[Intervals, list[str]]] = {}
 
     def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
         for number, unit in enumerate(self._units):
-            for low, high in self._reader.ranges(unit):
+            for low, high in self._reader.ranges(unit.skeleton):
                 if low > self._module.low:  # 0: the linker discarded the code
                     yield low, high, number
 
@@ -64,8 +66,10 @@ class LineReader:
         number = self._unit_at.find(address)
         if number is None:
             return None
-        found = self._reader.line(self._units[number], address)
-        return Line(*found) if found is not None and found[1] > 0 else None
+        if number not in self._tables:
+            self._tables[number] = LineTable(self._units[number].skeleton)
+        found = self._tables[number].find(address)
+        return Line(*found) if found is not None else None
 
     def function(self, address: int) -> Optional[str]:
         """The function (not the inlined one) whose code lies at `address`, named as its language does."""
@@ -73,7 +77,7 @@ class LineReader:
         if number is None:
             return None
         if number not in self._functions:
-            self._functions[number] = self._read_functions(self._units[number])
+            self._functions[number] = self._read_functions(self._units[number].die)
         intervals, names = self._functions[number]
         index = intervals.find(address)
         return None if index is None else names[index]
@@ -91,7 +95,7 @@ class LineReader:
     def _name(self, die: Die) -> str:
         linkage = self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
         readable = self._demangle(linkage) if linkage.startswith("_Z") else ""
-        return readable or self._reader.string(die, AT_NAME)
+        return readable or self._reader.string(die, AT_NAME) or linkage
 
     def _subprograms(self, unit: Die) -> Iterator[Die]:
         stack = [self._reader.children(unit)]

@@ -39,7 +39,7 @@ def type_name(types: TypeTable, index: int, language: str = "C", declarator: str
         inner = in_parentheses(types, found.target, f"{container}::*{declarator}")
         return type_name(types, found.target, language, inner, depth + 1)
     if isinstance(found, Array):
-        return type_name(types, found.element, language, declarator + c_dimensions(found), depth + 1)
+        return array_name(types, found, language, declarator, depth)
     if isinstance(found, Function):
         return type_name(types, found.result, language, declarator + c_parameters(types, found, language, depth))
     return spaced(plain_name(found, language), declarator)
@@ -78,13 +78,20 @@ def qualified_name(types: TypeTable, found: Qualified, language: str, declarator
     if isinstance(target, (Pointer, MemberPointer)):
         return type_name(types, found.target, language, f" {found.qualifier}{spaced_after(declarator)}", depth + 1)
     if isinstance(target, Array):
-        inner = type_name(types, target.element, language, declarator + c_dimensions(target), depth + 1)
-        return f"{found.qualifier} {inner}"
+        return array_name(types, target, language, declarator, depth, found.qualifier)
     return f"{found.qualifier} " + type_name(types, found.target, language, declarator, depth + 1)
 
 
+def array_name(types: TypeTable, found: Array, language: str, declarator: str, depth: int, qualifier: str = "") -> str:
+    """Qualifiers of an array are its elements' (C11 6.7.3p9): said once, whichever of them DWARF says."""
+    element = types[found.element]
+    if qualifier and not (isinstance(element, Qualified) and element.qualifier == qualifier):
+        return f"{qualifier} " + type_name(types, found.element, language, declarator + c_dimensions(found), depth + 1)
+    return type_name(types, found.element, language, declarator + c_dimensions(found), depth + 1)
+
+
 def spaced_after(declarator: str) -> str:
-    return f" {declarator}" if declarator else ""
+    return f" {declarator}" if declarator and not declarator.startswith("[") else declarator
 
 
 def c_dimensions(found: Array) -> str:
@@ -106,7 +113,7 @@ def fortran_name(types: TypeTable, index: int, depth: int = 0) -> str:
         return "..."
     if isinstance(found, Array):
         element = fortran_name(types, found.element, depth + 1)
-        kind = ", allocatable" if found.allocated is not None else ", pointer" if found.associated is not None else ""
+        kind = ", allocatable" if found.allocated is not None else ""
         return f"{element}{kind} ({','.join(fortran_bounds(found))})"
     if isinstance(found, Pointer):
         return f"PTR TO -> ( {fortran_name(types, found.target, depth + 1)} )"

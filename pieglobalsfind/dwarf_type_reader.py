@@ -60,6 +60,7 @@ AT_DATA_MEMBER_LOCATION = 0x38
 AT_DECLARATION = 0x3C
 AT_ENCODING = 0x3E
 AT_EXTERNAL = 0x3F
+AT_SPECIFICATION = 0x47
 AT_TYPE = 0x49
 AT_ALLOCATED = 0x4E
 AT_ASSOCIATED = 0x4F
@@ -95,8 +96,8 @@ class TypeReader:
             0x1F: self._member_pointer,
             0x24: self._base,
             0x3B: self._unspecified,
-            **{tag: self._qualified for tag in QUALIFIERS},
-            **{tag: self._pointer for tag in POINTERS},
+            **dict.fromkeys(QUALIFIERS, self._qualified),
+            **dict.fromkeys(POINTERS, self._pointer),
         }
 
     def of(self, die: Die, fortran: bool) -> int:
@@ -171,8 +172,11 @@ class TypeReader:
         return Typedef(self._scoped_name(die), self._target(die, whole))
 
     def _scoped_name(self, die: Die) -> str:
-        name = self._reader.own_string(die, AT_NAME)
-        return self._scope_of(die) + name if name else ""
+        """Qualified; a type unit defines what a declaration in its namespace announces (DW_AT_specification)."""
+        name = self._reader.string(die, AT_NAME)
+        declared = self._reader.reference(die, AT_SPECIFICATION)
+        prefix = self._scope_of(die) or (self._scope_of(declared) if declared is not None else "")
+        return prefix + name if name else ""
 
     def _function(self, die: Die, tag: int, whole: bool) -> Type:
         parameters: list[int] = []

@@ -75,7 +75,10 @@ class Pointer:
 
 @dataclass(frozen=True)
 class MemberPointer:
-    """A C++ pointer to member of class `container`: for functions a {function or vtable offset + 1, adjustment} pair."""
+    """A C++ pointer to member of class `container`.
+
+    To a function it is a pair: {function, or vtable offset + 1; adjustment} (Itanium C++ ABI, 2.3).
+    """
 
     target: int
     container: int
@@ -176,9 +179,9 @@ class Function:
     variadic: bool = False
 
 
-Type = Union[
-    Void, Base, Pointer, MemberPointer, Struct, Array, Text, Enum, Typedef, Qualified, Function
-]  # fmt: skip
+# What is left when typedefs and qualifiers are taken off.
+Bare = Union[Void, Base, Pointer, MemberPointer, Struct, Array, Text, Enum, Function]
+Type = Union[Bare, Typedef, Qualified]
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ class TypeTable:
     def __getitem__(self, index: int) -> Type:
         return self.types[index]
 
-    def strip(self, index: int) -> Type:
+    def strip(self, index: int) -> Bare:
         """The type behind typedefs and qualifiers."""
         found = self.types[index]
         while isinstance(found, (Typedef, Qualified)):

@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Optional
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader
-from pieglobalsfind.dwarf_type_reader import AT_DECLARATION, AT_EXTERNAL, AT_NAME, RECORDS, TypeReader
+from pieglobalsfind.dwarf_names import type_name
+from pieglobalsfind.dwarf_type_reader import (
+    AT_ARTIFICIAL,
+    AT_DECLARATION,
+    AT_EXTERNAL,
+    AT_NAME,
+    AT_SPECIFICATION,
+    RECORDS,
+    TAG_PARAMETER,
+    TypeReader,
+)
 from pieglobalsfind.dwarf_types import (
     COMMON,
     FILE_STATIC,
@@ -38,7 +48,6 @@ TAG_ENTRY_POINT = 0x03
 
 # DW_AT
 AT_ABSTRACT_ORIGIN = 0x31
-AT_SPECIFICATION = 0x47
 AT_LINKAGE_NAME = 0x6E
 AT_MIPS_LINKAGE_NAME = 0x2007
 
@@ -81,6 +90,7 @@ class VariableReader:
 
     def __init__(self, module: Module, demangle: Demangle) -> None:
         self._module = module
+        self._units = {unit.die.cu: unit for unit in module.units()}
         self._demangle = demangle
         self._reader = Reader()
         self._prefixes: dict[int, str] = {}  # of declarations that a definition elsewhere may name
@@ -90,9 +100,10 @@ class VariableReader:
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
         found: dict[tuple[str, Optional[int], Optional[int], int], Variable] = {}
-        for unit in self._module.units():
-            self._language = LANGUAGES.get(self._reader.language(unit), "other")
-            for variable in self._walk(unit):
+        # units of types first: they say in which namespaces the types of variables are
+        for unit in sorted(self._units.values(), key=lambda one: not one.holds_type):
+            self._language = LANGUAGES.get(self._reader.language(unit.die), "other")
+            for variable in self._walk(unit.die):
                 found.setdefault((variable.name, variable.address, variable.tls_offset, variable.line), variable)
         types = self._types.table()
         sized = (replace(one, size=types.size(one.type)) for one in found.values())
@@ -161,7 +172,17 @@ class VariableReader:
             return name
         linkage = self._linkage_name(die)
         readable = self._demangle(linkage) if linkage else ""
-        return readable if readable and readable != linkage else f"{name}()"
+        return readable if readable and readable != linkage else f"{name}({self._parameters(die)})"
+
+    def _parameters(self, die: Die) -> str:
+        """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
+        found = [
+            self._types.of(child, False)
+            for child in self._reader.children(die)
+            if self._reader.tag(child) == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL)
+        ]
+        types = self._types.table() if found else None
+        return ", ".join(type_name(types, one, "C++") for one in found) if types is not None else ""
 
     def _linkage_name(self, die: Die) -> str:
         return self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
@@ -196,7 +217,7 @@ class VariableReader:
             return None
         declared = self._reader.reference(die, AT_SPECIFICATION)
         prefix = None if declared is None else self._prefixes.get(declared.addr or 0)
-        file, line = self._reader.declared_at(die)
+        file, line = self._reader.declared_at(die, self._units)
         in_common = scope.kind.startswith(COMMON)
         return Variable(
             name=name if in_common else (self._qualifier(scope) if prefix is None else prefix) + name,

@@ -1,0 +1,27 @@
+"""Real object files of every language, level of optimization and version of DWARF, built once for all tests here."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent / "sources"
+COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
+
+Build = Callable[..., Path]
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Compile `source` of our sources into a shared object; further arguments go to the compiler."""
+
+    def compile_source(source: str, *arguments: str, compiler: str = "", name: str = "built.so") -> Path:
+        path = SOURCES / source
+        command = [compiler or COMPILERS[path.suffix], "-g", "-shared", "-fPIC", *arguments, str(path), "-o", name]
+        subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
+        return tmp_path / name
+
+    return compile_source

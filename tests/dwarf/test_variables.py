@@ -1,0 +1,136 @@
+"""The same variables, places, lines and sizes as an independent walk by pyelftools finds, on real object files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind import dwarf_cache
+from pieglobalsfind.dwarf import DebugInfo
+from pieglobalsfind.dwarf_names import type_name
+from tests.dwarf.conftest import Build
+from tests.dwarf.walker import Found, walk
+
+SOURCES = ("shapes.c", "shapes.cpp", "shapes.f90")
+BUILDS = [
+    *((source, "", level, version) for source in SOURCES for level in ("-O0", "-O2") for version in ("4", "5")),
+    *(("shapes.c", "clang", level, "5") for level in ("-O0", "-O2")),
+    *(("shapes.cpp", "clang++", level, "5") for level in ("-O0", "-O2")),
+]
+
+
+def ours(path: Path) -> set[Found]:
+    return {
+        Found(
+            one.name.rpartition("::")[2],
+            one.tls_offset if one.tls_offset is not None else one.address or 0,
+            one.tls_offset is not None,
+            one.line,
+            one.size,
+        )
+        for one in DebugInfo.open(str(path)).variables()
+    }
+
+
+@pytest.mark.parametrize(("source", "compiler", "level", "version"), BUILDS)
+def test_same_as_an_independent_walk(build: Build, source: str, compiler: str, level: str, version: str) -> None:
+    path = build(source, level, f"-gdwarf-{version}", compiler=compiler)
+    expected = walk(path)
+    assert len(expected) > 10
+    assert ours(path) == expected
+
+
+@pytest.mark.parametrize("option", ["-gz", "-fdebug-types-section", "-gsplit-dwarf"])
+@pytest.mark.parametrize("source", ["shapes.c", "shapes.cpp"])
+def test_forms_of_debug_information(build: Build, source: str, option: str) -> None:
+    plain = DebugInfo.open(str(build(source, "-O0", name="plain.so")))
+    special = DebugInfo.open(str(build(source, "-O0", option, name="special.so")))
+    named = [
+        [(one.name, one.storage, one.size, one.line, type_name(info.types, one.type, one.language))
+         for one in sorted(info.variables(), key=lambda one: (one.name, one.line))]
+        for info in (plain, special)
+    ]  # fmt: skip
+    assert named[0] == named[1]
+
+
+EXPECTED = {
+    "shapes.c": {
+        "counter": ("global", "int"),
+        "kept": ("file static", "short"),
+        "grid": ("global", "double [3][4]"),
+        "head": ("global", "struct node *"),
+        "chosen": ("global", "operation"),
+        "names": ("global", "const char * const[2]"),
+        "per_thread": ("thread-local", "int"),
+        "hidden_per_thread": ("thread-local", "long"),
+        "row": ("global", "int (*)[4]"),
+        "step::calls": ("function static", "int"),
+    },
+    "shapes.cpp": {
+        "app::total": ("global", "int"),
+        "app::(anonymous namespace)::hidden": ("file static", "double"),
+        "app::v2::versioned": ("global", "long"),
+        "app::Derived::made": ("global", "int"),
+        "app::Derived::inlined": ("global", "long"),
+        "app::Holder<int>::held": ("global", "int"),
+        "app::work(int)::calls": ("function static", "int"),
+        "app::work(int)::Local::deep(int)::deepest": ("function static", "int"),
+        "app::Derived::count(int)::hits": ("function static", "int"),
+        "shared_counter()::counted": ("function static", "int"),
+        "per_thread": ("thread-local", "int"),
+        "function": ("global", "int (*)(int)"),
+        "app::pointer": ("global", "app::Derived *"),
+    },
+    "shapes.f90": {
+        "simdata::nsteps": ("module", "integer(kind=4)"),
+        "simdata::field": ("module", "real(kind=8), allocatable (:,:)"),
+        "simdata::cells": ("module", "Type cell (3)"),
+        "simdata::shifted": ("module", "integer(kind=4) (-2:2,0:1)"),
+        "simdata::bump::counter": ("function static", "integer(kind=4)"),
+        "first": ("common", "integer(kind=4)"),
+        "third": ("common", "real(kind=8)"),
+        "work::calls": ("function static", "integer(kind=4)"),
+    },
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_names_storage_and_types(build: Build, source: str) -> None:
+    information = DebugInfo.open(str(build(source, "-O0")))
+    found = {
+        one.name: (
+            one.storage,
+            type_name(information.types, one.type, one.language)
+            .replace("long int", "long")
+            .replace("short int", "short"),
+        )
+        for one in information.variables()
+    }
+    for name, (storage, declared) in EXPECTED[source].items():
+        assert (name, found[name]) == (name, (storage, declared))
+
+
+def test_members_and_bit_fields(build: Build) -> None:
+    information = DebugInfo.open(str(build("shapes.c", "-O0")))
+    types = information.types
+    flags = next(one for one in information.variables() if one.name == "flags")
+    members = types.strip(flags.type)
+    assert [(one.name, one.bit_offset, one.bit_size) for one in members.members] == [  # type: ignore[union-attr]
+        ("low", 0, 3),
+        ("middle", 3, 7),
+        ("high", 10, 40),
+    ]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_cache_gives_the_same_answer(build: Build, source: str) -> None:
+    found = DebugInfo.open(str(build(source, "-O0"))).declared
+    assert dwarf_cache.decode(dwarf_cache.encode(found)) == found
+
+
+def test_a_file_without_debug_information_declares_nothing(build: Build) -> None:
+    information = DebugInfo.open(str(build("shapes.c", "-s")))
+    assert not information.is_there
+    assert information.variables() == ()
+    assert information.line(0x1000) is None
