@@ -115,7 +115,6 @@ _GLOBALS = at(
     "print members",
     "print greeting",
     "print &greeting",
-    "print greeting.size()",
     "print short_text",
     "print short_text._M_dataplus._M_p",
     "print corners",

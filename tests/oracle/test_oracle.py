@@ -15,8 +15,8 @@ import pytest
 from tests.host.plan import Answers, Query
 from tests.oracle import c_program, cxx_program, fortran_program
 from tests.oracle.conftest import Runs
+from tests.oracle.exceptions import NEVER_ASKED, PENDING
 from tests.oracle.normalize import normalize
-from tests.oracle.pending import PENDING
 from tests.oracle.program import RANKS, Program
 
 PROGRAMS = (*c_program.PROGRAMS, *cxx_program.PROGRAMS, *fortran_program.PROGRAMS)
@@ -107,3 +107,9 @@ def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> N
 
 def test_enough_commands_are_compared() -> None:
     assert len({query for program in PROGRAMS for query in program.queries} - set(PENDING)) >= 150
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_what_is_never_asked_is_not_asked(program: Program) -> None:
+    asked_after_all = [query for query in program.queries if any(never.covers(query) for never in NEVER_ASKED)]
+    assert not asked_after_all
