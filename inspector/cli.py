@@ -1,0 +1,66 @@
+"""The command `inspector`.
+
+Takes the command line; gives an exit status: 0 done, 1 nothing found, 2 bad call or target. Errors are one sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Optional
+
+from rich.console import Console
+
+from pieglobalsfind.errors import RanklensError
+
+from .job import open_job
+from .render import print_report
+from .report import as_json, make_report
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Run the command; returns its exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except RanklensError as error:
+        print(f"inspector: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="inspector",
+        description="Look into MPI programs whose ranks share a process: never stops or changes what it reads.",
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    report = commands.add_parser(
+        "report",
+        help="ranks, globals by value, pointer audit, payload",
+        description="Show a job's ranks, the globals that differ between them, wrongly rewritten and forgotten "
+        "pointers, and what would move with each rank.",
+        epilog="exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target",
+    )
+    report.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
+    report.set_defaults(run=run_report)
+    return top
+
+
+def run_report(options: argparse.Namespace) -> int:
+    report = make_report(open_job(options.target, options.exe))
+    if options.json:
+        json.dump(as_json(report), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        print_report(report, Console(highlight=False))
+    return 0 if report.job.table.ranks else 1

@@ -1,0 +1,152 @@
+"""What a word of an object is, by the best evidence there is: relocation, dynamic section, or DWARF type.
+
+Takes an object's file and its variables; answers for an offset, without looking at any rank. It never guesses: what
+nothing describes is "untyped".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from pieglobalsfind.elf import ElfFile, open_elf
+
+from pieglobalsfind.dwarf_names import type_name
+from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Object
+
+from .layout import WORD, Leaf, holds_address, is_pointer, leaves_at, pointer_offsets
+from .text import harmless
+
+# What evidence says of a word
+PROVEN = "proven"  # a relocation makes it an address, or the loader does in the dynamic section
+TYPED = "typed"  # DWARF types it as a pointer
+AMBIGUOUS = "ambiguous"  # a union with a pointer among others, or an integer type made for addresses
+NO_POINTER = "no pointer"  # DWARF types it as something else
+UNTYPED = "untyped"  # nothing describes it
+
+# Relocations that store an address (x86-64 psABI, table 4.10)
+R_64, R_GLOB_DAT, R_JUMP_SLOT, R_RELATIVE, R_IRELATIVE = 1, 6, 7, 8, 37
+ADDRESS_RELOCATIONS = {
+    R_64: "R_X86_64_64",
+    R_GLOB_DAT: "R_X86_64_GLOB_DAT",
+    R_JUMP_SLOT: "R_X86_64_JUMP_SLOT",
+    R_RELATIVE: "R_X86_64_RELATIVE",
+    R_IRELATIVE: "R_X86_64_IRELATIVE",
+}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is known of one word: `kind` is one of the constants above, `source` the evidence in words.
+
+    `symbol` is the variable with the path to its member ("packets[1].where"), "" if unknown; `type` is the member's.
+    """
+
+    kind: str
+    source: str
+    symbol: str = ""
+    type: str = ""
+    in_got: bool = False
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.kind in (PROVEN, TYPED)
+
+
+class ObjectEvidence:
+    """All evidence about one object; offsets are from its base, as in every copy."""
+
+    def __init__(self, found: Object, path: Union[str, Absent], declared: Union[Variables, Absent]) -> None:
+        self._object = found
+        self.relocations: dict[int, int] = {}
+        self._dynamic = range(0)
+        self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
+        if isinstance(path, str):
+            self._read_file(path)
+        self._types = declared.types if isinstance(declared, Variables) else TypeTable(())
+        variables = declared.variables if isinstance(declared, Variables) else ()
+        self._variables = [one for one in variables if one.address is not None and one.size > 0]
+        self._starts = [self.offset_of(one) for one in self._variables]
+        self._largest = max((one.size for one in self._variables), default=0)
+        self._known: dict[int, Ground] = {}
+
+    def _read_file(self, path: str) -> None:
+        bias = self._object.load_bias - self._object.base
+        try:
+            with open_elf(path) as elf:
+                self._read_elf(elf, bias)
+        except RanklensError as error:
+            self.absent += (Absent(error.sentence, error.hint),)
+
+    def _read_elf(self, elf: ElfFile, bias: int) -> None:
+        raise NotImplementedError
+
+    def offset_of(self, variable: Variable) -> int:
+        """A variable's distance from the object's base."""
+        return (variable.address or 0) + self._object.load_bias - self._object.base
+
+    def ground(self, offset: int) -> Ground:
+        """What the word at `offset` is."""
+        if offset not in self._known:
+            self._known[offset] = self._decide(offset)
+        return self._known[offset]
+
+    def _decide(self, offset: int) -> Ground:
+        typed = self._typed(offset)
+        relocation = self.relocations.get(offset)
+        if relocation is not None:
+            source = f"relocation {ADDRESS_RELOCATIONS.get(relocation, relocation)}"
+            in_got = relocation in (R_GLOB_DAT, R_JUMP_SLOT)
+            return Ground(PROVEN, source, typed.symbol or ("global offset table" if in_got else ""), typed.type, in_got)
+        if offset in self._dynamic:
+            return Ground(PROVEN, "the loader relocates the dynamic section in place", "_DYNAMIC")
+        return typed
+
+    def _typed(self, offset: int) -> Ground:
+        candidates = list(self._covering(offset))
+        if not candidates:
+            return Ground(UNTYPED, "neither a relocation nor a type describes it")
+        grounds = [self._by_type(one, offset - self.offset_of(one)) for one in candidates]
+        kinds = {one.kind for one in grounds}
+        if len(kinds) > 1:  # common blocks that units lay out differently
+            return Ground(AMBIGUOUS, "variables that overlap say different things", grounds[0].symbol, grounds[0].type)
+        return grounds[0]
+
+    def _covering(self, offset: int) -> Iterator[Variable]:
+        """The variables that share a byte with the word."""
+        index = bisect_right(self._starts, offset + WORD - 1) - 1
+        while index >= 0 and self._starts[index] + self._largest > offset:
+            if self._starts[index] + self._variables[index].size > offset:
+                yield self._variables[index]
+            index -= 1
+
+    def _by_type(self, variable: Variable, offset: int) -> Ground:
+        leaves = leaves_at(self._types, variable.type, offset)
+        pointers = [one for one in leaves if is_pointer(self._types, one, offset)]
+        leaf = (pointers or leaves or [None])[0]
+        symbol = harmless(variable.name + (leaf.path if leaf is not None else ""))
+        name = harmless(type_name(self._types, leaf.type, variable.language)) if leaf is not None else ""
+        if leaf is None:
+            return Ground(NO_POINTER, "DWARF: padding", symbol)
+        if pointers and any(one.in_union for one in leaves):
+            return Ground(AMBIGUOUS, "DWARF: a union with a pointer", symbol, name)
+        if pointers:
+            return Ground(TYPED, "DWARF: a pointer", symbol, name)
+        return self._integer(leaf, symbol, name)
+
+    def _integer(self, leaf: Leaf, symbol: str, name: str) -> Ground:
+        if holds_address(self._types, leaf):
+            return Ground(AMBIGUOUS, "DWARF: an integer type made for addresses", symbol, name)
+        return Ground(NO_POINTER, f"DWARF: {name}", symbol, name)
+
+    def pointers(self) -> Iterator[int]:
+        """Offsets of every word that a relocation or a type calls a pointer, with repetitions."""
+        yield from self.relocations
+        for variable in self._variables:
+            start = self.offset_of(variable)
+            for offset in pointer_offsets(self._types, variable.type):
+                yield start + offset

@@ -1,0 +1,122 @@
+"""Opens what the user named (a process or a core file) and holds what every part of a report starts from.
+
+Takes a PID or a path; gives a `Job`: the target, its rank table, and the translation of addresses. It never stops or
+writes to the target, and keeps no values that may change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path
+from typing import Optional, Union
+
+from pieglobalsfind.symbolize import Symbolizer
+from pieglobalsfind.translate import Translator
+
+from pieglobalsfind import dwarf_cache
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables
+from pieglobalsfind.errors import ObjectFileError, UsageError
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable, Rebase, Redirect, TlsBlock
+from pieglobalsfind.target import Target
+from pieglobalsfind.targets import open_target
+
+
+@dataclass(frozen=True)
+class Job:
+    """One target with its ranks. `taken` is when the rank table was read (UTC, ISO 8601)."""
+
+    target: Target
+    table: RankTable
+    translator: Translator
+    symbolizer: Symbolizer
+    taken: str
+
+    @property
+    def how(self) -> str:
+        """How figures of this target come about, in a sentence."""
+        if self.target.is_live:
+            return "read from the running process without stopping it; figures may be of different moments"
+        return "read from a core file: all figures are of one moment"
+
+    @property
+    def privatized(self) -> tuple[Object, ...]:
+        """The objects that ranks have copies of."""
+        return tuple(one for one in self.table.objects if one.privatized)
+
+    @property
+    def present(self) -> tuple[Rank, ...]:
+        """The ranks whose image is in this process."""
+        return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+
+    @cached_property
+    def _declared(self) -> dict[int, Union[Variables, Absent]]:
+        return {}
+
+    def declared(self, found: Object) -> Union[Variables, Absent]:
+        """Variables and types of an object by its debug information, or why there are none."""
+        if found.index not in self._declared:
+            self._declared[found.index] = self._read_declared(found)
+        return self._declared[found.index]
+
+    def _read_declared(self, found: Object) -> Union[Variables, Absent]:
+        path = self.file(found)
+        if isinstance(path, Absent):
+            return path
+        try:
+            declared = dwarf_cache.declared(path, found.build_id)
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+        if not declared.variables:
+            return Absent(f"{found.path} has no debug information", "compile with -g")
+        return declared
+
+    def file(self, found: Object) -> Union[str, Absent]:
+        """Where the object's file can be opened, if it still is the one that the target runs."""
+        path = self.target.open_path(found.path)
+        if path is None:
+            return Absent(f"the file {found.path} is not there any more", "put it back, or give --exe")
+        return path
+
+
+def open_job(what: str, exe: Optional[str]) -> Job:
+    """Open a PID or a core file; raises `RanklensError` with a sentence for the user."""
+    if what.isdecimal():
+        target = open_target(pid=int(what))
+    elif Path(what).exists():
+        target = open_target(core=what, exe=exe)
+    else:
+        raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a core file")
+    table = decode(target)
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now)
+
+
+def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
+    """Where the rank's instance of a variable lies: the first placement that covers it."""
+    if variable.tls_offset is not None:
+        return thread_local_place(rank, found, variable.tls_offset)
+    address = (variable.address or 0) + found.load_bias
+    for one in rank.placements:
+        if isinstance(one, Redirect) and one.original <= address < one.original + max(one.size, 1):
+            return one.storage + address - one.original
+        if isinstance(one, Rebase) and one.object == found.index and one.original <= address < one.original + one.size:
+            return one.copy + address - one.original
+    return Absent("the rank has no copy of it")
+
+
+def thread_local_place(rank: Rank, found: Object, offset: int) -> Union[int, Absent]:
+    """Variant II of the TLS layout (ELF Handling For Thread-Local Storage, 3.4.6)."""
+    for one in rank.placements:
+        if isinstance(one, TlsBlock) and one.object in (None, found.index):
+            if not one.is_thread_pointer:
+                return one.address + offset
+            if found.tls_offset:
+                return one.address - found.tls_offset + offset
+    return Absent("it is thread-local, and the rank has no such block of its own")
+
+
+def types_of(declared: Union[Variables, Absent]) -> TypeTable:
+    return declared.types if isinstance(declared, Variables) else TypeTable(())

@@ -1,0 +1,159 @@
+"""What would move with each rank, in bytes by category.
+
+Takes a `Job`; counts the rank's image as the registry and the objects' program headers describe it. It reads no memory
+but the saved stack pointer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Union
+
+from pieglobalsfind.elf import open_elf
+from pieglobalsfind.unwind import context_registers
+
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
+
+from .job import Job
+
+STACK_POINTER = 7  # rsp's DWARF number (x86-64 psABI, figure 3.36)
+PT_GNU_RELRO = 0x6474E552
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One rank's bytes. `relro` is what is written only while relocating; of a stack whose pointer is unknown all
+    counts as used."""
+
+    rank: int
+    code: int
+    rodata: int
+    relro: int
+    data: int
+    bss: int
+    heap_used: int
+    heap_free: int
+    stack_used: int
+    stack_unused: int
+    tls: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(getattr(self, name) for name in CATEGORIES)
+
+
+CATEGORIES = tuple(one.name for one in fields(Payload) if one.name not in ("rank", "notes"))
+
+
+@dataclass(frozen=True)
+class Sections:
+    """What one copy of an object takes."""
+
+    code: int = 0
+    rodata: int = 0
+    relro: int = 0
+    data: int = 0
+    bss: int = 0
+
+    def plus(self, other: Sections) -> Sections:
+        return Sections(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Sections)))
+
+
+def read_payload(job: Job) -> tuple[Payload, ...]:
+    """The payload of every rank whose image is in this process."""
+    sections = {one.index: copy_sections(job, one) for one in job.privatized}
+    return tuple(rank_payload(job, rank, sections) for rank in job.present)
+
+
+def copy_sections(job: Job, found: Object) -> Sections:
+    relro = relro_bytes(job, found)
+    code = sum(one.memory_size for one in found.segments if one.executable)
+    rodata = sum(one.memory_size for one in found.segments if not one.executable and not one.writable)
+    writable = [one for one in found.segments if one.writable and not one.executable]
+    data = sum(one.file_size for one in writable) - relro
+    return Sections(code, rodata, relro, data, sum(zero_bytes(one) for one in writable))
+
+
+def zero_bytes(segment: Segment) -> int:
+    return segment.memory_size - segment.file_size
+
+
+def relro_bytes(job: Job, found: Object) -> int:
+    """Bytes of PT_GNU_RELRO that the file holds; 0 when the file can't be read."""
+    path = job.file(found)
+    if isinstance(path, Absent):
+        return 0
+    try:
+        with open_elf(path) as elf:
+            return sum(one.file_size for one in elf.program_headers if one.type == PT_GNU_RELRO)
+    except RanklensError:
+        return 0
+
+
+def rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload:
+    copies = Sections()
+    for one in rank.placements:
+        if isinstance(one, Rebase) and one.object is not None:
+            copies = copies.plus(sections.get(one.object, Sections()))
+    notes: list[str] = []
+    heap_used, heap_free = heap_bytes(rank, notes)
+    stack_used, stack_unused = stack_bytes(job, rank, notes)
+    tls = sum(one.size for one in rank.placements if isinstance(one, TlsBlock) and one.level == 0)
+    return Payload(
+        rank.rank,
+        copies.code,
+        copies.rodata,
+        copies.relro,
+        copies.data,
+        copies.bss,
+        heap_used,
+        heap_free,
+        stack_used,
+        stack_unused,
+        tls,
+        tuple(notes),
+    )
+
+
+def heap_bytes(rank: Rank, notes: list[str]) -> tuple[int, int]:
+    if isinstance(rank.heap, Absent):
+        notes.append(f"heap unknown: {rank.heap.reason}")
+        return 0, 0
+    if isinstance(rank.heap_used, Absent):
+        notes.append(f"heap in use unknown: {rank.heap_used.reason}")
+        return rank.heap.size, 0
+    used = min(rank.heap_used, rank.heap.size)
+    return used, rank.heap.size - used
+
+
+def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
+    if isinstance(rank.stack, Absent):
+        notes.append(f"stack unknown: {rank.stack.reason}")
+        return 0, 0
+    pointer = stack_pointer(job, rank, rank.stack)
+    if isinstance(pointer, Absent):
+        notes.append(f"stack in use unknown: {pointer.reason}")
+        return rank.stack.size, 0
+    return rank.stack.end - pointer, pointer - rank.stack.start
+
+
+def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
+    """Where the rank's stack ends now: from its saved context, or from the kernel thread that runs it."""
+    if isinstance(rank.context, Absent):
+        return running_stack_pointer(job, rank, stack)
+    try:
+        pointer = context_registers(job.target, job.table, rank).get(STACK_POINTER)
+    except RanklensError as error:
+        return Absent(error.sentence)
+    return pointer if pointer is not None and pointer in stack else Absent("its context names no place in its stack")
+
+
+def running_stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
+    for thread in job.target.threads():
+        if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
+            pointer = thread.registers.get(STACK_POINTER)
+            if pointer is not None and pointer in stack:
+                return pointer
+    return Absent("the rank is running")

@@ -1,0 +1,143 @@
+"""Everything about a job in one value, and its form in JSON.
+
+Takes a `Job`; each part is read by its own module. It formats nothing for people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+from pieglobalsfind.model import Absent, Rank
+
+from .globals import Globals, GlobalValues, read_globals
+from .job import Job
+from .payload import CATEGORIES, Payload, read_payload
+from .pointers import Alarm, Audit, Finding, audit_pointers
+from .schema import NAME
+from .text import harmless, rank_set
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `inspector report` knows of a job."""
+
+    job: Job
+    globals: Globals
+    pointers: Audit
+    payload: tuple[Payload, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be had, each said once."""
+        absent = (*self.globals.absent, *self.pointers.absent)
+        hinted = (f"{one.reason}: {one.hint}" if one.hint else one.reason for one in absent)
+        return tuple(dict.fromkeys(harmless(one) for one in (*self.job.table.warnings, *hinted)))
+
+
+def make_report(job: Job) -> Report:
+    """Read all parts, one after the other."""
+    return Report(job, read_globals(job), audit_pointers(job), read_payload(job))
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report in the form of `schema.SCHEMA`."""
+    table = report.job.table
+    return {
+        "schema": NAME,
+        "target": harmless(report.job.target.description),
+        "taken": report.job.taken,
+        "how": report.job.how,
+        "method": harmless(table.method),
+        "runtime": harmless(table.runtime),
+        "rewrite_mode": harmless(table.rewrite_mode),
+        "rank_count": table.rank_count,
+        "ranks": [rank_as_json(one) for one in table.ranks],
+        "globals": [global_as_json(one) for one in report.globals.values],
+        "pointers": pointers_as_json(report.pointers),
+        "payload": [payload_as_json(one) for one in report.payload],
+        "warnings": list(report.warnings),
+    }
+
+
+def rank_as_json(rank: Rank) -> dict[str, Any]:
+    waiting = rank.waiting
+    return {
+        "rank": rank.rank,
+        "state": rank.state,
+        "tier": rank.evidence.tier,
+        "source": harmless(rank.evidence.source),
+        "processing_element": rank.processing_element,
+        "kernel_thread": rank.kernel_thread,
+        "waiting": None
+        if waiting is None
+        else {
+            "call": harmless(waiting.call),
+            "peer": waiting.peer,
+            "tag": waiting.tag,
+            "communicator": waiting.communicator,
+        },
+        "switches": None if isinstance(rank.switches, Absent) else rank.switches,
+    }
+
+
+def global_as_json(found: GlobalValues) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "object": found.object,
+        "file": found.file,
+        "line": found.line,
+        "type": found.type,
+        "size": found.size,
+        "storage": found.storage,
+        "differs": found.differs,
+        "groups": [{"ranks": rank_set(list(one.ranks)), "value": one.value} for one in found.groups],
+    }
+
+
+def pointers_as_json(audit: Audit) -> dict[str, Any]:
+    return {
+        "alarms": [alarm_as_json(one) for one in audit.alarms],
+        "counts": [
+            {"object": harmless(name), "verdict": verdict, "words": words}
+            for (name, verdict), words in sorted(audit.counts.items())
+        ],
+        "changed": audit.changed,
+        "findings": [finding_as_json(one) for one in audit.findings],
+    }
+
+
+def alarm_as_json(found: Alarm) -> dict[str, Any]:
+    return {
+        "object": harmless(found.object),
+        "ranks": rank_set(list(found.ranks)),
+        "of_ranks": found.of_ranks,
+        "sentence": harmless(found.sentence),
+    }
+
+
+def finding_as_json(found: Finding) -> dict[str, Any]:
+    return {
+        "rank": found.rank,
+        "object": harmless(found.object),
+        "offset": hex(found.offset),
+        "address": hex(found.address),
+        "symbol": found.ground.symbol,
+        "type": found.ground.type,
+        "verdict": found.verdict,
+        "evidence": found.ground.source,
+        "old": hex(found.old),
+        "new": hex(found.new),
+        "right": hex_or_none(found.right),
+        "rewritten": found.rewritten,
+        "past_end": found.past_end,
+    }
+
+
+def hex_or_none(value: Union[int, Absent]) -> Union[str, None]:
+    return None if isinstance(value, Absent) else hex(value)
+
+
+def payload_as_json(found: Payload) -> dict[str, Any]:
+    categories = {name: getattr(found, name) for name in CATEGORIES}
+    return {"rank": found.rank, "total": found.total, **categories, "notes": [harmless(one) for one in found.notes]}
