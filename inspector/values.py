@@ -34,6 +34,7 @@ from pieglobalsfind.model import Absent
 MOST_ELEMENTS = 200  # GDB's `print elements`
 REPEATS = 10  # GDB's `print repeats`
 DEEPEST = 20  # GDB's `print max-depth`
+EXTENDED_DIGITS = 21  # tell two 80-bit values apart
 LARGEST_READ = 1 << 20  # bytes of an allocatable array that are looked at
 
 
@@ -91,7 +92,8 @@ def decode_base(bare: Base, data: bytes, language: str) -> str:
     if bare.encoding == "boolean":
         return decode_boolean(value, language)
     if bare.encoding in ("signed_char", "unsigned_char", "UTF") and language != "Fortran":
-        return f"{value} {character(value & 0xFF if len(data) == 1 else value)}"
+        prefix = {2: "u", 4: "U"}.get(len(data), "") if bare.encoding == "UTF" else ""
+        return f"{value} {prefix}{character(value & 0xFF if len(data) == 1 else value)}"
     return str(value)
 
 
@@ -128,9 +130,11 @@ def decode_extended(data: bytes) -> str:
         return sign + ("inf" if significand << 1 & 0xFFFFFFFFFFFFFFFF == 0 else "nan")
     wide = Context(prec=60)
     value = wide.multiply(Decimal(significand), wide.power(Decimal(2), Decimal(exponent - 16383 - 63)))
-    rounded = Context(prec=18).plus(value)
-    text = f"{rounded.normalize(Context(prec=18)):.18g}" if rounded else "0"
-    return sign + text.rstrip("0").rstrip(".") if "." in text and "e" not in text.lower() else sign + text
+    digits, power = f"{value:.{EXTENDED_DIGITS - 1}e}".split("e") if value else ("0", "0")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if -5 < int(power) < EXTENDED_DIGITS:
+        return sign + f"{Decimal(digits + 'e' + power):f}"
+    return f"{sign}{digits}e{power[0]}{int(power[1:]):02d}"
 
 
 def decode_enum(bare: Enum, data: bytes, language: str) -> str:
@@ -176,16 +180,27 @@ def c_string(around: Surroundings, address: int) -> Optional[str]:
 def decode_member_pointer(around: Surroundings, bare: MemberPointer, data: bytes) -> str:
     value = int.from_bytes(data[:8], "little", signed=True)
     if bare.size == 8:
-        return "NULL" if value == -1 else f"member at +{value}"
+        return "NULL" if value == -1 else member_name(around, bare, value)
     if value & 1:
         return f"virtual function at vtable offset {value - 1}"
     return around.name_address(value) if value else "NULL"
 
 
+def member_name(around: Surroundings, bare: MemberPointer, offset: int) -> str:
+    container = around.types.strip(bare.container)
+    if isinstance(container, Struct):
+        for one in container.members:
+            if one.offset == offset and not one.is_base and not one.artificial:
+                return f"&{container.name}::{one.name}"
+    return f"member at +{offset}"
+
+
 def decode_struct(around: Surroundings, bare: Struct, found: Object, depth: int) -> str:
     if bare.opaque:
         return "<incomplete type>"
-    return "{" + ", ".join(decode_member(around, one, found, depth) for one in bare.members[:MOST_ELEMENTS]) + "}"
+    opening, closing = ("( ", " )") if around.language == "Fortran" else ("{", "}")
+    members = (decode_member(around, one, found, depth) for one in bare.members[:MOST_ELEMENTS])
+    return opening + ", ".join(members) + closing
 
 
 def decode_member(around: Surroundings, member: Member, found: Object, depth: int) -> str:
@@ -303,25 +318,23 @@ def decode_dimension(
 
     separator = " " if inner and around.language == "Fortran" else ", "
     opening, closing = ("(", ")") if around.language == "Fortran" else ("{", "}")
-    return opening + separator.join(folded(elements(), extent.count, left, bool(inner))) + closing
+    repeats = ", <repeats" if around.language == "Fortran" else " <repeats"
+    parts = list(folded(elements(), extent.count, left, bool(inner), repeats))
+    more = "..." if left[0] <= 0 and parts[-1:] == ["..."] else ""
+    return opening + separator.join(parts[: len(parts) - bool(more)]) + more + closing
 
 
-def folded(elements: Iterable[str], count: int, left: list[int], nested: bool) -> Iterator[str]:
+def folded(elements: Iterable[str], count: int, left: list[int], nested: bool, repeats: str) -> Iterator[str]:
     """Elements with long runs of equal ones written once, and "..." where the limit is reached."""
     seen = 0
     for text, group in groupby(elements):
         run = sum(1 for _ in group)
         seen += run
-        repeats = run >= REPEATS
+        fold = run >= REPEATS
+        shown = 1 if fold else run if nested else min(run, left[0])
         if not nested:
-            shown = 1 if repeats else min(run, left[0])
-            left[0] -= REPEATS if repeats else run
-        else:
-            shown = 1 if repeats else run
-        if repeats:
-            yield f"{text} <repeats {run} times>"
-        else:
-            yield from [text] * shown
+            left[0] -= REPEATS if fold else run
+        yield from [f"{text}{repeats} {run} times>" if fold else text] * shown
         if left[0] <= 0 and seen < count:
             yield "..."
             return
@@ -333,19 +346,23 @@ def is_characters(types: TypeTable, bare: Array) -> bool:
 
 
 def decode_characters(data: bytes) -> str:
-    """A char array as GDB shows it: text, runs of equal characters folded, trailing zeros left out."""
-    if not data:
-        return '""'
-    text = data.rstrip(b"\0")
-    if len(text) < len(data) and b"\0" not in text and len(text) <= MOST_ELEMENTS:
-        zeros = len(data) - len(text) - 1  # GDB counts the text's own end as one of the string
-        tail = f", '\\000' <repeats {zeros} times>" if zeros > REPEATS - 1 else "\\000" * zeros
-        if text and zeros >= REPEATS:
-            return quoted(text, '"') + tail
-        if not text:
-            return f"'\\000' <repeats {zeros} times>" if zeros >= REPEATS else '"' + "\\000" * zeros + '"'
-        return quoted(text, '"')[:-1] + "\\000" * zeros + '"'
-    return quoted(data[:MOST_ELEMENTS], '"') + ("..." if len(data) > MOST_ELEMENTS else "")
+    """A char array as GDB shows it: the last zero left out, long runs of equal characters folded."""
+    text = data[:-1] if data.endswith(b"\0") and len(data) <= MOST_ELEMENTS else data
+    parts: list[str] = []
+    plain = b""
+    left = MOST_ELEMENTS
+    for run in (bytes(group) for _, group in groupby(text)):
+        if left <= 0:
+            break
+        left -= min(len(run), REPEATS)
+        if len(run) > REPEATS:
+            parts += [quoted(plain, '"')] if plain else []
+            parts.append(f"{character(run[0])} <repeats {len(run)} times>")
+            plain = b""
+        else:
+            plain += run
+    parts += [quoted(plain, '"')] if plain or not parts else []
+    return ", ".join(parts) + ("..." if left <= 0 and len(text) > MOST_ELEMENTS and plain else "")
 
 
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\033", 92: "\\\\"}

@@ -160,7 +160,7 @@ class TypeReader:
 
     def _member_pointer(self, die: Die, tag: int, whole: bool) -> Type:
         target = self._target(die, whole=False)
-        container = self._target(die, whole=False, attribute=AT_CONTAINING_TYPE)
+        container = self._target(die, whole=True, attribute=AT_CONTAINING_TYPE)
         pointee = self._reader.reference(die, AT_TYPE)
         to_function = pointee is not None and self._reader.tag(pointee) == 0x15
         return MemberPointer(target, container, self._size(die) or (16 if to_function else 8))
