@@ -19,12 +19,12 @@ from pieglobalsfind.target import Target
 
 from .evidence import AMBIGUOUS, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground, ObjectEvidence
 from .job import Job
+from .words import WORD, Ranges, candidates, is_past_end, words_in
 
 FALSE_POSITIVE = "false positive"
 STALE = "stale"
 VERDICTS = (PROVEN, TYPED, AMBIGUOUS, FALSE_POSITIVE, STALE, UNTYPED)
 HEAP = "heap"
-WORD = 8
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,14 @@ def alarm(job: Job, index: int, failed: list[tuple[int, int, int]]) -> Alarm:
     return Alarm(job.table.objects[index].path, ranks, len(job.present), worst[1], worst[2])
 
 
-def original_ranges(job: Job) -> list[tuple[int, int]]:
+def original_ranges(job: Job) -> Ranges:
     """[start, end] of what was copied: the privatized objects and the constructors' heap blocks."""
     ranges = [(one.base, one.end) for one in job.privatized]
     return ranges + [(address, address + size) for address, size in job.table.constructor_blocks]
 
 
 def read_parts(
-    job: Job, originals: list[tuple[int, int]], evidence: dict[int, ObjectEvidence]
+    job: Job, originals: Ranges, evidence: dict[int, ObjectEvidence]
 ) -> Iterator[Part]:  # fmt: skip
     """The originals' data segments and heap blocks with their candidates."""
     for found in job.privatized:
@@ -168,32 +168,6 @@ def read_or_nothing(target: Target, start: int, size: int) -> bytes:
         return b""
 
 
-def candidates(
-    data: bytes, start: int, ranges: list[tuple[int, int]], pointers: list[int]
-) -> Iterator[tuple[int, int]]:
-    """Words whose value lies in one of the ranges: all that are aligned, and misaligned ones that are pointers."""
-    seen = {offset: value for offset, value in words_in(data, ranges) if (start + offset) % WORD == 0}
-    for offset in pointers:
-        if offset not in seen and offset + WORD <= len(data):
-            value = int.from_bytes(data[offset : offset + WORD], "little")
-            if any(low <= value <= high for low, high in ranges):
-                seen[offset] = value
-    return iter(sorted(seen.items()))
-
-
-def words_in(data: bytes, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """(offset, value) of every word, at any byte, whose value lies in one of the ranges; by their common high bytes."""
-    tails = {value >> 24 for low, high in ranges for value in range(low & ~0xFFFFFF, high + 1, 1 << 24)}
-    for tail in tails:
-        pattern = tail.to_bytes(5, "little")
-        found = data.find(pattern, 3)
-        while found >= 0:
-            value = int.from_bytes(data[found - 3 : found + 5], "little")
-            if any(low <= value <= high for low, high in ranges):
-                yield found - 3, value
-            found = data.find(pattern, found + 1)
-
-
 class Comparison:
     """One rank against the originals."""
 
@@ -202,7 +176,7 @@ class Comparison:
         target: Target,
         rank: Rank,
         evidence: dict[int, ObjectEvidence],
-        originals: list[tuple[int, int]],
+        originals: Ranges,
         heap: Optional[Region],
     ) -> None:
         self._target = target
@@ -309,11 +283,6 @@ class Comparison:
                 past_end=is_past_end(pointed, self._originals),
             )
         )
-
-
-def is_past_end(value: int, ranges: list[tuple[int, int]]) -> bool:
-    """Whether a value names the byte after a range, and lies in none."""
-    return any(value == high for _, high in ranges) and not any(low <= value < high for low, high in ranges)
 
 
 def verdict_of(ground: Ground, rewritten: bool) -> Optional[str]:
