@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job
+from tests.conftest import Job, built
 from tests.host.controller import Controller, Debugger, Gdb
 from tests.host.plan import Answers, Plan
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, VIRTUAL, Program, build
@@ -39,8 +39,6 @@ class Runs:
 
     root: Path
     debugger: Debugger
-    rankrun: Path
-    rank_compilers: dict[str, str]
 
     def native(self, program: Program) -> Answers:
         """Each rank a process, under a debugger that knows nothing of us."""
@@ -75,13 +73,14 @@ class Runs:
             finally:
                 job.close()
             core = folder / f"core.{job.pid}"
-            return Controller(self.debugger, folder).opened(core, self.rankrun.resolve(), self._plan(program))
+            return Controller(self.debugger, folder).opened(core, built("rankrun").resolve(), self._plan(program))
 
         return once(self.root / f"{program}.core", run)
 
     def _held_job(self, program: Program, folder: Path) -> Job:
-        executable = build(program, self.rank_compilers, folder)
-        job = Job([str(self.rankrun), "-n", str(RANKS), str(executable), ARGUMENT], folder)
+        compilers = {suffix: str(built(name)) for suffix, name in VIRTUAL.items()}
+        executable = build(program, compilers, folder)
+        job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
         try:
             job.wait_for("holding")
         except BaseException:
@@ -95,18 +94,9 @@ class Runs:
 
 
 @pytest.fixture(scope="session")
-def runs(
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-    gdb: Path,
-    rankrun: Path,
-    rankcc: Path,
-    rankcxx: Path,
-    rankfort: Path,
-) -> Runs:
+def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, gdb: Path) -> Runs:
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if hasattr(request.config, "workerinput") else base
     root = shared / "oracle"
     root.mkdir(exist_ok=True)
-    paths = {path.name: str(path) for path in (rankcc, rankcxx, rankfort)}
-    return Runs(root, Gdb(gdb), rankrun, {suffix: paths[name] for suffix, name in VIRTUAL.items()})
+    return Runs(root, Gdb(gdb))
