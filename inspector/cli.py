@@ -20,6 +20,8 @@ from .job import open_job
 from .render import print_report
 from .report import as_json, make_report
 
+PIPE_WIDTH = 160  # columns: nobody's terminal, so lines are folded late
+
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; returns its exit status."""
@@ -62,5 +64,11 @@ def run_report(options: argparse.Namespace) -> int:
         json.dump(as_json(report), sys.stdout, indent=1)
         print(flush=True)
     else:
-        print_report(report, Console(highlight=False))
+        print_report(report, console())
     return 0 if report.job.table.ranks else 1
+
+
+def console() -> Console:
+    """A terminal's own width and colours; wide and plain in a pipe, unless COLUMNS says otherwise."""
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=PIPE_WIDTH if piped else None)

@@ -14,7 +14,7 @@ from typing import Union
 from pieglobalsfind.elf import ElfFile, open_elf
 
 from pieglobalsfind.dwarf_names import type_name
-from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_types import Array, Base, TypeTable, Variable, Variables
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
@@ -72,6 +72,7 @@ class ObjectEvidence:
         self._variables = [one for one in variables if one.address is not None and one.size > 0]
         self._starts = [self.offset_of(one) for one in self._variables]
         self._largest = max((one.size for one in self._variables), default=0)
+        self._objects_in_bytes: set[Variable] = set()
         self._known: dict[int, Ground] = {}
 
     def _read_file(self, path: str) -> None:
@@ -136,7 +137,19 @@ class ObjectEvidence:
             return Ground(AMBIGUOUS, "DWARF: a union with a pointer", symbol, name)
         if pointers:
             return Ground(TYPED, "DWARF: a pointer", symbol, name)
+        if variable in self._objects_in_bytes:
+            return Ground(AMBIGUOUS, "DWARF: bytes, but they hold a virtual table's address", symbol, name)
         return self._integer(leaf, symbol, name)
+
+    def holds_object(self, offset: int) -> None:
+        """Say that the word at `offset` is a virtual table's address: bytes around it may be an object."""
+        for variable in self._covering(offset):
+            element = self._types.strip(variable.type)
+            while isinstance(element, Array):
+                element = self._types.strip(element.element)
+            if isinstance(element, Base) and element.size == 1:
+                self._objects_in_bytes.add(variable)
+                self._known.clear()
 
     def _integer(self, leaf: Leaf, symbol: str, name: str) -> Ground:
         if holds_address(self._types, leaf):

@@ -114,6 +114,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
     }  # fmt: skip
     originals = original_ranges(job)
     parts = list(read_parts(job, originals, evidence))
+    find_objects_in_bytes(job, parts, evidence)
     findings: list[Finding] = []
     alarms: dict[int, list[tuple[int, int, int]]] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -130,6 +131,23 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
                 alarms.setdefault(index, []).append((rank.rank, stale, total))
     absent = tuple(one for found in evidence.values() for one in found.absent)
     return Audit(tuple(findings), dict(counts), tuple(alarm(job, *one) for one in alarms.items()), changed, absent)
+
+
+def find_objects_in_bytes(job: Job, parts: list[Part], evidence: dict[int, ObjectEvidence]) -> None:
+    """C++ builds objects in arrays of char (placement new): a virtual table's address there gives them away."""
+    for part in parts:
+        for offset, value in part.candidates:
+            if part.object is None:
+                continue
+            place = part.start + offset - part.object.base
+            if evidence[part.object.index].ground(place).kind == NO_POINTER and is_virtual_table(job, value):
+                evidence[part.object.index].holds_object(place)
+
+
+def is_virtual_table(job: Job, value: int) -> bool:
+    """Whether an object's first word may have this value (Itanium C++ ABI, 2.5.2): a `_ZTV` symbol and a few words."""
+    symbol = job.symbolizer.symbol(job.translator.owner(value))
+    return not isinstance(symbol, Absent) and symbol.linkage_name.startswith("_ZTV") and symbol.offset >= 2 * WORD
 
 
 def alarm(job: Job, index: int, failed: list[tuple[int, int, int]]) -> Alarm:

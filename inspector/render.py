@@ -16,7 +16,7 @@ from rich.text import Text
 from pieglobalsfind.model import Absent, Rank, Waiting
 
 from .globals import GlobalValues, differing
-from .payload import Payload
+from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
 from .text import byte_count, harmless, rank_set
@@ -24,6 +24,7 @@ from .text import byte_count, harmless, rank_set
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
 LONGEST_VALUE = 120
+WIDE = 100  # columns from which on addresses are not folded
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -122,7 +123,9 @@ def print_pointers(audit: Audit, console: Console) -> None:
 def print_findings(found: list[Finding], console: Console) -> None:
     if not found:
         return
-    table = new_table(("ranks", "finding", "word", "type", "was", "is", "right"))
+    table = new_table(
+        ("ranks", "finding", "word", "type", "was", "is", "right"), (4, 5, 6) if console.width >= WIDE else ()
+    )
     grouped: dict[tuple[str, str, int], list[Finding]] = {}
     for one in found:
         grouped.setdefault((one.verdict, one.object, one.offset), []).append(one)
@@ -144,27 +147,15 @@ def add_finding(table: Table, same: list[Finding]) -> None:
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:
     heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
-    columns = ("total", "code", "rodata", "relro", "data", "bss", "heap used", "free", "stack used", "unused", "tls")
-    table = new_table(("ranks", *columns), range(1, len(columns) + 1))
-    for cells, group in groupby(payload, key=payload_row):
-        add_row(table, (rank_set([one.rank for one in group]), *cells))
+    table = new_table(("ranks", "total", "of which"), (1,))
+    for (total, parts), group in groupby(payload, key=payload_row):
+        add_row(table, (rank_set([one.rank for one in group]), total, parts))
     console.print(table)
     for note in dict.fromkeys(note for one in payload for note in one.notes):
         console.print(Text(f"  {harmless(note)}", style="dim"))
 
 
-def payload_row(found: Payload) -> tuple[str, ...]:
-    sizes = (
-        found.total,
-        found.code,
-        found.rodata,
-        found.relro,
-        found.data,
-        found.bss,
-        found.heap_used,
-        found.heap_free,
-        found.stack_used,
-        found.stack_unused,
-        found.tls,
-    )
-    return tuple(byte_count(one) for one in sizes)
+def payload_row(found: Payload) -> tuple[str, str]:
+    """The total, and the categories that are not empty: `code 1.1 KB, heap used 2.0 MB`."""
+    sizes = ((name.replace("_", " "), getattr(found, name)) for name in CATEGORIES)
+    return byte_count(found.total), ", ".join(f"{name} {byte_count(size)}" for name, size in sizes if size)
