@@ -190,7 +190,7 @@ def member_name(around: Surroundings, bare: MemberPointer, offset: int) -> str:
     container = around.types.strip(bare.container)
     if isinstance(container, Struct):
         for one in container.members:
-            if one.offset == offset and not one.is_base and not one.artificial:
+            if one.offset == offset and not one.is_base and not one.name.startswith("_vptr"):
                 return f"&{container.name}::{one.name}"
     return f"member at +{offset}"
 

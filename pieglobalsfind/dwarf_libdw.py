@@ -169,31 +169,35 @@ class Reader:
     def __init__(self) -> None:
         self.lib = library()
         self._attribute = Attribute()
-        self._pointer = byref(self._attribute)
+        # millions of calls: what they need is looked up once (a structure passes for a pointer to it)
+        self._tag, self._following = self.lib.dwarf_tag, self.lib.dwarf_siblingof
+        self._own, self._inherited = self.lib.dwarf_attr, self.lib.dwarf_attr_integrate
 
     def tag(self, die: Die) -> int:
-        return int(self.lib.dwarf_tag(byref(die)))
+        return int(self._tag(die))
 
     def children(self, die: Die) -> Iterator[Die]:
         """The DIE's children in order. Stops where a damaged file would lead backwards."""
-        child = Die()
-        if self.lib.dwarf_child(byref(die), byref(child)) != 0:
+        following, child = self._following, Die()
+        if self.lib.dwarf_child(die, child) != 0:
             return
+        address = child.addr or 0
         while True:
             yield child
             sibling = Die()
-            if self.lib.dwarf_siblingof(byref(child), byref(sibling)) != 0:
+            if following(child, sibling) != 0:
                 return
-            if not (sibling.addr or 0) > (child.addr or 0):
+            child, before = sibling, address
+            address = sibling.addr or 0
+            if address <= before:
                 return
-            child = sibling
 
     def has(self, die: Die, code: int) -> bool:
-        return bool(self.lib.dwarf_attr(byref(die), code, self._pointer))
+        return bool(self._own(die, code, self._attribute))
 
     def _find(self, die: Die, code: int, inherited: bool = False) -> Optional[Attribute]:
-        find = self.lib.dwarf_attr_integrate if inherited else self.lib.dwarf_attr
-        return self._attribute if find(byref(die), code, self._pointer) else None
+        find = self._inherited if inherited else self._own
+        return self._attribute if find(die, code, self._attribute) else None
 
     def string(self, die: Die, code: int) -> str:
         """A string attribute, of the DIE or of what it specifies or was made from; "" without one."""

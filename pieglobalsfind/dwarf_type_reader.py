@@ -245,20 +245,15 @@ class TypeReader:
                 yield self._member(child, tag == TAG_INHERITANCE)
 
     def _member(self, die: Die, is_base: bool) -> Member:
+        name, target = self._reader.own_string(die, AT_NAME), self._target(die, whole=True)
         offset = self._reader.number(die, AT_DATA_MEMBER_LOCATION) or 0
         bit_size = self._reader.number(die, AT_BIT_SIZE) or 0
+        if not bit_size:
+            return Member(name, target, offset, is_base=is_base)
         bit_offset = self._reader.number(die, AT_DATA_BIT_OFFSET)
-        if bit_size and bit_offset is None:
+        if bit_offset is None:
             bit_offset = offset * 8 + self._old_bit_offset(die, bit_size)
-        return Member(
-            name=self._reader.own_string(die, AT_NAME),
-            type=self._target(die, whole=True),
-            offset=(bit_offset or 0) // 8 if bit_size else offset,
-            bit_size=bit_size,
-            bit_offset=(bit_offset or 0) if bit_size else 0,
-            is_base=is_base,
-            artificial=self._reader.flag(die, AT_ARTIFICIAL),
-        )
+        return Member(name, target, bit_offset // 8, bit_size, bit_offset)
 
     def _old_bit_offset(self, die: Die, bit_size: int) -> int:
         """DWARF 2 and 3 count bits from the storage unit's most significant end (DWARF 3, 5.6.6)."""

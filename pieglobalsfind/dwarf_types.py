@@ -95,7 +95,6 @@ class Member:
     bit_size: int = 0
     bit_offset: int = 0
     is_base: bool = False
-    artificial: bool = False
 
 
 @dataclass(frozen=True)

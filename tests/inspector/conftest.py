@@ -1,0 +1,30 @@
+"""Jobs of the embedded runtime that stand still, with globals that tests know."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Job, StartJob
+
+SOURCES = Path(__file__).parent / "sources"
+
+StartRanks = Callable[..., Job]
+
+
+@pytest.fixture
+def start_ranks(tmp_path: Path, rankrun: Path, rankcc: Path, rankcxx: Path, start_job: StartJob) -> StartRanks:
+    """Build `source`, run it under `ranks` ranks with further options of rankrun, and wait until it stands still."""
+
+    def start(source: Path, *options: str, ranks: int = 4) -> Job:
+        binary = tmp_path / f"{source.stem}.so"
+        compiler = rankcc if source.suffix == ".c" else rankcxx
+        subprocess.run([compiler, "-g", str(source), "-o", str(binary)], check=True, cwd=tmp_path, timeout=120)
+        job = start_job(rankrun, "-n", ranks, *options, binary)
+        job.wait_for("ready")
+        return job
+
+    return start

@@ -1,0 +1,135 @@
+"""The pointer audit against the truth: what the runtime itself logged, and what the programs planted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inspector.job import open_job
+from inspector.pointers import HEAP, Audit, Finding, audit_pointers
+from pieglobalsfind.model import Absent
+from tests.conftest import PROGRAMS, Job
+from tests.inspector.conftest import StartRanks
+
+RANKS = 4
+PLANTED = PROGRAMS / "planted"
+
+# program, mode: verdict by variable (and member), for words that are not plainly right
+EXPECTED = {
+    ("planted.c", "scan"): {
+        "planted_long": "false positive",
+        "planted_double": "false positive",
+        "planted_pair[0]": "false positive",
+        "planted_chars[8]": "false positive",
+        "planted_past_end_integer": "false positive",
+        "planted_union.pointer": "ambiguous",
+        "planted_uintptr": "ambiguous",
+        "static_packet.where": "stale",
+        "filled_packet.where": "stale",
+        "late_stale": "stale",
+    },
+    ("planted.c", "exact"): {
+        "planted_union.pointer": "ambiguous",
+        "planted_uintptr": "ambiguous",
+        "filled_pointer": "stale",
+        "past_end_pointer": "stale",
+        "filled_packet.where": "stale",
+        "nodes": "stale",
+    },
+    ("planted_cxx.cpp", "scan"): {
+        "app::planted_integer": "false positive",
+        "app::raw[0]": "ambiguous",
+        "app::raw[8]": "ambiguous",
+        "app::packet.shape": "stale",
+    },
+}
+
+
+def audit(job: Job) -> Audit:
+    return audit_pointers(open_job(str(job.pid), None), everything=True)
+
+
+def logged(path: Path) -> set[tuple[int, str, int, int, int, int]]:
+    """What the runtime wrote of its own rewrites: (rank, object or "heap", offset, address, old, new)."""
+    found = set()
+    for line in path.read_text().splitlines():
+        entry = json.loads(line)
+        place = entry["place"]
+        found.add((entry["rank"], place["object"], place["offset"], entry["address"], entry["old"], entry["new"]))
+    return found
+
+
+def rewrites(found: Audit) -> set[tuple[int, str, int, int, int, int]]:
+    return {
+        (one.rank, one.object, one.offset, one.address, one.old, one.new) for one in found.findings if one.rewritten
+    }
+
+
+@pytest.mark.parametrize("mode", ["scan", "exact"])
+@pytest.mark.parametrize("program", ["planted.c", "planted_cxx.cpp"])
+def test_every_rewrite_and_no_other(program: str, mode: str, tmp_path: Path, start_ranks: StartRanks) -> None:
+    log = tmp_path / "rewrites"
+    job = start_ranks(PLANTED / program, f"--rewrite={mode}", "--rewrite-log", str(log), ranks=RANKS)
+    truth, found = logged(log), audit(job)
+    assert len(truth) > 100
+    seen = rewrites(found)
+    assert seen <= truth, "rewrites that nobody made"
+    # what the program itself has changed since is no rewrite any more
+    missing = truth - seen
+    assert len(missing) == found.changed
+
+
+@pytest.mark.parametrize(("program", "mode"), list(EXPECTED))
+def test_verdicts(program: str, mode: str, start_ranks: StartRanks) -> None:
+    found = audit(start_ranks(PLANTED / program, f"--rewrite={mode}", ranks=RANKS))
+    expected = EXPECTED[program, mode]
+    for rank in range(RANKS):
+        verdicts = {
+            one.ground.symbol: one.verdict
+            for one in found.findings
+            if one.rank == rank and not one.healthy and one.object != HEAP and one.ground.symbol
+        }
+        assert {name: verdicts.get(name) for name in expected} == expected
+        invented = {
+            name
+            for name, verdict in verdicts.items()
+            if verdict in ("false positive", "stale") and name not in expected
+        }
+        assert invented == set()
+    assert found.alarms == ()
+
+
+def finding(found: Audit, symbol: str, rank: int = 1) -> Finding:
+    (one,) = [one for one in found.findings if one.ground.symbol == symbol and one.rank == rank]
+    return one
+
+
+def test_what_a_finding_says(start_ranks: StartRanks) -> None:
+    found = audit(start_ranks(PLANTED / "planted.c", ranks=RANKS))
+    integer = finding(found, "planted_long")
+    assert (integer.ground.type, integer.right, integer.rewritten) == ("long int", integer.old, True)
+    stale = finding(found, "static_packet.where")
+    assert (stale.new, stale.rewritten) == (stale.old, False)
+    assert not isinstance(stale.right, Absent)
+    assert stale.right != stale.old
+    assert finding(found, "past_end_pointer").past_end
+    assert finding(found, "planted_past_end_integer").past_end
+    assert not integer.past_end
+
+
+def test_words_in_blocks_of_constructors(start_ranks: StartRanks) -> None:
+    found = audit(start_ranks(PLANTED / "planted.c", ranks=RANKS))
+    for rank in range(RANKS):
+        heap = [one for one in found.findings if one.object == HEAP and one.rank == rank]
+        # call and target of two nodes, next and a number that looks like a pointer of the first
+        assert [(one.verdict, one.rewritten) for one in heap] == [("untyped", True)] * 6
+
+
+def test_a_value_that_the_program_changed_is_no_rewrite(start_ranks: StartRanks) -> None:
+    found = audit(start_ranks(PLANTED / "planted.c", ranks=RANKS))
+    symbols = {one.ground.symbol for one in found.findings}
+    assert "changed_long" not in symbols
+    # rank 0 to 3 store &anchor[0] to &anchor[3], none of them &anchor[5]
+    assert "changed_pointer" not in {one.ground.symbol for one in found.findings if one.rewritten}
