@@ -1,0 +1,128 @@
+/*
+ * state.c: the per-rank state, the inboxes, handle tables, host memory, and the names of calls.
+ *
+ * Inboxes are made for all ranks at once, because a rank may get messages before it calls MPI_Init.
+ */
+#include "state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The system's own allocator: a rank's malloc() would give memory of that rank's private heap. */
+extern void *__libc_malloc(size_t bytes);
+extern void __libc_free(void *memory);
+
+#define CALL_STRING(name) "MPI_" #name,
+static const char *const call_names[] = {MPI_CALLS(CALL_STRING)};
+static uint32_t call_indices[CALL_COUNT];
+
+static pthread_once_t inboxes_once = PTHREAD_ONCE_INIT;
+static struct inbox *inboxes;
+
+void mpi_register_calls(void) {
+    for (int call = 0; call < CALL_COUNT; call++)
+        call_indices[call] = rank_call_register(call_names[call]);
+}
+
+const char *call_name(enum call call) {
+    return call_names[call];
+}
+
+void call_publish(enum call call, int peer, int tag, const struct communicator *comm) {
+    if (peer == MPI_ANY_SOURCE)
+        peer = PUBLISH_ANY;
+    else if (peer == MPI_PROC_NULL)
+        peer = PUBLISH_NONE;
+    rank_call_enter(call_indices[call], peer, tag, comm ? comm->context : 0);
+}
+
+void *host_allocate(size_t bytes) {
+    void *memory = __libc_malloc(bytes ? bytes : 1);
+    if (!memory)
+        rank_job_abort(MPI_ERR_OTHER, "MPI: out of memory");
+    return memory;
+}
+
+void host_release(void *memory) {
+    __libc_free(memory);
+}
+
+static void inboxes_make(void) {
+    int ranks = rank_total();
+    inboxes = host_allocate((size_t)ranks * sizeof *inboxes);
+    for (int i = 0; i < ranks; i++) {
+        struct inbox *inbox = &inboxes[i];
+        pthread_mutex_init(&inbox->lock, NULL);
+        inbox->first_message = NULL;
+        inbox->last_message = &inbox->first_message;
+        inbox->first_posted = NULL;
+        inbox->last_posted = &inbox->first_posted;
+    }
+}
+
+struct inbox *inbox_of(int world) {
+    pthread_once(&inboxes_once, inboxes_make);
+    return &inboxes[world];
+}
+
+static struct mpi_rank *state_new(struct rank *rank) {
+    struct mpi_rank *self = host_allocate(sizeof *self);
+    memset(self, 0, sizeof *self);
+    self->rank = rank;
+    self->world = rank_number(rank);
+    self->inbox = inbox_of(self->world);
+    types_initialize(self);
+    comms_initialize(self);
+    rank_attach(rank, self);
+    return self;
+}
+
+struct mpi_rank *mpi_rank_state(void) {
+    struct rank *rank = rank_current();
+    if (!rank)
+        rank_job_abort(MPI_ERR_OTHER, "MPI: called on a thread that is no rank");
+    struct mpi_rank *self = rank_attachment(rank);
+    return self ? self : state_new(rank);
+}
+
+struct mpi_rank *mpi_self(enum call call) {
+    struct mpi_rank *self = mpi_rank_state();
+    if (!self->initialized || self->finalized) {
+        char line[128];
+        snprintf(line, sizeof line, "rank %d: %s: called %s", self->world, call_names[call],
+                 self->finalized ? "after MPI_Finalize" : "before MPI_Init");
+        rank_job_abort(MPI_ERR_OTHER, line);
+    }
+    if (self->detached)
+        request_sweep(self);
+    return self;
+}
+
+static void table_grow(struct table *table) {
+    int size = table->size ? 2 * table->size : 64;
+    void **slots = host_allocate((size_t)size * sizeof *slots);
+    memset(slots, 0, (size_t)size * sizeof *slots);
+    if (table->size)
+        memcpy(slots, table->slots, (size_t)table->size * sizeof *slots);
+    host_release(table->slots);
+    table->slots = slots;
+    table->size = size;
+}
+
+int table_add(struct table *table, void *value) {
+    int handle = 1;
+    while (handle < table->size && table->slots[handle])
+        handle++;
+    if (handle >= table->size)
+        table_grow(table);
+    table->slots[handle] = value;
+    return handle;
+}
+
+void *table_get(const struct table *table, int handle) {
+    return handle > 0 && handle < table->size ? table->slots[handle] : NULL;
+}
+
+void table_remove(struct table *table, int handle) {
+    table->slots[handle] = NULL;
+}
