@@ -75,11 +75,11 @@ struct message {
 
 /* A communication that was begun.  `done` and `message` belong to the owner's inbox lock. */
 struct request {
-    struct request *next; /* in the inbox's posted receives, or the rank's detached requests */
+    struct request *next;          /* in the inbox's posted receives */
+    struct request *detached_next; /* in the owner's detached requests: MPI_Request_free, nobody will wait for it */
     struct rank *owner;
     bool receives;
     bool done;
-    bool detached; /* MPI_Request_free: nobody will wait for it */
     enum channel channel;
     uint64_t context;
     int peer;
@@ -117,16 +117,19 @@ struct mpi_rank {
 
 /* Calls that may block (or fail): MPI_##name. */
 #define MPI_CALLS(X)                                                                                                   \
-    X(Init) X(Init_thread) X(Finalize) X(Abort) X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_split) X(Comm_create)     \
-    X(Comm_free) X(Comm_compare) X(Comm_group) X(Group_rank) X(Group_size) X(Group_incl) X(Group_excl)                 \
-    X(Group_translate_ranks) X(Group_compare) X(Group_free) X(Comm_set_errhandler) X(Comm_get_errhandler)              \
-    X(Comm_create_errhandler) X(Errhandler_free) X(Send) X(Ssend) X(Recv) X(Sendrecv) X(Sendrecv_replace) X(Isend)     \
-    X(Issend) X(Irecv) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Probe) X(Iprobe)      \
-    X(Get_count) X(Request_free) X(Type_contiguous) X(Type_vector) X(Type_create_hvector) X(Type_indexed)              \
-    X(Type_create_hindexed) X(Type_create_struct) X(Type_create_resized) X(Type_commit) X(Type_free) X(Type_size)      \
-    X(Type_get_extent) X(Op_create) X(Op_free) X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Gather) X(Gatherv)         \
-    X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Reduce_scatter)                       \
-    X(Reduce_scatter_block) X(Scan) X(Exscan) X(Query_thread)
+    X(Init)                                                                                                            \
+    X(Init_thread) X(Finalize) X(Abort) X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_split) X(Comm_create)             \
+        X(Comm_free) X(Comm_compare) X(Comm_group) X(Group_rank) X(Group_size) X(Group_incl) X(Group_excl)             \
+            X(Group_translate_ranks) X(Group_compare) X(Group_free) X(Comm_set_errhandler) X(Comm_get_errhandler)      \
+                X(Comm_create_errhandler) X(Errhandler_free) X(Send) X(Ssend) X(Recv) X(Sendrecv) X(Sendrecv_replace)  \
+                    X(Isend) X(Issend) X(Irecv) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall)           \
+                        X(Testany) X(Probe) X(Iprobe) X(Get_count) X(Request_free) X(Type_contiguous) X(Type_vector)   \
+                            X(Type_create_hvector) X(Type_indexed) X(Type_create_hindexed) X(Type_create_struct)       \
+                                X(Type_create_resized) X(Type_commit) X(Type_free) X(Type_size) X(Type_get_extent)     \
+                                    X(Op_create) X(Op_free) X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Gather)       \
+                                        X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall)       \
+                                            X(Alltoallv) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan)   \
+                                                X(Query_thread)
 
 #define MPI_CALL_ENUM(name) CALL_##name,
 enum call { MPI_CALLS(MPI_CALL_ENUM) CALL_COUNT };
@@ -136,10 +139,10 @@ enum call { MPI_CALLS(MPI_CALL_ENUM) CALL_COUNT };
 void mpi_register_calls(void); /* the runtime calls it once, before any rank runs */
 const char *call_name(enum call call);
 void call_publish(enum call call, int peer, int tag, const struct communicator *comm);
-struct mpi_rank *mpi_rank_state(void);    /* the calling rank's, made when it is first asked for */
+struct mpi_rank *mpi_rank_state(void);     /* the calling rank's, made when it is first asked for */
 struct mpi_rank *mpi_self(enum call call); /* the same, between MPI_Init and MPI_Finalize; anything else is fatal */
-struct inbox *inbox_of(int world);        /* exists before its rank calls MPI_Init */
-void *host_allocate(size_t bytes);        /* host memory, never NULL: no memory ends the job */
+struct inbox *inbox_of(int world);         /* exists before its rank calls MPI_Init */
+void *host_allocate(size_t bytes);         /* host memory, never NULL: no memory ends the job */
 void host_release(void *memory);
 int table_add(struct table *table, void *value); /* its handle */
 void *table_get(const struct table *table, int handle);
@@ -167,8 +170,8 @@ void request_release(struct request *request);
 void request_sweep(struct mpi_rank *self); /* completes detached receives whose message has come */
 
 /* point_to_point.c */
-int check_message(struct mpi_rank *self, struct communicator *comm, int count, struct datatype *type, int peer,
-                  int tag, bool receives);
+int check_message(struct mpi_rank *self, struct communicator *comm, int count, struct datatype *type, int peer, int tag,
+                  bool receives);
 
 /* datatype.c, datatype_build.c */
 struct datatype *type_get(struct mpi_rank *self, MPI_Datatype handle); /* NULL: no such type */
