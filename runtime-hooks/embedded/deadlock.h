@@ -1,0 +1,12 @@
+/*
+ * deadlock.h: telling the user that no rank can go on, and in which call each of them is.
+ */
+#ifndef RANK_DEADLOCK_H
+#define RANK_DEADLOCK_H
+
+#include <stdbool.h>
+
+/* Writes the report to standard error; `ends` says whether the job is about to end. */
+void deadlock_report(bool ends);
+
+#endif

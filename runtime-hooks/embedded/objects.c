@@ -1,0 +1,159 @@
+/*
+ * objects.c: finds the originals, and describes them in the registry.
+ */
+#define _GNU_SOURCE
+#include "objects.h"
+#include "rank_hooks.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void measure(struct object *object) {
+    uint64_t low = UINT64_MAX, high = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
+    object->alignment = page;
+    for (int i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        if (header->p_type == PT_GNU_EH_FRAME)
+            object->frame_header = object->bias + header->p_vaddr;
+        if (header->p_type == PT_DYNAMIC)
+            object->dynamic = (const void *)(object->bias + header->p_vaddr);
+        if (header->p_type == PT_TLS) {
+            object->tls_size = header->p_memsz;
+            object->tls_align = header->p_align;
+        }
+        if (header->p_type != PT_LOAD)
+            continue;
+        low = header->p_vaddr < low ? header->p_vaddr : low;
+        high = header->p_vaddr + header->p_memsz > high ? header->p_vaddr + header->p_memsz : high;
+        object->alignment = header->p_align > object->alignment ? header->p_align : object->alignment;
+    }
+    object->base = (object->bias + low) & ~(page - 1);
+    object->span = object->bias + high - object->base;
+}
+
+/* The distance to the thread pointer, where the loader gave this thread a block beside it (variant II). */
+static uint64_t static_tls_offset(const struct dl_phdr_info *info) {
+    uint64_t pointer;
+#if defined(__x86_64__)
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    uint64_t block = (uintptr_t)info->dlpi_tls_data;
+    return block && block < pointer && pointer - block < (1 << 20) ? pointer - block : 0;
+#else
+    (void)info, (void)pointer;
+    return 0;
+#endif
+}
+
+static int add_object(struct dl_phdr_info *info, size_t size, void *argument) {
+    (void)size;
+    struct object_list *list = argument;
+    list->items = realloc(list->items, (size_t)(list->count + 1) * sizeof *list->items);
+    struct object *object = &list->items[list->count++];
+    char resolved[PATH_MAX];
+    const char *path = realpath(info->dlpi_name, resolved) ? resolved : info->dlpi_name;
+    *object = (struct object){.path = strdup(path), .bias = info->dlpi_addr, .header = info->dlpi_phdr};
+    object->header_count = info->dlpi_phnum;
+    object->tls_module = info->dlpi_tls_modid;
+    object->tls_offset = info->dlpi_tls_modid ? static_tls_offset(info) : 0;
+    measure(object);
+    return 0;
+}
+
+struct object_list objects_loaded(void) {
+    struct object_list list = {0};
+    dl_iterate_phdr(add_object, &list);
+    return list;
+}
+
+static bool contains(const struct object_list *list, const struct object *wanted) {
+    for (int i = 0; i < list->count; i++)
+        if (list->items[i].base == wanted->base)
+            return true;
+    return false;
+}
+
+struct object_list objects_new(const struct object_list *before, const struct object_list *after) {
+    struct object_list list = {calloc((size_t)after->count, sizeof *list.items), 0};
+    for (int i = 0; i < after->count; i++)
+        if (!contains(before, &after->items[i]))
+            list.items[list.count++] = after->items[i];
+    if (list.count)
+        list.items[0].is_program = true;
+    return list;
+}
+
+int object_of(const struct object_list *list, uint64_t address) {
+    for (int i = 0; i < list->count; i++)
+        if (address >= list->items[i].base && address <= list->items[i].base + list->items[i].span)
+            return i;
+    return -1;
+}
+
+uint64_t object_dynamic_value(const struct object *object, int64_t tag) {
+    for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == tag)
+            return entry->d_un.d_val;
+    return 0;
+}
+
+/* glibc relocates most addresses in .dynamic in place, but not all of them in all versions. */
+uint64_t object_dynamic_address(const struct object *object, int64_t tag) {
+    uint64_t value = object_dynamic_value(object, tag);
+    return value && value < object->base ? value + object->bias : value;
+}
+
+static void read_build_id(const struct object *object, struct rank_debug_object *record) {
+    for (int i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        if (header->p_type != PT_NOTE)
+            continue;
+        const char *at = (const char *)(object->bias + header->p_vaddr), *end = at + header->p_memsz;
+        while (at + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            const char *name = at + sizeof *note, *text = name + ((note->n_namesz + 3) & ~3u);
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4) &&
+                note->n_descsz <= sizeof record->build_id) {
+                record->build_id_size = note->n_descsz;
+                memcpy(record->build_id, text, note->n_descsz);
+                return;
+            }
+            at = text + ((note->n_descsz + 3) & ~3u);
+        }
+    }
+}
+
+static void register_object(const struct object *object) {
+    struct rank_debug_object record = {
+        .base = object->base,
+        .load_bias = object->bias,
+        .span = object->span,
+        .dynamic = (uintptr_t)object->dynamic,
+        .tls_module_id = object->tls_module,
+        .tls_size = object->tls_size,
+        .tls_align = object->tls_align,
+        .tls_offset = object->tls_offset,
+        .path = rank_hooks_string(object->path),
+        .flags = RANK_DEBUG_OBJECT_PRIVATIZED | (object->is_program ? RANK_DEBUG_OBJECT_PROGRAM : 0),
+    };
+    read_build_id(object, &record);
+    struct rank_debug_segment segments[64];
+    for (int i = 0; i < object->header_count && record.segment_count < 64; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        if (header->p_type == PT_LOAD)
+            segments[record.segment_count++] = (struct rank_debug_segment){
+                .offset = object->bias + header->p_vaddr - object->base,
+                .memory_size = header->p_memsz,
+                .file_size = header->p_filesz,
+                .protection = header->p_flags,
+            };
+    }
+    rank_hooks_add_object(&record, segments);
+}
+
+void objects_register(const struct object_list *list) {
+    for (int i = 0; i < list->count; i++)
+        register_object(&list->items[i]);
+}

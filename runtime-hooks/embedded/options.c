@@ -1,0 +1,151 @@
+/*
+ * options.c: parses rankrun's command line.
+ */
+#define _GNU_SOURCE
+#include "options.h"
+#include "ranges.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct method *const methods[] = {&method_pie, &method_none};
+
+static const char help[] =
+    "usage: rankrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]\n"
+    "Runs an MPI program that rankcc, rankcxx or rankfort built, with RANKS virtual ranks in this process.\n"
+    "\n"
+    "  -n, --ranks RANKS        how many ranks\n"
+    "      --method METHOD      how globals are made private: pie (default) or none\n"
+    "      --pes COUNT          kernel threads that run the ranks (default 1)\n"
+    "      --stack-size BYTES   stack of each rank (default 8M)\n"
+    "      --range-size BYTES   address range of each rank (default 1G)\n"
+    "      --rewrite MODE       which words of a copy are made to name it: scan (default) every aligned word that\n"
+    "                           looks like a pointer into an original; exact: those that have relocations, and\n"
+    "                           constructors run again in every copy\n"
+    "      --rewrite-log FILE   write every rewritten word to FILE, one JSON object a line\n"
+    "      --exit-on-deadlock   end with status 3 when no rank can go on, instead of waiting for a debugger\n"
+    "  -h, --help               show this text\n"
+    "\n"
+    "BYTES may end in K, M or G. The exit status is the largest of the ranks'.\n";
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("rankrun: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("; see rankrun --help\n", stderr);
+    va_end(arguments);
+    exit(2);
+}
+
+static int parse_count(const char *what, const char *text, long most) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 1 || value > most)
+        fail("%s must be a whole number from 1 to %ld, not '%s'", what, most, text);
+    return (int)value;
+}
+
+static uint64_t parse_size(const char *what, const char *text, uint64_t least) {
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (errno || end == text || *text == '-' || end[shift > 0] || value > UINT64_C(1) << 44)
+        fail("%s must be a number of bytes, not '%s'", what, text);
+    value = ((value << shift) + 4095) & ~UINT64_C(4095);
+    if (value < least || value > UINT64_C(1) << 44)
+        fail("%s must be at least %lu bytes and at most 16T", what, least);
+    return value;
+}
+
+static const struct method *parse_method(const char *text) {
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (!strcmp(methods[i]->name, text))
+            return methods[i];
+    fail("there is no method '%s' here; it is pie or none", text);
+}
+
+static enum rewrite_mode parse_rewrite(const char *text) {
+    if (strcmp(text, "scan") != 0 && strcmp(text, "exact") != 0)
+        fail("--rewrite must be scan or exact, not '%s'", text);
+    return strcmp(text, "exact") ? REWRITE_SCAN : REWRITE_EXACT;
+}
+
+static void check(const struct options *options) {
+    if (options->ranks == 0)
+        fail("the number of ranks is missing (-n RANKS)");
+    if (options->argument_count == 0)
+        fail("the program is missing");
+    if (options->elements > options->ranks)
+        fail("--pes %d is more than there are ranks (%d)", options->elements, options->ranks);
+    /* 2^47 bytes is what a process has; a quarter of it is left to everything else. */
+    if (options->range_size > (UINT64_C(3) << 45) / 2 / ((uint64_t)options->ranks + 1))
+        fail("%d ranges of %lu bytes do not fit into the address space; use a smaller --range-size", options->ranks,
+             options->range_size);
+    if (options->stack_size > options->range_size / 2)
+        fail("a stack of %lu bytes needs a larger --range-size", options->stack_size);
+}
+
+struct options options_parse(int argc, char **argv) {
+    enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, DEADLOCK };
+    static const struct option names[] = {
+        {"ranks", required_argument, NULL, 'n'},
+        {"method", required_argument, NULL, METHOD},
+        {"pes", required_argument, NULL, PES},
+        {"stack-size", required_argument, NULL, STACK},
+        {"range-size", required_argument, NULL, RANGE},
+        {"rewrite", required_argument, NULL, REWRITE},
+        {"rewrite-log", required_argument, NULL, LOG},
+        {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options options = {
+        .elements = 1, .stack_size = 8 << 20, .range_size = RANGE_SIZE_DEFAULT, .method = &method_pie};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:n:h", names, NULL)) != -1;) {
+        switch (option) {
+        case 'n':
+            options.ranks = parse_count("the number of ranks", optarg, 1000000);
+            break;
+        case METHOD:
+            options.method = parse_method(optarg);
+            break;
+        case PES:
+            options.elements = parse_count("--pes", optarg, 1024);
+            break;
+        case STACK:
+            options.stack_size = parse_size("--stack-size", optarg, 65536);
+            break;
+        case RANGE:
+            options.range_size = parse_size("--range-size", optarg, 1 << 20);
+            break;
+        case REWRITE:
+            options.rewrite = parse_rewrite(optarg);
+            break;
+        case LOG:
+            options.rewrite_log = optarg;
+            break;
+        case DEADLOCK:
+            options.exit_on_deadlock = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            exit(0);
+        case ':':
+            fail("%s needs a value", argv[optind - 1]);
+        default:
+            fail("there is no option %s", argv[optind - 1]);
+        }
+    }
+    options.argument_count = argc - optind;
+    options.arguments = argv + optind;
+    check(&options);
+    return options;
+}

@@ -1,0 +1,58 @@
+/*
+ * ranges.c: reserves the ranks' address ranges, and commits parts of them.
+ *
+ * What is reserved but not committed can't be touched, costs no memory and is left out of core dumps.
+ */
+#define _GNU_SOURCE
+#include "ranges.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Far from what Linux uses on x86-64 (programs near 0x55..., libraries and stacks near 0x7f...), hence free everywhere.
+ */
+#define FIRST_RANGE UINT64_C(0x200000000000)
+
+static uint64_t ranges_end;
+static uint64_t one_range;
+
+int ranges_reserve(uint32_t count, uint64_t size) {
+    uint64_t total = ((uint64_t)count + 1) * size;
+    void *wanted = (void *)FIRST_RANGE;
+    void *got =
+        mmap(wanted, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == MAP_FAILED)
+        return errno;
+    if (got != wanted) { /* a kernel older than MAP_FIXED_NOREPLACE takes the address for a wish */
+        munmap(got, total);
+        return EEXIST;
+    }
+    madvise(got, total, MADV_DONTDUMP);
+    one_range = size;
+    ranges_end = FIRST_RANGE + total;
+    return 0;
+}
+
+uint64_t range_start(uint32_t index) {
+    return FIRST_RANGE + index * one_range;
+}
+
+uint64_t range_size(void) {
+    return one_range;
+}
+
+int64_t range_of(const void *address) {
+    uint64_t at = (uintptr_t)address;
+    return at < FIRST_RANGE || at >= ranges_end ? -1 : (int64_t)((at - FIRST_RANGE) / one_range);
+}
+
+int range_commit(uint64_t start, uint64_t size) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t first = start & ~(page - 1);
+    uint64_t length = ((start + size + page - 1) & ~(page - 1)) - first;
+    if (mprotect((void *)first, length, PROT_READ | PROT_WRITE))
+        return errno;
+    madvise((void *)first, length, MADV_DODUMP);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/*
+ * ranges.h: one address range per rank, at the same place in every process of a job.
+ *
+ * A rank's whole image lies in its range, so that it could move to another process without changing an address.  Range
+ * number `count` (one more than there are ranks) is the constructor heap's.  Knows nothing of what is put into a range.
+ */
+#ifndef RANK_RANGES_H
+#define RANK_RANGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RANGE_SIZE_DEFAULT (UINT64_C(1) << 30)
+
+/* Reserves count + 1 ranges of `size` bytes (a multiple of a page); 0, or an errno value. */
+int ranges_reserve(uint32_t count, uint64_t size);
+
+uint64_t range_start(uint32_t index);
+uint64_t range_size(void);
+
+/* Which range an address lies in, or -1. */
+int64_t range_of(const void *address);
+
+/* Makes [start, start+size) of a range readable and writable, and part of core dumps; 0, or an errno value. */
+int range_commit(uint64_t start, uint64_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

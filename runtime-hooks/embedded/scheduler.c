@@ -1,0 +1,386 @@
+/*
+ * scheduler.c: the ready queues, the kernel threads and the switches between ranks.
+ *
+ * A rank is run by one processing element only, so a ready queue needs no lock; wake-ups from other elements arrive in
+ * a lock-free inbox.  An element without work sleeps.  When all sleep and ranks are left, they are deadlocked.
+ */
+#define _GNU_SOURCE
+#include "scheduler.h"
+#include "context.h"
+#include "deadlock.h"
+#include "rank_hooks.h"
+#include "ranks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern void *__libc_calloc(size_t count, size_t size);
+
+/* What libstdc++ keeps per kernel thread of exceptions in flight (Itanium C++ ABI, 2.2.2), and is the rank's own. */
+struct exceptions {
+    void *caught;
+    unsigned int uncaught;
+};
+extern struct exceptions *__cxa_get_globals(void);
+
+struct element;
+
+struct rank {
+    struct rank_debug_rank *record; /* holds the state and the saved context */
+    struct element *element;
+    struct rank *next; /* in a ready queue or an inbox */
+    struct rank_heap *heap;
+    struct exceptions exceptions;
+    int number;
+    int call_depth;
+    int status;
+    void *attachment;
+    rank_main *main;
+    void *argument;
+};
+
+struct element {
+    struct rank *current;
+    struct rank *first, *last;   /* ready */
+    struct rank *inbox;          /* ready, from other elements; atomic */
+    pthread_mutex_t *to_release; /* of the rank that has just left its stack */
+    struct exceptions *exceptions;
+    uint64_t idle_context;
+    uint32_t index;
+    pid_t tid;
+    pthread_t thread;
+    pthread_cond_t wake;
+    bool asleep;
+};
+
+static struct rank *ranks;
+static int rank_count;
+static struct element *elements;
+static int element_count;
+static __thread struct element *element;
+
+/* Guards who sleeps, and through it the question whether anybody can still run. */
+static pthread_mutex_t sleeping = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t start_line;
+static int asleep;
+static int left; /* ranks that have not exited; atomic */
+static bool leave_on_deadlock;
+static int job_status;
+
+/* ---- what the layers above see ---- */
+
+struct rank *rank_current(void) {
+    return element ? element->current : NULL;
+}
+
+int rank_number(const struct rank *rank) {
+    return rank->number;
+}
+
+int rank_total(void) {
+    return rank_count;
+}
+
+struct rank *rank_by_number(int number) {
+    return number >= 0 && number < rank_count ? &ranks[number] : NULL;
+}
+
+void *rank_attachment(const struct rank *rank) {
+    return rank->attachment;
+}
+
+void rank_attach(struct rank *rank, void *attachment) {
+    rank->attachment = attachment;
+}
+
+/* ---- the ready queue ---- */
+
+static void push_ready(struct element *owner, struct rank *rank) {
+    rank->next = NULL;
+    if (owner->last)
+        owner->last->next = rank;
+    else
+        owner->first = rank;
+    owner->last = rank;
+}
+
+/* Moves the inbox, which is newest first, behind the ready queue. */
+static void empty_inbox(struct element *owner) {
+    struct rank *newest = __atomic_exchange_n(&owner->inbox, NULL, __ATOMIC_ACQUIRE);
+    struct rank *oldest = NULL;
+    while (newest) {
+        struct rank *before = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = before;
+    }
+    while (oldest) {
+        struct rank *after = oldest->next;
+        push_ready(owner, oldest);
+        oldest = after;
+    }
+}
+
+static struct rank *take_ready(struct element *owner) {
+    if (__atomic_load_n(&owner->inbox, __ATOMIC_RELAXED))
+        empty_inbox(owner);
+    struct rank *rank = owner->first;
+    if (rank && !(owner->first = rank->next))
+        owner->last = NULL;
+    return rank;
+}
+
+/* ---- switching ---- */
+
+/* What the new stack does for the one that was left. */
+static inline void after_switch(void) {
+    pthread_mutex_t *lock = element->to_release;
+    if (lock) {
+        element->to_release = NULL;
+        pthread_mutex_unlock(lock);
+    }
+}
+
+static inline void switch_to(struct rank *to) {
+    element->current = to;
+    heap_here = to->heap;
+    *element->exceptions = to->exceptions;
+    to->record->switches++;
+    to->record->state = RANK_DEBUG_STATE_RUNNING;
+}
+
+/* Leaves `from`, whose new state is already in its record; returns when it runs again. */
+static void leave(struct rank *from) {
+    struct rank *to = take_ready(element);
+    if (to == from) {
+        from->record->state = RANK_DEBUG_STATE_RUNNING;
+        return;
+    }
+    from->exceptions = *element->exceptions;
+    int saved_errno = errno;
+    if (to) {
+        switch_to(to);
+        context_switch(&from->record->context, to->record->context);
+    } else {
+        element->current = NULL;
+        heap_here = NULL;
+        context_switch(&from->record->context, element->idle_context);
+    }
+    after_switch();
+    errno = saved_errno;
+}
+
+void rank_yield(void) {
+    struct rank *self = element->current;
+    self->record->state = RANK_DEBUG_STATE_READY;
+    push_ready(element, self);
+    leave(self);
+}
+
+void rank_block(pthread_mutex_t *lock) {
+    struct rank *self = element->current;
+    __atomic_store_n(&self->record->state, RANK_DEBUG_STATE_BLOCKED, __ATOMIC_RELEASE);
+    element->to_release = lock;
+    leave(self);
+    after_switch(); /* woken before it had left: no other stack has released the lock */
+}
+
+static void wake_element(struct element *owner, struct rank *rank) {
+    struct rank *newest = __atomic_load_n(&owner->inbox, __ATOMIC_RELAXED);
+    do
+        rank->next = newest;
+    while (!__atomic_compare_exchange_n(&owner->inbox, &newest, rank, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    pthread_mutex_lock(&sleeping);
+    if (owner->asleep)
+        pthread_cond_signal(&owner->wake);
+    pthread_mutex_unlock(&sleeping);
+}
+
+void rank_wake(struct rank *rank) {
+    uint32_t blocked = RANK_DEBUG_STATE_BLOCKED;
+    if (!__atomic_compare_exchange_n(&rank->record->state, &blocked, RANK_DEBUG_STATE_READY, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return;
+    if (rank->element == element)
+        push_ready(element, rank);
+    else
+        wake_element(rank->element, rank);
+}
+
+void rank_exit(int status) {
+    struct rank *self = element->current;
+    self->status = status;
+    heap_here = NULL;
+    rank_debug_event(RANK_DEBUG_EVENT_EXITED, self->number);
+    self->record->state = RANK_DEBUG_STATE_EXITED;
+    __atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL);
+    leave(self);
+    abort(); /* nobody runs an exited rank again */
+}
+
+/* ---- what a rank waits for ---- */
+
+uint32_t rank_call_register(const char *name) {
+    rank_hooks_begin();
+    uint32_t index = rank_hooks_add_call(name);
+    rank_hooks_commit();
+    return index == RANK_DEBUG_NONE ? 0 : index;
+}
+
+void rank_call_enter(uint32_t call, int peer, int tag, uint64_t communicator) {
+    struct rank *self = rank_current();
+    if (!self || self->call_depth++ > 0)
+        return;
+    self->record->wait_peer = peer;
+    self->record->wait_tag = tag;
+    self->record->wait_communicator = communicator;
+    self->record->call = call;
+}
+
+void rank_call_leave(void) {
+    struct rank *self = rank_current();
+    if (self && --self->call_depth == 0)
+        self->record->call = 0;
+}
+
+void rank_job_abort(int status, const char *message) {
+    fprintf(stderr, "rankrun: %s\n", message);
+    fflush(NULL);
+    _exit(status);
+}
+
+/* ---- processing elements ---- */
+
+static bool has_work(struct element *owner) {
+    return owner->first || __atomic_load_n(&owner->inbox, __ATOMIC_ACQUIRE);
+}
+
+static void end_all(void) {
+    for (int i = 0; i < element_count; i++)
+        pthread_cond_signal(&elements[i].wake);
+}
+
+static void report_deadlock(void) {
+    deadlock_report(leave_on_deadlock);
+    if (leave_on_deadlock)
+        _exit(3);
+    ranks_wait_for_debugger();
+}
+
+/* Waits for work; false when all ranks have exited. */
+static bool sleep_until_work(struct element *owner) {
+    pthread_mutex_lock(&sleeping);
+    owner->asleep = true;
+    asleep++;
+    while (!has_work(owner) && __atomic_load_n(&left, __ATOMIC_ACQUIRE) > 0) {
+        bool anybody = asleep < element_count;
+        for (int i = 0; i < element_count; i++)
+            anybody = anybody || has_work(&elements[i]);
+        if (!anybody)
+            report_deadlock();
+        pthread_cond_wait(&owner->wake, &sleeping);
+    }
+    owner->asleep = false;
+    asleep--;
+    bool work = has_work(owner);
+    if (!work)
+        end_all();
+    pthread_mutex_unlock(&sleeping);
+    return work;
+}
+
+static void run_element(struct element *self) {
+    element = self;
+    self->exceptions = __cxa_get_globals();
+    struct exceptions own = *self->exceptions;
+    for (;;) {
+        struct rank *next = take_ready(self);
+        if (next) {
+            switch_to(next);
+            context_switch(&self->idle_context, next->record->context);
+            after_switch();
+            *self->exceptions = own;
+        } else if (!sleep_until_work(self)) {
+            break;
+        }
+    }
+    element = NULL;
+}
+
+static void *element_thread(void *argument) {
+    struct element *self = argument;
+    self->tid = (pid_t)syscall(SYS_gettid);
+    pthread_barrier_wait(&start_line);
+    pthread_barrier_wait(&start_line); /* the registry now names every thread */
+    run_element(self);
+    return NULL;
+}
+
+/* ---- making and running ranks ---- */
+
+int ranks_prepare(int count, int wanted_elements) {
+    ranks = __libc_calloc((size_t)count, sizeof *ranks);
+    elements = __libc_calloc((size_t)wanted_elements, sizeof *elements);
+    if (!ranks || !elements)
+        return ENOMEM;
+    rank_count = left = count;
+    element_count = wanted_elements;
+    for (int i = 0; i < element_count; i++) {
+        elements[i].index = (uint32_t)i;
+        pthread_cond_init(&elements[i].wake, NULL);
+    }
+    return 0;
+}
+
+uint32_t ranks_element_of(int number) {
+    return (uint32_t)((int64_t)number * element_count / rank_count);
+}
+
+static void begin_rank(void *argument) {
+    struct rank *self = argument;
+    after_switch();
+    rank_exit(self->main(self->argument));
+}
+
+void ranks_add(int number, struct rank_debug_rank *record, struct rank_heap *heap, rank_main *main, void *argument) {
+    struct rank *rank = &ranks[number];
+    *rank = (struct rank){.record = record, .heap = heap, .number = number, .main = main, .argument = argument};
+    rank->element = &elements[ranks_element_of(number)];
+    record->context = context_make((void *)(uintptr_t)record->stack_start, record->stack_size, begin_rank, rank);
+    record->state = RANK_DEBUG_STATE_READY;
+    push_ready(rank->element, rank);
+}
+
+static void publish_threads(void) {
+    rank_hooks_begin();
+    for (int i = 0; i < rank_count; i++)
+        ranks[i].record->kernel_thread = (uint32_t)ranks[i].element->tid;
+    rank_hooks_commit();
+}
+
+int ranks_run(bool exit_on_deadlock) {
+    leave_on_deadlock = exit_on_deadlock;
+    pthread_barrier_init(&start_line, NULL, (unsigned int)element_count);
+    for (int i = 1; i < element_count; i++)
+        if (pthread_create(&elements[i].thread, NULL, element_thread, &elements[i]))
+            rank_job_abort(2, "no kernel thread can be had for another processing element");
+    elements[0].tid = (pid_t)syscall(SYS_gettid);
+    pthread_barrier_wait(&start_line);
+    publish_threads();
+    pthread_barrier_wait(&start_line);
+    run_element(&elements[0]);
+    for (int i = 1; i < element_count; i++)
+        pthread_join(elements[i].thread, NULL);
+    for (int i = 0; i < rank_count; i++)
+        if (ranks[i].status > job_status)
+            job_status = ranks[i].status;
+    return job_status;
+}
+
+void ranks_wait_for_debugger(void) {
+    for (;;)
+        pause();
+}

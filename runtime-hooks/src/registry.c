@@ -1,0 +1,179 @@
+/*
+ * registry.c: the registry of rank_debug.h, in a memfd mapping of its own.
+ *
+ * Takes records from a runtime (rank_hooks.h) and lays them out for readers.  It never reads them back, never frees,
+ * and knows nothing of how ranks are made.
+ */
+#define _GNU_SOURCE
+#include "rank_hooks.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+const struct rank_debug_header *rank_debug_registry;
+
+static struct rank_debug_header *registry;
+static struct rank_hooks_capacity room;
+
+/* Not inlined and not empty to the compiler, so that a debugger's breakpoint on it is always met. */
+__attribute__((noinline, noclone)) void rank_debug_event(uint32_t kind, int32_t rank) {
+    __asm__ volatile("" : : "r"(kind), "r"(rank) : "memory");
+}
+
+static uint16_t machine(void) {
+#if defined(__x86_64__)
+    return EM_X86_64;
+#elif defined(__aarch64__)
+    return EM_AARCH64;
+#else
+#error "unknown processor"
+#endif
+}
+
+/* Reserves `count` records for a table behind what is taken so far. */
+static void lay_out(struct rank_debug_table *table, uint64_t base, uint64_t *taken, uint32_t count, uint32_t stride) {
+    *taken = (*taken + 63) & ~UINT64_C(63);
+    table->address = base + *taken;
+    table->count = 0;
+    table->stride = stride;
+    *taken += (uint64_t)count * stride;
+}
+
+static uint64_t lay_out_all(struct rank_debug_header *header, uint64_t base,
+                            const struct rank_hooks_capacity *capacity) {
+    uint64_t taken = sizeof *header;
+    lay_out(&header->ranks, base, &taken, capacity->ranks, sizeof(struct rank_debug_rank));
+    lay_out(&header->objects, base, &taken, capacity->objects, sizeof(struct rank_debug_object));
+    lay_out(&header->segments, base, &taken, capacity->segments, sizeof(struct rank_debug_segment));
+    lay_out(&header->copies, base, &taken, capacity->copies, sizeof(struct rank_debug_copy));
+    lay_out(&header->tls_blocks, base, &taken, capacity->tls_blocks, sizeof(struct rank_debug_tls_block));
+    lay_out(&header->redirections, base, &taken, capacity->redirections, sizeof(struct rank_debug_redirection));
+    lay_out(&header->roots, base, &taken, capacity->roots, sizeof(struct rank_debug_root));
+    lay_out(&header->context_registers, base, &taken, capacity->context_registers, sizeof(struct rank_debug_register));
+    lay_out(&header->calls, base, &taken, capacity->calls, sizeof(struct rank_debug_call));
+    lay_out(&header->blocks, base, &taken, capacity->blocks, sizeof(struct rank_debug_block));
+    lay_out(&header->strings, base, &taken, capacity->strings, 1);
+    return taken;
+}
+
+int rank_hooks_create(const struct rank_hooks_capacity *capacity) {
+    if (registry)
+        return EEXIST;
+    struct rank_debug_header draft = {.magic = RANK_DEBUG_MAGIC};
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t size = (lay_out_all(&draft, 0, capacity) + page - 1) & ~(page - 1);
+    int file = memfd_create(RANK_DEBUG_MAPPING_NAME, MFD_CLOEXEC);
+    if (file < 0)
+        return errno;
+    void *memory = MAP_FAILED;
+    if (ftruncate(file, (off_t)size) == 0)
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    int error = errno;
+    close(file);
+    if (memory == MAP_FAILED)
+        return error;
+    lay_out_all(&draft, (uint64_t)(uintptr_t)memory, capacity);
+    draft.abi_version = RANK_DEBUG_ABI_VERSION;
+    draft.header_size = sizeof draft;
+    draft.mapping_address = (uint64_t)(uintptr_t)memory;
+    draft.mapping_size = size;
+    draft.machine = machine();
+    draft.process_id = (uint32_t)getpid();
+    draft.process_count = 1;
+    draft.event_function = (uint64_t)(uintptr_t)rank_debug_event;
+    room = *capacity;
+    registry = memcpy(memory, &draft, sizeof draft);
+    rank_debug_registry = registry;
+    return 0;
+}
+
+/*
+ * The writer's half of a sequence lock: the fences keep the records' plain stores between the two generation stores.
+ */
+void rank_hooks_begin(void) {
+    __atomic_store_n(&registry->generation, registry->generation + 1, __ATOMIC_RELAXED);
+    atomic_thread_fence(memory_order_release);
+}
+
+void rank_hooks_commit(void) {
+    __atomic_store_n(&registry->generation, registry->generation + 1, __ATOMIC_RELEASE);
+}
+
+struct rank_debug_header *rank_hooks_header(void) {
+    return registry;
+}
+
+static void *record_at(const struct rank_debug_table *table, uint32_t index) {
+    return (void *)(uintptr_t)(table->address + (uint64_t)index * table->stride);
+}
+
+static uint32_t append(struct rank_debug_table *table, uint32_t capacity, const void *record) {
+    if (table->count >= capacity)
+        return RANK_DEBUG_NONE;
+    memcpy(record_at(table, table->count), record, table->stride);
+    return table->count++;
+}
+
+uint32_t rank_hooks_string(const char *text) {
+    struct rank_debug_table *table = &registry->strings;
+    size_t length = strlen(text) + 1;
+    if (length > room.strings - table->count)
+        return RANK_DEBUG_NONE;
+    uint32_t offset = table->count;
+    memcpy(record_at(table, offset), text, length);
+    table->count += (uint32_t)length;
+    return offset;
+}
+
+uint32_t rank_hooks_add_object(const struct rank_debug_object *object, const struct rank_debug_segment *segments) {
+    if (object->segment_count > room.segments - registry->segments.count)
+        return RANK_DEBUG_NONE;
+    struct rank_debug_object placed = *object;
+    placed.first_segment = registry->segments.count;
+    uint32_t index = append(&registry->objects, room.objects, &placed);
+    for (uint32_t i = 0; index != RANK_DEBUG_NONE && i < object->segment_count; i++)
+        append(&registry->segments, room.segments, &segments[i]);
+    return index;
+}
+
+uint32_t rank_hooks_add_rank(const struct rank_debug_rank *rank) {
+    return append(&registry->ranks, room.ranks, rank);
+}
+
+uint32_t rank_hooks_add_copy(const struct rank_debug_copy *copy) {
+    return append(&registry->copies, room.copies, copy);
+}
+
+uint32_t rank_hooks_add_tls_block(const struct rank_debug_tls_block *block) {
+    return append(&registry->tls_blocks, room.tls_blocks, block);
+}
+
+uint32_t rank_hooks_add_redirection(const struct rank_debug_redirection *redirection) {
+    return append(&registry->redirections, room.redirections, redirection);
+}
+
+uint32_t rank_hooks_add_root(const struct rank_debug_root *root) {
+    return append(&registry->roots, room.roots, root);
+}
+
+uint32_t rank_hooks_add_context_register(const struct rank_debug_register *rule) {
+    return append(&registry->context_registers, room.context_registers, rule);
+}
+
+uint32_t rank_hooks_add_call(const char *name) {
+    struct rank_debug_call call = {""};
+    strncpy(call.name, name, sizeof call.name - 1);
+    return append(&registry->calls, room.calls, &call);
+}
+
+uint32_t rank_hooks_add_block(const struct rank_debug_block *block) {
+    return append(&registry->blocks, room.blocks, block);
+}
+
+struct rank_debug_rank *rank_hooks_rank(uint32_t index) {
+    return record_at(&registry->ranks, index);
+}
