@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
+from pieglobalsfind.model import Absent, Object, Rank, Rebase
 from pieglobalsfind.target import Target
 
 from .evidence import AMBIGUOUS, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground, ObjectEvidence
@@ -25,6 +25,7 @@ FALSE_POSITIVE = "false positive"
 STALE = "stale"
 VERDICTS = (PROVEN, TYPED, AMBIGUOUS, FALSE_POSITIVE, STALE, UNTYPED)
 HEAP = "heap"
+EXACT = "exact"  # the rewrite mode that goes by relocations alone
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
     counts: Counter[tuple[str, str]] = Counter()
     changed = 0
     for rank in job.present:
-        comparison = Comparison(job.target, rank, evidence, originals, job.table.constructor_heap)
+        comparison = Comparison(job, rank, evidence, originals)
         for part in parts:
             comparison.compare(part)
         counts.update((one.object, one.verdict) for one in comparison.findings)
@@ -189,19 +190,13 @@ def read_or_nothing(target: Target, start: int, size: int) -> bytes:
 class Comparison:
     """One rank against the originals."""
 
-    def __init__(
-        self,
-        target: Target,
-        rank: Rank,
-        evidence: dict[int, ObjectEvidence],
-        originals: Ranges,
-        heap: Optional[Region],
-    ) -> None:
-        self._target = target
+    def __init__(self, job: Job, rank: Rank, evidence: dict[int, ObjectEvidence], originals: Ranges) -> None:
+        self._target = job.target
         self._rank = rank
         self._evidence = evidence
         self._originals = originals
-        self._heap = heap
+        self._heap = job.table.constructor_heap
+        self._guesses = job.table.rewrite_mode != EXACT
         self._homes = [
             Home(one.original, one.original + one.size, one.copy - one.original)
             for one in rank.placements
@@ -257,6 +252,8 @@ class Comparison:
                 self._judge_later(part, start, offset, old, new)
             return
         verdict = verdict_of(ground, rewritten)
+        if rewritten and not self._guesses and ground.kind != PROVEN:
+            return  # nobody rewrote it: constructors ran again, in the copy, and computed it anew
         if verdict is not None:
             right = right_value(ground, old, moved)
             self._add(part, start, offset, verdict, ground, (old, new), right, rewritten)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Optional
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pieglobalsfind.model import Absent, Rank, Waiting
+from pieglobalsfind.commands.wording import waiting_text
+from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.rankset import compact
 
 from .globals import GlobalValues, differing
 from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
-from .text import byte_count, harmless, rank_set
+from .text import byte_count, harmless
 
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
@@ -68,22 +69,13 @@ def print_ranks(ranks: Sequence[Rank], console: Console) -> None:
     heading(console, "Ranks", "state as the runtime publishes it")
     table = new_table(("ranks", "state", "waits in", "element", "found by"))
     for (state, waits, element, tier), group in groupby(ranks, key=rank_row):
-        add_row(table, (rank_set([one.rank for one in group]), state, waits, element, tier))
+        add_row(table, (compact(one.rank for one in group), state, waits, element, tier))
     console.print(table)
 
 
 def rank_row(rank: Rank) -> tuple[str, str, str, str]:
-    return rank.state, waiting_text(rank.waiting), str(rank.processing_element), rank.evidence.tier
-
-
-def waiting_text(waiting: Optional[Waiting]) -> str:
-    """`MPI_Recv from 3, tag 7`."""
-    if waiting is None:
-        return "-"
-    names = {-1: "any", -2: ""}
-    peer, tag = (names.get(one, str(one)) for one in (waiting.peer, waiting.tag))
-    text = harmless(waiting.call) + (f" with {peer}" if peer else "")
-    return text + (f", tag {tag}" if tag else "")
+    waits = harmless(waiting_text(rank.waiting)) if rank.waiting is not None else "-"
+    return rank.state, waits, str(rank.processing_element), rank.evidence.tier
 
 
 def print_globals(report: Report, console: Console) -> None:
@@ -104,7 +96,7 @@ def add_global(table: Table, found: GlobalValues) -> None:
     lead = (found.name, declared, found.type)
     for group in shown:
         value = group.value if len(group.value) <= LONGEST_VALUE else group.value[:LONGEST_VALUE] + "..."
-        add_row(table, (*lead, rank_set(list(group.ranks)), value))
+        add_row(table, (*lead, compact(group.ranks), value))
         lead = ("", "", "")
     if len(shown) < len(found.groups):
         add_row(table, (*lead, "", f"... {len(found.groups) - len(shown)} more values"), "dim")
@@ -142,14 +134,14 @@ def add_finding(table: Table, same: list[Finding]) -> None:
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
     cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
-    add_row(table, (rank_set([one.rank for one in same]), *cells), "red" if first.verdict == STALE else "yellow")
+    add_row(table, (compact(one.rank for one in same), *cells), "red" if first.verdict == STALE else "yellow")
 
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:
     heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
     table = new_table(("ranks", "total", "of which"), (1,))
     for (total, parts), group in groupby(payload, key=payload_row):
-        add_row(table, (rank_set([one.rank for one in group]), total, parts))
+        add_row(table, (compact(one.rank for one in group), total, parts))
     console.print(table)
     for note in dict.fromkeys(note for one in payload for note in one.notes):
         console.print(Text(f"  {harmless(note)}", style="dim"))

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.rankset import compact
 
 from .globals import Globals, GlobalValues, read_globals
 from .job import Job
 from .payload import CATEGORIES, Payload, read_payload
 from .pointers import Alarm, Audit, Finding, audit_pointers
 from .schema import NAME
-from .text import harmless, rank_set
+from .text import harmless
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "size": found.size,
         "storage": found.storage,
         "differs": found.differs,
-        "groups": [{"ranks": rank_set(list(one.ranks)), "value": one.value} for one in found.groups],
+        "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
     }
 
 
@@ -110,7 +111,7 @@ def pointers_as_json(audit: Audit) -> dict[str, Any]:
 def alarm_as_json(found: Alarm) -> dict[str, Any]:
     return {
         "object": harmless(found.object),
-        "ranks": rank_set(list(found.ranks)),
+        "ranks": compact(found.ranks),
         "of_ranks": found.of_ranks,
         "sentence": harmless(found.sentence),
     }

@@ -5,31 +5,15 @@ Takes any string that was read from a target, its files or its debug information
 
 from __future__ import annotations
 
-import unicodedata
+from pieglobalsfind.render import escape
 
-_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format (direction marks), surrogates, unassigned
+LONGEST = 400
 
 
-def harmless(text: str, most: int = 400) -> str:
-    """`text` with control and invisible characters as `\\ooo` or `\\uXXXX`, cut at `most` characters with "..."."""
-    shown = "".join(one if unicodedata.category(one) not in _UNSAFE else spelled(one) for one in text[:most])
+def harmless(text: str, most: int = LONGEST) -> str:
+    """`text` in one line, control and invisible characters spelled out, cut at `most` characters with "..."."""
+    shown = escape(text[:most]).replace("\n", "\\012")
     return shown + "..." if len(text) > most else shown
-
-
-def spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\{code:03o}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def rank_set(ranks: list[int]) -> str:
-    """Ranks as people write them: `0-3,7`."""
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def byte_count(size: int) -> str:

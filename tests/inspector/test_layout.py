@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from inspector.layout import leaves_at, pointer_offsets
-from inspector.text import byte_count, harmless, rank_set
+from inspector.text import byte_count, harmless
 from inspector.words import words_in
 from pieglobalsfind.dwarf import DebugInfo
 
@@ -81,7 +81,5 @@ def test_text_of_a_target_is_harmless() -> None:
     assert harmless("x" * 500) == "x" * 400 + "..."
 
 
-def test_rank_sets_and_sizes() -> None:
-    assert rank_set([7, 0, 1, 2, 3]) == "0-3,7"
-    assert rank_set([]) == ""
+def test_sizes() -> None:
     assert [byte_count(one) for one in (0, 999, 1000, 1_234_567)] == ["0 B", "999 B", "1.0 KB", "1.2 MB"]
