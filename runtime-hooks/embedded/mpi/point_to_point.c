@@ -86,8 +86,8 @@ int MPI_Ssend(const void *buffer, int count, MPI_Datatype type, int dest, int ta
 }
 
 static int receive(const struct transfer *transfer, void *buffer, int count, int source, int tag, MPI_Status *status) {
-    struct request *request = request_receive(transfer->self, transfer->comm, CHANNEL_USER, buffer, count,
-                                              transfer->type, source, tag);
+    struct request *request =
+        request_receive(transfer->self, transfer->comm, CHANNEL_USER, buffer, count, transfer->type, source, tag);
     return request_wait(transfer->self, request, status);
 }
 
@@ -159,8 +159,8 @@ int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, M
     struct transfer transfer = begin(CALL_Irecv, count, type, source, tag, comm, true);
     if (transfer.code)
         return transfer.code;
-    struct request *started = request_receive(transfer.self, transfer.comm, CHANNEL_USER, buffer, count, transfer.type,
-                                              source, tag);
+    struct request *started =
+        request_receive(transfer.self, transfer.comm, CHANNEL_USER, buffer, count, transfer.type, source, tag);
     *request = table_add(&transfer.self->requests, started);
     return MPI_SUCCESS;
 }
