@@ -1,0 +1,58 @@
+/*
+ * op.c: operations: the predefined ones' handles and the users' own.
+ *
+ * A user's function is called on the rank that created its handle, so it is that rank's copy of the function.
+ */
+#include "state.h"
+
+#define LAST_PREDEFINED MPI_MAXLOC
+
+static bool is_predefined(MPI_Op op) {
+    return op > MPI_OP_NULL && op <= LAST_PREDEFINED;
+}
+
+/* Users' handles follow the predefined ones. */
+static struct operation *user_operation(struct mpi_rank *self, MPI_Op op) {
+    return table_get(&self->operations, op - LAST_PREDEFINED);
+}
+
+bool op_valid(struct mpi_rank *self, MPI_Op op, MPI_Datatype type) {
+    char none;
+    if (is_predefined(op))
+        return op_reduce(op, type, &none, &none, 0);
+    return user_operation(self, op) != NULL;
+}
+
+bool op_commutes(struct mpi_rank *self, MPI_Op op) {
+    return is_predefined(op) || user_operation(self, op)->commutes;
+}
+
+void op_apply(struct mpi_rank *self, MPI_Op op, void *in, void *inout, int count, MPI_Datatype type) {
+    if (count == 0)
+        return;
+    if (is_predefined(op))
+        op_reduce(op, type, in, inout, (size_t)count);
+    else
+        user_operation(self, op)->function(in, inout, &count, &type);
+}
+
+int MPI_Op_create(MPI_User_function *function, int commute, MPI_Op *op) {
+    struct mpi_rank *self = mpi_self(CALL_Op_create);
+    if (!function)
+        return mpi_fail(self, NULL, CALL_Op_create, MPI_ERR_ARG);
+    struct operation *made = host_allocate(sizeof *made);
+    *made = (struct operation){function, commute != 0};
+    *op = table_add(&self->operations, made) + LAST_PREDEFINED;
+    return MPI_SUCCESS;
+}
+
+int MPI_Op_free(MPI_Op *op) {
+    struct mpi_rank *self = mpi_self(CALL_Op_free);
+    struct operation *found = user_operation(self, *op);
+    if (!found)
+        return mpi_fail(self, NULL, CALL_Op_free, MPI_ERR_OP);
+    table_remove(&self->operations, *op - LAST_PREDEFINED);
+    host_release(found);
+    *op = MPI_OP_NULL;
+    return MPI_SUCCESS;
+}
