@@ -54,7 +54,6 @@ struct communicator {
 
 struct operation {
     MPI_User_function *function;
-    bool commutes;
 };
 
 enum channel { CHANNEL_USER, CHANNEL_COLLECTIVE };
@@ -119,8 +118,9 @@ struct mpi_rank {
 #define MPI_CALLS(X)                                                                                                   \
     X(Init)                                                                                                            \
     X(Init_thread)                                                                                                     \
-    X(Finalize) X(Abort) X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_split) X(Comm_create) X(Comm_free)               \
-        X(Comm_compare) X(Comm_group) X(Group_rank) X(Group_size) X(Group_incl) X(Group_excl) X(Group_translate_ranks) \
+    X(Finalize)                                                                                                        \
+    X(Abort) X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_split) X(Comm_create) X(Comm_free) X(Comm_compare)           \
+        X(Comm_group) X(Group_rank) X(Group_size) X(Group_incl) X(Group_excl) X(Group_translate_ranks)                 \
             X(Group_compare) X(Group_free) X(Comm_set_errhandler) X(Comm_get_errhandler) X(Comm_create_errhandler)     \
                 X(Errhandler_free) X(Send) X(Ssend) X(Recv) X(Sendrecv) X(Sendrecv_replace) X(Isend) X(Issend)         \
                     X(Irecv) X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Probe)          \
@@ -185,7 +185,6 @@ void types_initialize(struct mpi_rank *self);
 
 /* op.c */
 bool op_valid(struct mpi_rank *self, MPI_Op op, MPI_Datatype type);
-bool op_commutes(struct mpi_rank *self, MPI_Op op);
 /* inout[i] = in[i] op inout[i] */
 void op_apply(struct mpi_rank *self, MPI_Op op, void *in, void *inout, int count, MPI_Datatype type);
 bool op_reduce(MPI_Op op, MPI_Datatype type, const void *in, void *inout, size_t count); /* op_kernels.c */
@@ -203,7 +202,8 @@ void group_drop(struct group *group);
 int group_find(const struct group *group, int world); /* MPI_UNDEFINED if it isn't a member */
 int group_compare(const struct group *first, const struct group *second);
 
-/* collective.c: what the collectives are built of; no checks, no publication. */
+/* collective.c: what the collectives are built of; nothing here publishes a call. */
+int comm_size(const struct communicator *comm);
 int collective_begin(struct communicator *comm); /* the tag of this collective's messages */
 int collective_send(struct mpi_rank *self, struct communicator *comm, const void *buffer, int count,
                     struct datatype *type, int dest, int tag);
@@ -212,8 +212,23 @@ int collective_recv(struct mpi_rank *self, struct communicator *comm, void *buff
 int collective_broadcast(struct mpi_rank *self, struct communicator *comm, void *buffer, int count,
                          struct datatype *type, int root);
 int collective_barrier(struct mpi_rank *self, struct communicator *comm);
+/* from and to may be the same buffer, but must not overlap otherwise */
 void collective_copy(const void *from, int from_count, const struct datatype *from_type, void *to,
                      const struct datatype *to_type);
-int comm_size(const struct communicator *comm);
+void *element_at(const void *buffer, ptrdiff_t index, const struct datatype *type);
+
+/* A collective call between its checks and its end. */
+struct collective {
+    struct mpi_rank *self;
+    struct communicator *comm;
+    enum call call;
+    int size, rank, tag;
+    int code; /* not MPI_SUCCESS: the call ends with it */
+};
+/* Checks and publishes; `root` is 0 for collectives that have none. */
+struct collective collective_enter(enum call call, MPI_Comm comm, int root);
+/* The type, or NULL with code set. */
+struct datatype *collective_type(struct collective *collective, int count, MPI_Datatype type);
+int collective_leave(struct collective *collective);
 
 #endif
