@@ -141,7 +141,7 @@ int MPI_Wait(MPI_Request *request, MPI_Status *status) {
 }
 
 /* Finishes every request in turn, each published while it is waited for. */
-static int finish_all(struct mpi_rank *self, enum call call, int count, MPI_Request requests[], MPI_Status statuses[]) {
+static int finish_all(struct mpi_rank *self, enum call call, int count, MPI_Request requests[], MPI_Status *statuses) {
     int result = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
         int code;
@@ -161,7 +161,7 @@ static int finish_all(struct mpi_rank *self, enum call call, int count, MPI_Requ
     return result;
 }
 
-int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses) {
     return finish_all(mpi_self(CALL_Waitall), CALL_Waitall, count, requests, statuses);
 }
 
@@ -222,7 +222,7 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
     return MPI_SUCCESS;
 }
 
-int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[]) {
+int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status *statuses) {
     struct mpi_rank *self = mpi_self(CALL_Waitsome);
     int result = check_handles(self, CALL_Waitsome, count, requests);
     if (result)
@@ -260,7 +260,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     return code;
 }
 
-int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses) {
     struct mpi_rank *self = mpi_self(CALL_Testall);
     int code = check_handles(self, CALL_Testall, count, requests);
     if (code)
