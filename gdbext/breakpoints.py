@@ -1,0 +1,230 @@
+"""The life cycle of users' breakpoints among copies of code: hit in every rank, copied into none.
+
+Takes GDB's breakpoints and the runtime's events (`rank_debug_event`). GDB itself resolves a user's breakpoint where the
+symbols in focus are; for every other rank there is a `Follower`, an internal breakpoint at the same place of that
+rank's copy, which stops in the user's breakpoint's name and by its rules: condition, ignore count, thread, commands.
+One file of symbols then serves any number of ranks.
+
+Before the runtime copies an object no breakpoint is left in it: a copied int3 would trap where GDB knows of none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import gdb
+
+from gdbext.face import GdbFace
+from gdbext.focus import IN_MEMORY
+from gdbext.quiet import warnings
+from pieglobalsfind.command import Moment
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rebase
+from pieglobalsfind.render import escape
+
+EVENT_FUNCTION = "rank_debug_event"
+BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the code of an object, the same in every copy."""
+
+    object: int
+    offset: int
+
+
+class Breakpoints:
+    """All followers of one GDB, and how they come and go."""
+
+    def __init__(self, face: GdbFace) -> None:
+        self._face = face
+        self._event: Optional[EventBreakpoint] = None
+        self._followers: dict[tuple[int, int, int], Follower] = {}
+        self._followed: dict[int, frozenset[Place]] = {}
+        self.hit: Optional[Hit] = None
+
+    def watch_events(self) -> None:
+        """Break on the runtime's events as soon as the function is there."""
+        if self._event is None and function_exists(EVENT_FUNCTION):
+            self._event = EventBreakpoint(self._on_event)
+
+    def _on_event(self, kind: int, rank: int) -> None:
+        state = self._face.state()
+        state.moment = None
+        moment = self._face.moment()
+        if kind == BEFORE_COPIES:
+            state.focus.take_out(moment, inserted=True)
+        elif kind == BEFORE_PACK:
+            self._drop(lambda follower: follower.rank == rank)
+        elif kind in (AFTER_COPIES, CREATED, AFTER_UNPACK) and any(map(follows, gdb.breakpoints())):
+            if state.focus.rank is None:
+                first = next((one.rank for one in moment.table.ranks if one.state not in (EXITED, MIGRATED_OUT)), None)
+                state.focus.move(moment, first, inserted=True)
+            self.synchronize()
+        state.moment = None
+
+    def synchronize(self) -> None:
+        """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
+        try:
+            moment = self._face.moment()
+        except RanklensError:
+            return
+        wanted = dict(self._wanted(moment))
+        self._drop(lambda follower: follower.key not in wanted)
+        for key, (user, address) in wanted.items():
+            if key not in self._followers:
+                self._followers[key] = Follower(self, self._face, user, key, address)
+            self._followers[key].adopt_commands()
+
+    def _wanted(self, moment: Moment) -> Iterator[tuple[tuple[int, int, int], tuple[gdb.Breakpoint, int]]]:
+        for user in gdb.breakpoints():
+            if follows(user) and user.enabled:
+                places = self._places(moment, user)
+                for rank in moment.table.ranks:
+                    if rank.state in (EXITED, MIGRATED_OUT):
+                        continue
+                    for one in rank.placements:
+                        if isinstance(one, Rebase):
+                            for place in places:
+                                if place.object == one.object:
+                                    address = one.copy + place.offset
+                                    yield (user.number, rank.rank, address), (user, address)
+
+    def _places(self, moment: Moment, user: gdb.Breakpoint) -> frozenset[Place]:
+        """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand."""
+        found = set()
+        for location in user.locations if not user.pending else ():
+            owner = moment.translator.owner(location.address)
+            if owner.object is not None and moment.table.objects[owner.object].privatized:
+                found.add(Place(owner.object, owner.offset))
+        if found or not user.pending:
+            self._followed[user.number] = frozenset(found)
+        return self._followed.get(user.number, frozenset())
+
+    def _drop(self, which: Callable[[Follower], bool]) -> None:
+        for key in [key for key, follower in self._followers.items() if which(follower)]:
+            follower = self._followers.pop(key)
+            if follower.is_valid():
+                follower.delete()
+
+    def forget(self) -> None:
+        """The process is gone."""
+        self._drop(lambda follower: True)
+        self._followed.clear()
+
+    def changed(self, user: gdb.Breakpoint) -> None:
+        """A breakpoint was made or changed, by the user or because symbols moved."""
+        if follows(user) and not self._face.state().focus.moving:
+            self.synchronize()
+
+    def deleted(self, user: gdb.Breakpoint) -> None:
+        number = user.number
+        self._followed.pop(number, None)
+        self._drop(lambda follower: follower.key[0] == number)
+
+    def tell_hit(self) -> None:
+        """After a stop: say what was hit, as GDB would."""
+        hit, self.hit = self.hit, None
+        if hit is None:
+            return
+        if not hit.silent:
+            kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
+            where = gdb.execute("frame", to_string=True).partition("  ")[2]
+            gdb.write(f"\nRank {hit.rank} hit {kind} {hit.number}, {where}")
+        if hit.temporary and hit.user.is_valid():
+            hit.user.delete()
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A stop in the name of a user's breakpoint."""
+
+    user: gdb.Breakpoint
+    number: int
+    rank: int
+    temporary: bool
+    silent: bool
+
+
+class Follower(gdb.Breakpoint):
+    """Stands in one rank's copy for a user's breakpoint."""
+
+    def __init__(
+        self, owner: Breakpoints, face: GdbFace, user: gdb.Breakpoint, key: tuple[int, int, int], address: int
+    ) -> None:
+        super().__init__(f"*{address:#x}", type=user.type, internal=True)
+        self.silent = True
+        self.key = key
+        self.rank = key[1]
+        self.address = address
+        self._owner = owner
+        self._face = face
+        self._user = user
+
+    def adopt_commands(self) -> None:
+        wanted = self._user.commands
+        if self.commands != wanted:
+            self.commands = wanted
+
+    def stop(self) -> bool:
+        """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
+        user = self._user
+        if not user.is_valid() or not user.enabled or self._is_native() or not self._is_thread():
+            return False
+        try:
+            if user.condition is not None and not self._is_true(user.condition):
+                return False
+        except (gdb.error, RanklensError) as error:
+            gdb.write(f"Error in testing condition for breakpoint {user.number}:\n{escape(str(error))}\n")
+        if user.ignore_count > 0:
+            user.ignore_count -= 1
+            return False
+        silent = (user.commands or "").split("\n")[0].strip() == "silent" or bool(user.silent)
+        self._owner.hit = Hit(user, user.number, self.rank, bool(user.temporary), silent)
+        return True
+
+    def _is_native(self) -> bool:
+        """Whether GDB has a location of the user's breakpoint here, and stops by itself."""
+        return any(one.enabled and one.address == self.address for one in self._user.locations)
+
+    def _is_thread(self) -> bool:
+        wanted = self._user.thread
+        return wanted is None or wanted == gdb.selected_thread().global_num
+
+    def _is_true(self, condition: str) -> bool:
+        """The condition with the rank's own globals and the frame's locals."""
+        face = self._face
+        face.state().focus.move(face.moment(), self.rank, inserted=True)
+        return bool(gdb.parse_and_eval(condition))
+
+
+class EventBreakpoint(gdb.Breakpoint):
+    """On the runtime's empty function; never stops."""
+
+    def __init__(self, handler: Callable[[int, int], None]) -> None:
+        super().__init__(EVENT_FUNCTION, internal=True)
+        self.silent = True
+        self._handler = handler
+
+    def stop(self) -> bool:
+        frame = gdb.newest_frame()
+        kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in ("rdi", "rsi"))
+        with warnings("breakpoints in ranks may be missing"):
+            self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
+        return False
+
+
+def follows(breakpoint: Any) -> bool:
+    """Whether it is a user's breakpoint on code."""
+    return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
+
+
+def function_exists(name: str) -> bool:
+    try:
+        gdb.parse_and_eval(f"&{name}")
+    except gdb.error:
+        return False
+    return True

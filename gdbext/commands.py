@@ -1,0 +1,50 @@
+"""Binds the shared command declarations to GDB.
+
+Takes the declarations and the face; GDB's commands of the same names run them and print their blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gdb
+
+from gdbext.quiet import sentences
+from pieglobalsfind.command import Command, Face
+from pieglobalsfind.commands import COMMANDS
+from pieglobalsfind.model import STATES
+from pieglobalsfind.render import render
+
+COMPLETIONS = {
+    "expression": gdb.COMPLETE_EXPRESSION,
+    "command": gdb.COMPLETE_COMMAND,
+}
+
+
+class Bound(gdb.Command):
+    """A declared command as one of GDB's."""
+
+    def __init__(self, face: Face, command: Command, name: str) -> None:
+        self.__doc__ = command.help
+        is_prefix = any(other.name.startswith(name + " ") for other in COMMANDS)
+        self._face, self._command = face, command
+        super().__init__(name, gdb.COMMAND_DATA, COMPLETIONS.get(command.completes, gdb.COMPLETE_NONE), is_prefix)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with sentences():
+            for text in render(self._command.run(self._face, argument), self._face.width):
+                gdb.write(text + "\n")
+
+
+class BoundToRanks(Bound):
+    """One whose arguments are sets of ranks: completes their words."""
+
+    def complete(self, text: str, word: str) -> Sequence[str]:
+        return [one for one in ("all", *STATES) if one.startswith(word)]
+
+
+def bind(face: Face) -> None:
+    """Make every declared command known to GDB."""
+    for command in COMMANDS:
+        for name in (command.name, *command.aliases):
+            (BoundToRanks if command.completes == "ranks" else Bound)(face, command, name)

@@ -1,0 +1,97 @@
+"""Switches the extension on: one face, its commands and functions, and the events that keep it true.
+
+Takes GDB's events; after every stop the selected rank is the one that runs on the stopped thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import gdb
+
+from gdbext import commands, functions
+from gdbext.breakpoints import Breakpoints
+from gdbext.face import GdbFace
+from gdbext.quiet import warnings
+from pieglobalsfind.errors import NotVirtualizedError, TargetError
+
+_extension: Optional[Extension] = None
+
+
+class Extension:
+    """Everything that the extension keeps in GDB, and what it does at GDB's events."""
+
+    def __init__(self) -> None:
+        self.face = GdbFace()
+        self.breakpoints = Breakpoints(self.face)
+        commands.bind(self.face)
+        functions.bind(self.face)
+        events = gdb.events
+        events.stop.connect(self._stopped)
+        events.cont.connect(self._resumed)
+        events.exited.connect(self._ended)
+        events.new_objfile.connect(self._loaded)
+        events.breakpoint_created.connect(self._breakpoint_changed)
+        events.breakpoint_modified.connect(self._breakpoint_changed)
+        events.breakpoint_deleted.connect(self._breakpoint_deleted)
+        events.before_prompt.connect(self._before_prompt)
+        self.breakpoints.watch_events()
+        with warnings("no rank is selected"):
+            self._follow()
+
+    def _follow(self) -> bool:
+        """Select the rank on the stopped thread; True if symbols mean another one than before."""
+        try:
+            return self.face.follow_thread()
+        except (NotVirtualizedError, TargetError):
+            return False
+        finally:
+            functions.show_selected(self.face.selected)
+
+    def _stopped(self, event: Any) -> None:
+        self.face.state().moment = None
+        with warnings("no rank is selected"):
+            moved = self._follow()
+            if self.breakpoints.hit is not None:
+                self.breakpoints.tell_hit()
+            elif moved and self.face.selected is not None:
+                gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
+
+    def _resumed(self, event: Any) -> None:
+        state = self.face.state()
+        state.moment = None
+        state.selection.clear("the target runs")
+
+    def _ended(self, event: Any) -> None:
+        self.breakpoints.forget()
+        state = self.face.state()
+        state.moment = None
+        state.focus.forget()
+        state.selection.clear("the process has ended")
+
+    def _loaded(self, event: Any) -> None:
+        state = self.face.state()
+        state.focus.original_loaded(event.new_objfile.filename or "", state.moment)
+        self.breakpoints.watch_events()
+
+    def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:
+        with warnings("the breakpoint may be missing in ranks"):
+            self.breakpoints.changed(breakpoint)
+
+    def _breakpoint_deleted(self, breakpoint: gdb.Breakpoint) -> None:
+        self.breakpoints.deleted(breakpoint)
+
+    def _before_prompt(self, *_: object) -> None:
+        """`thread N` selects the rank that runs on that thread; GDB has no event for it."""
+        thread = gdb.selected_thread()
+        selection = self.face.state().selection
+        if thread is not None and thread.global_num != selection.thread and not thread.is_running():
+            with warnings("no rank is selected"):
+                self._follow()
+
+
+def switch_on() -> None:
+    """Once per GDB; sourcing again changes nothing."""
+    global _extension
+    if _extension is None:
+        _extension = Extension()

@@ -1,0 +1,257 @@
+"""GDB as a `Face`: what the shared commands may ask of a debugger, answered by GDB.
+
+Takes GDB's selected inferior; keeps per inferior the rank table of the current stop, the focus and the selection.
+Never prints, and never catches what commands should report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Optional, Union
+
+import gdb
+
+from gdbext import frames, stacks
+from gdbext.focus import Focus
+from gdbext.frames import RankFilter, RankUnwinder
+from gdbext.quiet import DebuggerError, execute, gdb_errors
+from gdbext.selection import Selection
+from gdbext.target import open_inferior
+from pieglobalsfind.command import Frame, Moment, Value
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.model import Absent, Owner
+
+RESULT = "_rank_value"  # the convenience variable through which values are printed
+POINTERS = (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_INT, gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
+ADDRESS = 1 << 64
+
+
+class State:
+    """What is known of one inferior."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.pid = 0
+        self.moment: Optional[Moment] = None
+        self.focus = Focus()
+        self.selection = selection
+
+
+class GdbFace:
+    """The one object behind every command."""
+
+    def __init__(self) -> None:
+        self._unwinder = RankUnwinder()
+        self._filter = RankFilter()
+        gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
+        self._states: dict[int, State] = {}
+
+    @property
+    def width(self) -> int:
+        return int(gdb.parameter("width") or 0)
+
+    def state(self) -> State:
+        """Of the selected inferior; a process that has been replaced is forgotten."""
+        inferior = gdb.selected_inferior()
+        state = self._states.get(inferior.num)
+        if state is None:
+            state = State(Selection(self._unwinder, self._filter))
+            self._states[inferior.num] = state
+        if state.pid != inferior.pid:
+            state.pid = inferior.pid
+            state.moment = None
+            state.focus.forget()
+            state.selection.clear("the process is new")
+        return state
+
+    def moment(self) -> Moment:
+        state = self.state()
+        if state.moment is None:
+            target = open_inferior()
+            state.moment = Moment(target, decode(target))
+        return state.moment
+
+    @property
+    def selected(self) -> Optional[int]:
+        return self.state().selection.rank
+
+    @property
+    def reason(self) -> str:
+        return self.state().selection.reason
+
+    def select(self, rank: Optional[int]) -> None:
+        state, moment = self.state(), self.moment()
+        if rank is None:
+            self._move(moment, None)
+            state.selection.clear("you asked for none")
+        else:
+            self._enter(moment, rank, "you asked for it")
+            self._show_source()
+
+    def _enter(self, moment: Moment, rank: int, reason: str) -> None:
+        """Select a rank and its innermost frame; leaves everything as it was on failure."""
+        state = self.state()
+        state.selection.choose(moment, rank, reason)
+        self._move(moment, rank)
+        if state.selection.stack is not None and state.selection.is_suspended:
+            innermost = next(frames.own(state.selection.stack, frames.chain(), lambda frame: frame), None)
+            if innermost is None:
+                state.selection.clear(f"rank {rank} has no frames")
+                raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+            innermost.select()
+
+    def _move(self, moment: Moment, rank: Optional[int]) -> None:
+        for failure in self.state().focus.move(moment, rank):
+            gdb.write(f"warning: {failure}\n", gdb.STDERR)
+
+    def _show_source(self) -> None:
+        """Make a plain `list` begin at the selected frame, as after `thread N`."""
+        execute("frame")
+
+    def follow_thread(self) -> bool:
+        """Select the rank that runs on GDB's thread; True if symbols mean another rank than before."""
+        state, moment = self.state(), self.moment()
+        before = state.focus.rank
+        state.selection.follow_thread(moment)
+        self._move(moment, state.selection.rank)
+        return state.focus.rank != before
+
+    @contextmanager
+    def visiting(self, rank: int) -> Iterator[None]:
+        """The rank is selected inside, and what was selected is so again afterwards."""
+        state, moment = self.state(), self.moment()
+        before, reason, thread = state.selection.rank, state.selection.reason, gdb.selected_thread()
+        level = gdb.selected_frame().level()
+        if before == rank:
+            try:
+                yield
+            finally:
+                select_level(level)
+            return
+        try:
+            self._enter(moment, rank, reason)
+            yield
+        finally:
+            if thread is not None and thread.is_valid():
+                thread.switch()
+            if before is None:
+                state.selection.clear(reason)
+                self._move(moment, None)
+            else:
+                state.selection.choose(moment, before, reason)
+                self._move(moment, before)
+            select_level(level)
+
+    def _own_frames(self) -> Iterator[gdb.Frame]:
+        stack = self.state().selection.stack
+        if stack is None:
+            return frames.chain()
+        return frames.own(stack, frames.chain(), lambda frame: frame)
+
+    def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        with self.visiting(rank), gdb_errors():
+            most = limit or stacks.MOST_FRAMES
+            found = [stacks.describe(frame, variables) for frame, _ in zip(self._own_frames(), range(most))]
+        return iter(found)
+
+    def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
+        """The innermost frame in the program's own copy; in any copy if there is none."""
+        moment = self.moment()
+        nearest: Optional[gdb.Frame] = None
+        for frame, _ in zip(self._own_frames(), range(stacks.MOST_FRAMES)):
+            owner = moment.translator.owner(frame.pc())
+            if owner.rank == rank and owner.object is not None:
+                if moment.table.objects[owner.object].is_program:
+                    return frame
+                nearest = nearest or frame
+        return nearest
+
+    def location(self, rank: int) -> str:
+        try:
+            with self.visiting(rank), gdb_errors():
+                frame = self._user_frame(rank)
+                if frame is None:
+                    return ""
+                line = frame.find_sal()
+                place = f" at {Path(line.symtab.filename).name}:{line.line}" if line.symtab is not None else ""
+                return (frame.name() or "??") + place
+        except RanklensError:
+            return ""
+
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+        with self._evaluating(rank):
+            try:
+                value = gdb.parse_and_eval(expression)
+                gdb.set_convenience_variable(RESULT, value)
+                text = execute(f"output{form} ${RESULT}")
+                address = value.address
+                return Value(text, None if address is None else int(address) % ADDRESS)
+            except (gdb.error, DebuggerError) as error:
+                return Absent(str(error).rstrip("."))
+            finally:
+                gdb.set_convenience_variable(RESULT, None)
+
+    @contextmanager
+    def _evaluating(self, rank: int) -> Iterator[None]:
+        """In the rank's nearest user frame; with its globals alone where it has no frames any more."""
+        moment = self.moment()
+        try:
+            with self.visiting(rank):
+                frame = self._user_frame(rank)
+                if frame is not None:
+                    frame.select()
+                yield
+        except UsageError:
+            moment.rank(rank)
+            focused = self.state().focus.rank
+            self._move(moment, rank)
+            try:
+                yield
+            finally:
+                self._move(moment, focused)
+
+    def address(self, expression: str) -> int:
+        with gdb_errors():
+            value = gdb.parse_and_eval(expression)
+            is_pointer = value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR
+            if value.address is not None and not is_pointer:
+                return int(value.address) % ADDRESS
+            return int(value) % ADDRESS
+
+    def symbol_address(self, name: str, rank: int) -> int:
+        """Where a rank has its own instance of a symbol; raises `DebuggerError` if there is no such symbol."""
+        moment = self.moment()
+        moment.rank(rank)
+        with gdb_errors():
+            found = self._program_symbol(name)
+        owner = moment.translator.owner(found)
+        if owner.object is None:
+            raise UsageError(f"{name} is not private to ranks", f"print &{name} tells its one address")
+        return moment.translator.rank_address(rank, owner.object, owner.offset)
+
+    def _program_symbol(self, name: str) -> int:
+        """A symbol of the copied objects before one of the same name elsewhere."""
+        paths = self.state().focus.paths
+        for objfile in gdb.objfiles():
+            if objfile.filename in paths:
+                symbol = objfile.lookup_global_symbol(name) or objfile.lookup_static_symbol(name)
+                if symbol is not None and not symbol.needs_frame and symbol.value().address is not None:
+                    return int(symbol.value().address or 0)
+        return self.address(f"&{name}")
+
+    def owner(self, address: int) -> Owner:
+        return self.moment().translator.owner(address)
+
+    def execute(self, rank: int, command: str) -> str:
+        with self.visiting(rank):
+            return execute(command)
+
+
+def select_level(level: int) -> None:
+    """Select the frame of a level in GDB's chain, or the nearest one that there is."""
+    for frame in frames.chain():
+        if frame.level() == level:
+            frame.select()
+            return

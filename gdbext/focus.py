@@ -1,0 +1,168 @@
+"""Whose symbols GDB has: those of one rank's copies at a time, and never the original's beside them.
+
+Takes a rank (or none: then the original's); tells GDB where the copied objects' symbols lie. Names, lines, scopes and
+call frame information then mean that rank in every frame, those of the MPI library included. Several copies at once
+would not: GDB's lookups by name, by `'file.c'::name` and of static members take the first file that fits.
+
+Never writes to the target and never runs it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Union
+
+import gdb
+
+from gdbext import views
+from gdbext.quiet import DebuggerError, execute, quoted
+from pieglobalsfind.command import Moment
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.model import Absent, Object, Rebase
+
+IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file whose symbols GDB has at `bias` (what is added to p_vaddr's)."""
+
+    path: str
+    bias: int
+
+
+class Focus:
+    """The focus of one inferior."""
+
+    def __init__(self) -> None:
+        self.rank: Optional[int] = None
+        self._placed: tuple[Placed, ...] = ()
+        self._originals_out = False
+        self._files: dict[str, Union[str, Absent]] = {}
+        self._debug_files: dict[str, str] = {}
+        self.moving = False
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files whose symbols are in focus."""
+        return frozenset(one.path for one in self._placed)
+
+    def forget(self) -> None:
+        """The process is gone, or another one runs: GDB has dropped what belonged to it."""
+        self._remove(self._placed)
+        self._placed, self._originals_out, self.rank = (), False, None
+
+    def original_loaded(self, path: str, moment: Optional[Moment]) -> None:
+        """GDB has read symbols of `path` by itself."""
+        if not self.moving and (moment is None or path in copied_paths(moment)):
+            self._originals_out = False
+
+    def move(self, moment: Moment, rank: Optional[int], inserted: bool = False) -> tuple[str, ...]:
+        """Make symbols mean `rank`, or the original if None; returns why files could not be used.
+
+        `inserted`: breakpoints may be in the target's memory now, as they are inside a breakpoint's stop method.
+        """
+        wanted = {one.index: bias_of(moment, one, rank) for one in copied(moment)}
+        self.moving = True
+        try:
+            if wanted and not self._originals_out:
+                self.take_out(moment, inserted)
+            placed, failures = self._planned(moment, wanted)
+            if placed != self._placed:
+                self._remove(self._placed)
+                self._placed = ()
+                for one in placed:
+                    execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
+                    self._placed += (one,)
+            self.rank = rank
+        finally:
+            self.moving = False
+        return failures
+
+    def _planned(self, moment: Moment, wanted: dict[int, Optional[int]]) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
+        placed, failures = [], []
+        for found in copied(moment):
+            bias, file = wanted[found.index], self._file(moment, found)
+            if isinstance(file, Absent):
+                failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
+            elif bias is not None:
+                placed.append(Placed(file, bias))
+        return tuple(placed), tuple(failures)
+
+    def _file(self, moment: Moment, found: Object) -> Union[str, Absent]:
+        if found.path not in self._files or isinstance(self._files[found.path], Absent):
+            self._files[found.path] = self._make_file(moment, found)
+        return self._files[found.path]
+
+    def _make_file(self, moment: Moment, found: Object) -> Union[str, Absent]:
+        path = moment.target.open_path(found.path)
+        if path is None:
+            return Absent(f"the file {found.path} is gone", "put it back, or name its folder by `set sysroot`")
+        try:
+            return views.view_of(path, found.build_id, self._debug_files.get(found.path, ""))
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+
+    def _remove(self, placed: tuple[Placed, ...]) -> None:
+        for one in placed:
+            with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
+                execute(f"remove-symbol-file {quoted(one.path)}")
+
+    def take_out(self, moment: Moment, inserted: bool) -> None:
+        """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
+        paths = copied_paths(moment)
+        loaded = [one for one in gdb.objfiles() if one.is_file and one.owner is None]
+        for one in gdb.objfiles():
+            if one.owner is not None and one.owner.filename in paths and one.filename:
+                self._debug_files[str(one.owner.filename)] = one.filename
+        if any(one.filename in paths for one in loaded):
+            others = [str(one.filename) for one in loaded if one.filename not in paths]
+            forget_libraries(others, inserted or always_inserted())
+        self._originals_out = True
+
+
+def forget_libraries(keep: list[str], inserted: bool) -> None:
+    """Drop all libraries' symbols, then read those of `keep` again: GDB has no command for one library.
+
+    Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
+    inside a breakpoint's stop method, for instance) they are taken out before.
+    """
+    names = sorted({Path(path).name for path in keep})
+    pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in names)
+    taken_out = [one for one in gdb.breakpoints() if one.enabled and one.type in IN_MEMORY] if inserted else []
+    for one in taken_out:
+        one.enabled = False
+    try:
+        execute("nosharedlibrary")
+        if pattern:
+            execute(f"sharedlibrary {pattern}")
+    finally:
+        for one in taken_out:
+            if one.is_valid():
+                one.enabled = True
+
+
+def always_inserted() -> bool:
+    """Whether GDB leaves breakpoints in memory while the target is stopped."""
+    return bool(gdb.parameter("breakpoint always-inserted")) or bool(gdb.parameter("non-stop"))
+
+
+def copied(moment: Moment) -> tuple[Object, ...]:
+    return tuple(one for one in moment.table.objects if one.privatized and Path(one.path).is_absolute())
+
+
+def copied_paths(moment: Moment) -> frozenset[str]:
+    return frozenset(one.path for one in copied(moment))
+
+
+def bias_of(moment: Moment, found: Object, rank: Optional[int]) -> Optional[int]:
+    """What to add to the object's p_vaddr's in a rank; None if the rank has no copy of its own."""
+    if rank is None:
+        return found.load_bias
+    for one in moment.rank(rank).placements:
+        if isinstance(one, Rebase) and one.object == found.index:
+            return found.load_bias + one.copy - one.original
+    return None

@@ -1,0 +1,106 @@
+"""A suspended rank's frames in GDB's own stack: its saved registers posing as the caller of the thread's frame.
+
+Takes a rank's saved registers; afterwards bt, up, frame, info locals and print work on that rank's stack, in live
+processes and core files alike. The target's registers are neither written nor needed to be.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import gdb
+import gdb.unwinder
+
+from gdbext.target import NAMES, PC, RSP
+from pieglobalsfind.model import Region
+
+BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner to) its innermost frame
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
+
+    `entry` is the function where the rank's backtrace ends. `live_pc` and `live_sp` are those of the thread in whose
+    chain the rank's frames appear.
+    """
+
+    rank: int
+    registers: Optional[Mapping[int, int]]
+    entry: Region
+    live_pc: int = 0
+    live_sp: int = 0
+
+
+class RankUnwinder(gdb.unwinder.Unwinder):
+    """Answers for the thread's own frame while a suspended rank is selected: its caller is the rank."""
+
+    def __init__(self) -> None:
+        super().__init__("ranklens")
+        self.stack: Optional[Stack] = None
+
+    def __call__(self, pending_frame: gdb.PendingFrame) -> Optional[gdb.UnwindInfo]:
+        stack = self.stack
+        if stack is None or stack.registers is None:
+            return None
+        pc, sp = pending_frame.read_register("rip"), pending_frame.read_register("rsp")
+        if int(pc) != stack.live_pc or int(sp) != stack.live_sp:
+            return None
+        below = gdb.Value(stack.registers[RSP] - BELOW).cast(sp.type)
+        found = pending_frame.create_unwind_info(FrameId(below, pc))
+        for number, value in stack.registers.items():
+            name = NAMES.get(number)
+            if name is not None:
+                found.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
+        return found
+
+
+class FrameId:
+    """What GDB tells frames apart by; it demands that both are values of the target."""
+
+    def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
+        self.sp = sp
+        self.pc = pc
+
+
+class RankFilter:
+    """Leaves a rank's own frames in backtraces: no posing frame before them, nothing beyond the rank's entry."""
+
+    def __init__(self) -> None:
+        self.name = "ranklens"
+        self.priority = 100
+        self.enabled = False
+        self.stack: Optional[Stack] = None
+        gdb.frame_filters[self.name] = self
+
+    def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
+        if self.stack is None:
+            return decorators
+        return own(self.stack, decorators, lambda decorator: decorator.inferior_frame())
+
+
+def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
+    """Those of `items` that stand for the rank's own frames; `frame_of` gives an item's GDB frame."""
+    if stack.registers is not None:
+        first = stack.registers[PC], stack.registers[RSP]
+        items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
+    for item in items:
+        yield item
+        if frame_of(item).pc() in stack.entry:
+            return
+
+
+def place(frame: gdb.Frame) -> tuple[int, int]:
+    """A frame's pc and stack pointer."""
+    return frame.pc(), int(frame.read_register("rsp"))
+
+
+def chain() -> Iterator[gdb.Frame]:
+    """GDB's frames, innermost first."""
+    frame: Optional[gdb.Frame] = gdb.newest_frame()
+    while frame is not None and frame.is_valid():
+        yield frame
+        frame = frame.older()

@@ -1,0 +1,73 @@
+"""`$_rank_count()`, `$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)`, and the variable `$_rank`.
+
+Takes the face; usable in every expression, conditions included. `$_rank` is -1 when no rank is selected.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import gdb
+
+from gdbext.face import ADDRESS, GdbFace
+from gdbext.quiet import sentences
+from pieglobalsfind.errors import UsageError
+
+
+class RankAddress(gdb.Function):
+    """$_rankaddr("SYMBOL", N): the address of rank N's own SYMBOL (a global, a function or a file static)."""
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__("_rankaddr")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> gdb.Value:
+        with sentences():
+            symbol, rank = taken(args, 2, '$_rankaddr("SYMBOL", RANK)')
+            found = self._face.symbol_address(symbol.string(), int(rank))
+            return gdb.Value(found).cast(gdb.lookup_type("void").pointer())
+
+
+class RankOf(gdb.Function):
+    """$_rank_of(ADDRESS): the rank to which an address belongs, -1 if to none."""
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__("_rank_of")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> int:
+        with sentences():
+            (address,) = taken(args, 1, "$_rank_of(ADDRESS)")
+            owner = self._face.owner(int(address) % ADDRESS)
+            return -1 if owner.rank is None else owner.rank
+
+
+class RankCount(gdb.Function):
+    """$_rank_count(): how many ranks the job has."""
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__("_rank_count")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> int:
+        with sentences():
+            taken(args, 0, "$_rank_count()")
+            return self._face.moment().table.rank_count
+
+
+def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb.Value, ...]:
+    """The arguments of a call, if they are as many as there should be."""
+    if len(arguments) != count:
+        raise UsageError(f"{usage} takes {count} arguments, not {len(arguments)}")
+    return arguments
+
+
+def show_selected(rank: Optional[int]) -> None:
+    """Keep `$_rank` up to date."""
+    gdb.set_convenience_variable("_rank", -1 if rank is None else rank)
+
+
+def bind(face: GdbFace) -> None:
+    for kind in (RankAddress, RankOf, RankCount):
+        kind(face)
+    show_selected(None)

@@ -1,0 +1,72 @@
+"""Runs GDB's own commands without their output reaching the user, and turns errors into sentences.
+
+Takes commands as text; gives their output. GDB's users never see a traceback of ours, unless they ask by
+`set python print-stack full`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gdb
+
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.render import escape
+
+
+class DebuggerError(RanklensError):
+    """GDB refused something, in GDB's own words."""
+
+
+@contextmanager
+def gdb_errors() -> Iterator[None]:
+    """GDB's errors inside become `DebuggerError`."""
+    try:
+        yield
+    except gdb.error as error:  # gdb.MemoryError is one
+        raise DebuggerError(str(error).strip().rstrip(".") or "GDB refused without a reason") from error
+
+
+def execute(command: str) -> str:
+    """The output of a command; raises `DebuggerError`."""
+    with gdb_errors():
+        return gdb.execute(command, from_tty=False, to_string=True) or ""
+
+
+def quoted(path: str) -> str:
+    """A file's path as one word of a GDB command."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """For commands: errors inside leave as `gdb.GdbError`, which GDB prints as one sentence."""
+    try:
+        yield
+    except gdb.GdbError:
+        raise
+    except Exception as error:
+        raise gdb.GdbError(sentence_of(error)) from error
+
+
+@contextmanager
+def warnings(consequence: str) -> Iterator[None]:
+    """For event handlers: errors inside become a warning, "CONSEQUENCE: why"."""
+    try:
+        yield
+    except Exception as error:
+        gdb.write(f"warning: {consequence}: {sentence_of(error)}\n", gdb.STDERR)
+
+
+def sentence_of(error: Exception) -> str:
+    """What the user is told; a defect of ours is called one, and how to see where."""
+    if isinstance(error, (RanklensError, gdb.error)):
+        return escape(str(error))
+    if gdb.parameter("python print-stack") == "full":
+        gdb.write("".join(traceback.format_exception(type(error), error, error.__traceback__)), gdb.STDERR)
+    return (
+        f"ranklens failed ({type(error).__name__}: {escape(str(error))}); GDB itself is unharmed, "
+        "`set python print-stack full` and the same again show where"
+    )

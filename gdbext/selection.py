@@ -1,0 +1,130 @@
+"""Which rank GDB's own commands mean, in one inferior.
+
+Takes a rank to select, or GDB's stop; keeps the rank, the reason, and what the unwinder and the filter need. A rank
+runs if a thread's stack pointer lies in its stack, whatever the registry says: a switch takes several instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+import gdb
+
+from gdbext.frames import RankFilter, RankUnwinder, Stack
+from gdbext.quiet import gdb_errors
+from pieglobalsfind.command import Moment
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, Absent, Rank, Region
+from pieglobalsfind.unwind import context_registers
+
+NOT_YET = "nothing has been looked at yet"
+GONE = {
+    STARTING: ("is still being made", "go on until it runs"),
+    EXITED: ("has exited", "its globals are still there: rank print EXPR {rank}"),
+    MIGRATED_OUT: ("has migrated to another process", "attach to that one"),
+}
+
+
+class Selection:
+    """The selected rank, or none; `reason` follows "because"."""
+
+    def __init__(self, unwinder: RankUnwinder, filter_: RankFilter) -> None:
+        self._unwinder = unwinder
+        self._filter = filter_
+        self.rank: Optional[int] = None
+        self.reason = NOT_YET
+        self.stack: Optional[Stack] = None
+        self.thread = 0
+
+    @property
+    def is_suspended(self) -> bool:
+        return self.stack is not None and self.stack.registers is not None
+
+    def clear(self, reason: str) -> None:
+        self._set(None, None, reason)
+
+    def choose(self, moment: Moment, number: int, reason: str) -> None:
+        """Select a rank; a running one selects its thread too. Raises `UsageError` if it has no frames."""
+        rank = moment.rank(number)
+        self._set(number, stack_of(moment, rank), reason)
+
+    def follow_thread(self, moment: Moment) -> None:
+        """Select the rank that runs on GDB's thread, or none."""
+        thread = gdb.selected_thread()
+        if thread is None:
+            return self.clear("GDB has no thread")
+        rank = rank_at(moment, stack_pointer())
+        if rank is None:
+            return self.clear(f"none runs on thread {thread.num}")
+        stack = Stack(rank.rank, None, entry_of(moment))
+        return self._set(rank.rank, stack, f"it runs on the stopped thread {thread.num}")
+
+    def _set(self, rank: Optional[int], stack: Optional[Stack], reason: str) -> None:
+        was_suspended = self.is_suspended
+        self.rank, self.stack, self.reason = rank, stack, reason
+        self.show()
+        if was_suspended or self.is_suspended:
+            gdb.invalidate_cached_frames()
+
+    def show(self) -> None:
+        """Make the unwinder and the filter work for this inferior's selection."""
+        thread = gdb.selected_thread()
+        self.thread = thread.global_num if thread is not None else 0
+        self._unwinder.stack = self._filter.stack = self.stack
+        self._filter.enabled = self.stack is not None
+
+
+def stack_of(moment: Moment, rank: Rank) -> Stack:
+    """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
+    if rank.state in GONE:
+        what, hint = GONE[rank.state]
+        raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
+    if switch_to_thread_of(rank):
+        return Stack(rank.rank, None, entry_of(moment))
+    if isinstance(rank.context, Absent):
+        raise UsageError(
+            f"rank {rank.rank} has no known registers, {rank.context.reason}",
+            rank.context.hint or f"its globals can be printed: rank print EXPR {rank.rank}",
+        )
+    registers = context_registers(moment.target, moment.table, rank)
+    frame = gdb.newest_frame()
+    return Stack(rank.rank, registers, entry_of(moment), frame.pc(), int(frame.read_register("rsp")))
+
+
+def entry_of(moment: Moment) -> Region:
+    return Region(moment.table.entry_function, moment.table.entry_function_size)
+
+
+def rank_at(moment: Moment, address: int) -> Optional[Rank]:
+    """The rank in whose stack an address lies."""
+    for rank in moment.table.ranks:
+        if not isinstance(rank.stack, Absent) and address in rank.stack and rank.state not in (EXITED, MIGRATED_OUT):
+            return rank
+    return None
+
+
+def stack_pointer() -> int:
+    with gdb_errors():
+        return int(gdb.newest_frame().read_register("rsp"))
+
+
+def switch_to_thread_of(rank: Rank) -> bool:
+    """Select the thread on whose stack pointer the rank's stack lies; False if it runs on none."""
+    if isinstance(rank.stack, Absent):
+        return False
+    before = gdb.selected_thread()
+    for thread in candidates(rank):
+        thread.switch()
+        if stack_pointer() in rank.stack:
+            return True
+    if before is not None and before.is_valid():
+        before.switch()
+    return False
+
+
+def candidates(rank: Rank) -> Iterator[gdb.InferiorThread]:
+    """The threads that may run the rank, the likeliest first."""
+    threads = gdb.selected_inferior().threads()
+    own = [one for one in threads if rank.kernel_thread in one.ptid[1:]]
+    yield from own or threads

@@ -1,0 +1,165 @@
+"""GDB's inferior as a target: bytes through GDB, everything else from where it is known best.
+
+Takes the selected inferior; gives a `Target`. A core file is read by the core's own reader (GDB lists 15 of the 25
+mappings of one made by gcore); of a live process on this machine the kernel tells mappings and files, and GDB the
+bytes, because GDB takes its own breakpoints out of them. Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Optional, Union
+
+import gdb
+
+from gdbext.quiet import execute, gdb_errors
+from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+
+RSP, PC = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)
+NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
+NAMES.update({number: f"r{number}" for number in range(8, 16)})
+
+_CORE = re.compile(r"^Local core dump file:\n\s*`(.*)', file type ", re.MULTILINE)
+_MAPPING = re.compile(
+    r"^\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+)(?:\s+([-rwx]{3})([-ps]))?(?:[ \t]+(\S.*))?$",
+    re.MULTILINE,
+)
+
+
+def open_inferior() -> Target:
+    """The selected inferior; raises `TargetError` if there is nothing in it to look at."""
+    inferior = gdb.selected_inferior()
+    if not inferior.pid:
+        raise TargetError("there is no process and no core file", "run the program, attach to it, or open a core file")
+    kind = connection_kind(inferior)
+    if kind == "core":
+        from pieglobalsfind.targets.core import CoreTarget
+
+        return CoreTarget(core_path(), inferior.progspace.filename)
+    if kind == "native":
+        return LocalInferior(inferior)
+    return RemoteInferior(inferior)
+
+
+def connection_kind(inferior: gdb.Inferior) -> str:
+    """ "native", "core", "remote" and the like, as GDB names its targets."""
+    connection = inferior.connection
+    return connection.type if connection is not None else ""
+
+
+def core_path() -> str:
+    found = _CORE.search(execute("info files"))
+    if found is None:
+        raise TargetError("GDB does not tell the core file's path", "open it with `core-file PATH`")
+    return found.group(1)
+
+
+def registers_of(frame: gdb.Frame) -> Mapping[int, int]:
+    """The general registers of a frame by DWARF number."""
+    found = {}
+    for number, name in NAMES.items():
+        value = frame.read_register(name)
+        if not value.is_optimized_out:
+            found[number] = int(value.cast(unsigned_word()))
+    return found
+
+
+def unsigned_word() -> gdb.Type:
+    return gdb.selected_inferior().architecture().integer_type(64, False)
+
+
+class Inferior:
+    """What all live inferiors have in common."""
+
+    def __init__(self, inferior: gdb.Inferior) -> None:
+        self._inferior = inferior
+
+    @property
+    def description(self) -> str:
+        return f"process {self._inferior.pid}"
+
+    @property
+    def is_live(self) -> bool:
+        """False: while a command runs, GDB holds every thread."""
+        return False
+
+    def read(self, address: int, size: int) -> bytes:
+        if size == 0:
+            return b""
+        try:
+            return bytes(self._inferior.read_memory(address, size))
+        except (gdb.error, OverflowError) as error:
+            raise MemoryUnreadable(address, size) from error
+
+    def threads(self) -> Sequence[KernelThread]:
+        selected = gdb.selected_thread()
+        try:
+            return tuple(self._thread(one) for one in self._inferior.threads())
+        finally:
+            if selected is not None and selected.is_valid():
+                selected.switch()
+
+    def _thread(self, thread: gdb.InferiorThread) -> KernelThread:
+        registers: Union[Mapping[int, int], Absent]
+        try:
+            thread.switch()
+            registers = registers_of(gdb.newest_frame())
+        except gdb.error as error:
+            registers = Absent(str(error))
+        return KernelThread(thread.ptid[1] or thread.ptid[2], registers)
+
+
+class LocalInferior(Inferior):
+    """A process of this machine."""
+
+    def __init__(self, inferior: gdb.Inferior) -> None:
+        super().__init__(inferior)
+        from pieglobalsfind.targets.live import LiveTarget
+
+        self._kernel = LiveTarget(inferior.pid)
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        return self._kernel.maps()
+
+    def open_path(self, path: str) -> Optional[str]:
+        return self._kernel.open_path(path)
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        return self._kernel.file_identity(path)
+
+
+class RemoteInferior(Inferior):
+    """A process behind a stub: nothing is taken from this machine's kernel."""
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        """What the stub tells; GDB 12 does not say the protections, everything is readable then."""
+        return tuple(parse_mappings(execute("info proc mappings")))
+
+    def open_path(self, path: str) -> Optional[str]:
+        """The file that GDB itself found for it (`set sysroot`, `set solib-search-path`)."""
+        for found in gdb.objfiles():
+            if found.is_file and path in (found.username, found.filename):
+                return found.filename
+        return None
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        with gdb_errors():
+            for found in gdb.objfiles():
+                if path in (found.username, found.filename) and found.build_id:
+                    return bytes.fromhex(found.build_id)
+        return None
+
+
+def parse_mappings(text: str) -> list[MemoryMapping]:
+    """The table of `info proc mappings`."""
+    found = []
+    for start, end, offset, protection, sharing, path in _MAPPING.findall(text):
+        able = protection or "r--"
+        one = MemoryMapping(
+            int(start, 16), int(end, 16), "r" in able, "w" in able, "x" in able, int(offset, 16), path, sharing == "s"
+        )
+        found.append(one)
+    return found

@@ -1,0 +1,181 @@
+"""How a command is declared once for every debugger, what it may ask of one, and what it yields.
+
+A command takes a `Face` (a debugger that shows a target) and the text of its arguments, and yields blocks. It never
+prints, never formats for a terminal, and never knows which debugger it runs in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Optional, Protocol, Union
+
+from pieglobalsfind.model import Absent, Rank, RankTable
+from pieglobalsfind.rankset import no_such_rank
+from pieglobalsfind.symbolize import Symbolizer
+from pieglobalsfind.target import Target
+from pieglobalsfind.translate import Translator
+
+
+@dataclass(frozen=True)
+class Text:
+    """One or more lines as they are."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """`numeric` columns are aligned to the right; only `flexible` ones may be shortened to fit."""
+
+    title: str
+    numeric: bool = False
+    flexible: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain text, each as long as `columns`."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that the user must not overlook, and what to do about it."""
+
+    sentence: str
+    hint: str = ""
+
+
+Block = Union[Text, Table, Finding]
+
+
+@dataclass(frozen=True)
+class Value:
+    """What an expression gave: `text` as the debugger prints it, `address` of its lvalue (None: it is none)."""
+
+    text: str
+    address: Optional[int]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An argument or a local variable as the debugger prints it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of a rank's stack. `level` is the number by which the debugger selects it.
+
+    `library` is where a function without line information comes from. `variables` are the locals, innermost block
+    first, if they were asked for.
+    """
+
+    level: int
+    pc: int
+    shows_pc: bool
+    function: str
+    arguments: tuple[Variable, ...]
+    file: str = ""
+    line: int = 0
+    library: str = ""
+    variables: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The target between two stops: one rank table serves every command until the target runs again."""
+
+    target: Target
+    table: RankTable
+
+    @cached_property
+    def translator(self) -> Translator:
+        return Translator(self.table, self.target.maps())
+
+    @cached_property
+    def symbolizer(self) -> Symbolizer:
+        return Symbolizer(self.target, self.table)
+
+    @cached_property
+    def _ranks(self) -> dict[int, Rank]:
+        return {rank.rank: rank for rank in self.table.ranks}
+
+    def rank(self, number: int) -> Rank:
+        """The facts about a rank; raises `UsageError` if this process does not have it."""
+        found = self._ranks.get(number)
+        if found is None:
+            raise no_such_rank(number, self.table)
+        return found
+
+
+class Face(Protocol):
+    """What a debugger gives to a command. Every method may raise `RanklensError`.
+
+    "In a rank" means: in its nearest user frame (the innermost one in the program's own copy), with the rank's own
+    globals; what the user has selected is as before afterwards.
+    """
+
+    @property
+    def width(self) -> int:
+        """Columns of the user's screen; 0: unlimited."""
+
+    def moment(self) -> Moment:
+        """The target as of now; raises `NotVirtualizedError` if it has no ranks."""
+
+    @property
+    def selected(self) -> Optional[int]:
+        """The rank that the debugger's own commands mean, or None."""
+
+    @property
+    def reason(self) -> str:
+        """Why that rank (or none) is selected, to follow "because"."""
+
+    def select(self, rank: Optional[int]) -> None:
+        """Make the debugger's own commands mean this rank, or none."""
+
+    def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        """The rank's stack, innermost first, ending at the rank's entry; `limit` 0: all of it."""
+
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+        """An expression in a rank; `form` is a format such as "/x". Absent: the debugger's own refusal."""
+
+    def address(self, expression: str) -> int:
+        """The address that an expression means where the user stands; an lvalue of no pointer type means its own."""
+
+    def execute(self, rank: int, command: str) -> str:
+        """The output of one of the debugger's commands with the rank selected."""
+
+    def location(self, rank: int) -> str:
+        """The innermost user function of a rank, "" if there is none."""
+
+
+Run = Callable[[Face, str], Iterator[Block]]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as users see it. `completes` says what its arguments are: "ranks", "expression", "command" or "".
+
+    `name` has its words separated by one space; `summary` is one line, `description` the rest of the help.
+    """
+
+    name: str
+    arguments: str
+    summary: str
+    description: str
+    run: Run
+    completes: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def help(self) -> str:
+        """The whole help, the way debuggers show it: summary, usage, description."""
+        usage = f"Usage: {self.name} {self.arguments}".rstrip()
+        return "\n".join(part for part in (self.summary, usage, self.description) if part)

@@ -1,0 +1,60 @@
+"""`rank`, `rank N` and `rank none`: which rank the debugger's own commands mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.commands.wording import frame_text, state_text
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.rankset import HINT
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    word = text.strip()
+    if not word:
+        yield Text(selection_text(face))
+        return
+    if not word.isdecimal() or len(word) > 10:
+        raise UsageError(f"{word!r} is no rank and no subcommand", "`rank 3` selects one, `help rank` lists the rest")
+    number = int(word)
+    face.moment().rank(number)
+    face.select(number)
+    yield Text(f"[Switching to rank {number}, {state_text(face.moment().rank(number))}]")
+    for frame in face.frames(number, limit=1):
+        yield Text(frame_text(frame))
+
+
+def selection_text(face: Face) -> str:
+    """`Rank 3 is selected because it runs on the stopped thread: running on thread 4711`."""
+    moment = face.moment()
+    if face.selected is None:
+        return f"No rank is selected because {face.reason}"
+    return f"Rank {face.selected} is selected because {face.reason}: {state_text(moment.rank(face.selected))}"
+
+
+def run_none(face: Face, text: str) -> Iterator[Block]:
+    if text.strip():
+        raise UsageError("`rank none` takes no arguments")
+    face.moment()
+    face.select(None)
+    yield Text("[No rank is selected: frames are the thread's, globals the unprivatized original's]")
+
+
+COMMAND = Command(
+    name="rank",
+    arguments="[N]",
+    summary="Select a virtual rank, or show which one is selected and why.",
+    description="After `rank N`, bt, up, frame, info locals, print and list mean that rank, whether it runs or waits.\n"
+    f"For sets of ranks {HINT}.",
+    run=run,
+    completes="ranks",
+)
+
+NONE = Command(
+    name="rank none",
+    arguments="",
+    summary="Select no rank: frames are those of the debugger's own thread.",
+    description="",
+    run=run_none,
+)

@@ -1,0 +1,57 @@
+"""`rank apply SET [-q] [-s] COMMAND`: one of the debugger's commands with each rank selected in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind import rankset
+from pieglobalsfind.command import Block, Command, Face, Finding, Text
+from pieglobalsfind.commands.wording import state_text
+from pieglobalsfind.errors import RanklensError, UsageError
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    chosen, flags, command = arguments(text)
+    moment = face.moment()
+    for number in rankset.select(chosen, moment.table, face.location):
+        try:
+            output = face.execute(number, command)
+        except RanklensError as error:
+            if "s" in flags:
+                continue
+            if "c" not in flags:
+                raise
+            output, failure = "", error
+            yield Finding(f"rank {number}: {failure.sentence}", failure.hint)
+        if "s" in flags and not output:
+            continue
+        if "q" not in flags:
+            yield Text(f"Rank {number}, {state_text(moment.rank(number))}:")
+        if output:
+            yield Text(output.rstrip("\n"))
+
+
+def arguments(text: str) -> tuple[rankset.RankSet, frozenset[str], str]:
+    """`SET [-q] [-c] [-s] COMMAND`, as `thread apply` has it."""
+    first, _, rest = text.strip().partition(" ")
+    if not first:
+        raise UsageError("there is no set of ranks and no command", "for instance: rank apply 0-3 info locals")
+    chosen, flags = rankset.parse(first), set()
+    rest = rest.strip()
+    while rest[:2] in ("-q", "-c", "-s") and rest[2:3] in ("", " "):
+        flags.add(rest[1])
+        rest = rest[2:].strip()
+    if not rest:
+        raise UsageError("there is no command to apply", f"for instance: rank apply {first} info locals")
+    return chosen, frozenset(flags), rest
+
+
+COMMAND = Command(
+    name="rank apply",
+    arguments="SET [-q] [-c] [-s] COMMAND",
+    summary="Apply a command to each of a set of ranks.",
+    description="-q prints no headings, -c goes on after an error and prints it, -s goes on silently.\n"
+    f"For SET {rankset.HINT}.",
+    run=run,
+    completes="command",
+)

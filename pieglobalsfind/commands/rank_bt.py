@@ -1,0 +1,52 @@
+"""`rank bt [SET] [full]`: backtraces of ranks, from the innermost frame to the rank's entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind import rankset
+from pieglobalsfind.command import Block, Command, Face, Finding, Text
+from pieglobalsfind.commands.wording import frame_text, state_text
+from pieglobalsfind.errors import RanklensError, UsageError
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    moment = face.moment()
+    chosen, full = arguments(face, text)
+    numbers = rankset.select(chosen, moment.table, face.location)
+    if not numbers:
+        yield Text("No ranks")
+    for position, number in enumerate(numbers):
+        gap = "\n" if position else ""
+        yield Text(f"{gap}Rank {number}, {state_text(moment.rank(number))}:")
+        try:
+            yield Text("\n".join(frame_text(frame) for frame in face.frames(number, variables=full)))
+        except RanklensError as error:
+            if len(numbers) == 1:
+                raise
+            yield Finding(error.sentence, error.hint)
+
+
+def arguments(face: Face, text: str) -> tuple[rankset.RankSet, bool]:
+    """`[SET] [full]`: the set (the selected rank, or all if none is) and whether locals are wanted."""
+    words = text.split()
+    full = words[-1:] == ["full"]
+    if full:
+        words.pop()
+    if len(words) > 1:
+        raise UsageError("`rank bt` takes one set of ranks, and the word full", rankset.HINT)
+    if words:
+        return rankset.parse(words[0]), full
+    return (rankset.ALL if face.selected is None else (rankset.Span(face.selected, face.selected),)), full
+
+
+COMMAND = Command(
+    name="rank bt",
+    arguments="[SET] [full]",
+    summary="Print the backtrace of the selected rank, or of a set of ranks.",
+    description=f"With `full`, local variables too. For SET {rankset.HINT}.\n"
+    "Without SET and with no rank selected: of all ranks.",
+    run=run,
+    completes="ranks",
+    aliases=("rank backtrace",),
+)

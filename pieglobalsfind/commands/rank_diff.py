@@ -1,0 +1,31 @@
+"""`rank diff EXPR [SET]`: an expression in many ranks, equal values together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind import rankset
+from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.commands.rank_print import answer, parse
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    request = parse(text)
+    moment = face.moment()
+    groups: dict[str, list[int]] = {}
+    for number in rankset.select(request.ranks, moment.table, face.location):
+        groups.setdefault(answer(face, moment, number, request), []).append(number)
+    if not groups:
+        yield Text("No ranks")
+    for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
+        yield Text(f"{rankset.compact(numbers)}: {value}")
+
+
+COMMAND = Command(
+    name="rank diff",
+    arguments="[/FMT] EXPR [SET] | [/FMT] SET EXPR",
+    summary="Print an expression in every rank, ranks of equal value together: `0,2-7: 4`.",
+    description="Arguments as for `rank print`; the value that most ranks have comes first.",
+    run=run,
+    completes="expression",
+)

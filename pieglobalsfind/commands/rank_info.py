@@ -1,0 +1,83 @@
+"""`rank info [N]`: everything that is known of a rank: copies, stack, heap, context, how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Union
+
+from pieglobalsfind.command import Block, Column, Command, Face, Moment, Table, Text
+from pieglobalsfind.commands.wording import file_name, state_text
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
+
+COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"), Column("build-id"))
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    moment = face.moment()
+    rank = moment.rank(number(face, text))
+    table = moment.table
+    yield Text(f"Rank {rank.rank} of {table.rank_count}, {state_text(rank)}")
+    yield Text("\n".join(f"  {name:<10}{value}" for name, value in facts(moment, rank)))
+    copies = tuple(copy_row(moment, one) for one in rank.placements if isinstance(one, Rebase))
+    if copies:
+        yield Table(COPIES, copies)
+
+
+def number(face: Face, text: str) -> int:
+    word = text.strip()
+    if word.isdecimal() and len(word) <= 10:
+        return int(word)
+    if word:
+        raise UsageError(f"{word!r} is no rank", "give one number, or nothing for the selected rank")
+    if face.selected is None:
+        raise UsageError(f"no rank is selected because {face.reason}", "give its number: rank info 3")
+    return face.selected
+
+
+def facts(moment: Moment, rank: Rank) -> Iterator[tuple[str, str]]:
+    table = moment.table
+    yield "method", f"{table.method}, runtime {table.runtime}, process {table.process_index} of {table.process_count}"
+    yield "element", f"{rank.processing_element}, thread {rank.kernel_thread or 'unknown'}"
+    yield "switches", str(rank.switches)
+    yield "context", address_text(rank.context)
+    yield "range", region_text(rank.range)
+    yield "stack", region_text(rank.stack)
+    yield "heap", region_text(rank.heap) + ("" if isinstance(rank.heap, Absent) else f", {rank.heap_used} bytes in use")
+    for one in rank.placements:
+        if isinstance(one, TlsBlock):
+            yield "TLS", f"{'thread pointer' if one.is_thread_pointer else 'block'} {one.address:#x}, {one.size} bytes"
+        elif isinstance(one, Root):
+            yield "globals", f"struct {one.type_name} at {one.address:#x}"
+    redirected = sum(isinstance(one, Redirect) for one in rank.placements)
+    if redirected:
+        yield "redirected", f"{redirected} variables"
+    yield "known by", f"{rank.evidence.tier} ({rank.evidence.source})"
+
+
+def address_text(value: Union[int, Absent]) -> str:
+    return str(value) if isinstance(value, Absent) else f"{value:#x}"
+
+
+def region_text(region: Union[Region, Absent]) -> str:
+    if isinstance(region, Absent):
+        return str(region)
+    return f"{region.start:#x}-{region.end:#x}, {region.size} bytes"
+
+
+def copy_row(moment: Moment, one: Rebase) -> tuple[str, ...]:
+    ends = (f"{one.copy:#x}", f"{one.copy + one.size:#x}", f"{one.original:#x}")
+    if one.object is None:
+        return ("constructors' heap", *ends, "")
+    found = moment.table.objects[one.object]
+    return (file_name(found), *ends, found.build_id.hex()[:12])
+
+
+COMMAND = Command(
+    name="rank info",
+    arguments="[N]",
+    summary="Show what is known of a rank: copies, stack, heap, saved registers, and how it was found.",
+    description="Without N, of the selected rank.",
+    run=run,
+    completes="ranks",
+)

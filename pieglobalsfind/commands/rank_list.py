@@ -1,0 +1,76 @@
+"""`rank list [SET]`: what every rank does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind import rankset
+from pieglobalsfind.command import Block, Column, Command, Face, Finding, Table, Text
+from pieglobalsfind.commands.wording import waiting_text
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
+
+MOST_LOCATIONS = 64  # ranks up to which each one's stack is looked at
+SHORT_STATE = "--state"
+
+COLUMNS = (
+    Column(""),
+    Column("rank", numeric=True),
+    Column("state"),
+    Column("PE", numeric=True),
+    Column("thread", numeric=True),
+    Column("waits in", flexible=True),
+    Column("where", flexible=True),
+)
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    moment = face.moment()
+    chosen, state = arguments(text)
+    numbers = rankset.select(chosen, moment.table, face.location)
+    ranks = [rank for rank in map(moment.rank, numbers) if state in ("", rank.state)]
+    located = len(ranks) <= MOST_LOCATIONS
+    if ranks:
+        columns = COLUMNS if located else COLUMNS[:-1]
+        yield Table(columns, tuple(row(face, rank, located)[: len(columns)] for rank in ranks))
+    else:
+        yield Text("No ranks")
+    for warning in moment.table.warnings:
+        yield Finding(warning)
+
+
+def arguments(text: str) -> tuple[rankset.RankSet, str]:
+    """`[SET] [--state S]`: the set (all ranks if none is named) and the state ("": any)."""
+    words, state = text.split(), ""
+    if SHORT_STATE in words:
+        at = words.index(SHORT_STATE)
+        state = "".join(words[at + 1 : at + 2])
+        if state not in STATES:
+            raise UsageError(f"{state!r} is no state", "states are " + ", ".join(STATES))
+        del words[at : at + 2]
+    if len(words) > 1:
+        raise UsageError("`rank list` takes one set of ranks", rankset.HINT)
+    return (rankset.parse(words[0]) if words else rankset.ALL), state
+
+
+def row(face: Face, rank: Rank, located: bool) -> tuple[str, ...]:
+    has_stack = rank.state not in (STARTING, EXITED, MIGRATED_OUT)
+    return (
+        "*" if rank.rank == face.selected else "",
+        str(rank.rank),
+        rank.state,
+        str(rank.processing_element),
+        str(rank.kernel_thread or ""),
+        waiting_text(rank.waiting) if rank.waiting else "",
+        face.location(rank.rank) if located and has_stack else "",
+    )
+
+
+COMMAND = Command(
+    name="rank list",
+    arguments="[SET] [--state STATE]",
+    summary="List virtual ranks: state, where they run, what they wait for, innermost user function.",
+    description=f"The selected rank is marked. For SET {rankset.HINT}.",
+    run=run,
+    completes="ranks",
+)

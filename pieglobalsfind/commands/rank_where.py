@@ -1,0 +1,46 @@
+"""`rank where ADDRESS`: whose an address is, and where the other ranks have the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.command import Block, Column, Command, Face, Moment, Table, Text
+from pieglobalsfind.commands.wording import owner_text
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Owner, Rebase
+
+MOST_RANKS = 16  # rows that say where other ranks have it
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    if not text.strip():
+        raise UsageError("there is no address", "for instance: rank where &counter")
+    moment = face.moment()
+    address = face.address(text.strip())
+    owner = moment.translator.owner(address)
+    yield Text(f"{address:#x}: {owner_text(moment, owner)}")
+    rows = tuple(instances(moment, owner))
+    if rows:
+        yield Table((Column("rank", numeric=True), Column("address")), rows[:MOST_RANKS])
+    if len(rows) > MOST_RANKS:
+        yield Text(f"and in {len(rows) - MOST_RANKS} more ranks")
+
+
+def instances(moment: Moment, owner: Owner) -> Iterator[tuple[str, str]]:
+    """Where each rank has what lies at the owner's original address."""
+    if owner.object is None:
+        return
+    for rank in moment.table.ranks:
+        for one in rank.placements:
+            if isinstance(one, Rebase) and one.object == owner.object and owner.offset < one.size:
+                yield str(rank.rank), f"{one.copy + owner.offset:#x}"
+
+
+COMMAND = Command(
+    name="rank where",
+    arguments="ADDRESS|EXPRESSION",
+    summary="Say whose an address is, and where every rank has its own instance of what lies there.",
+    description="An expression of no pointer type means its own address: `rank where counter`.",
+    run=run,
+    completes="expression",
+)

@@ -1,0 +1,73 @@
+"""How facts about ranks, addresses and frames are said, the same in every command.
+
+Takes values of the model; gives text. It reads nothing and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Union
+
+from pieglobalsfind.command import Frame, Moment
+from pieglobalsfind.model import RUNNING, Absent, Object, Owner, Rank, Waiting
+
+INDENT = "        "
+
+
+def waiting_text(waiting: Waiting) -> str:
+    """`MPI_Recv from 3, tag 7`."""
+    peer = {-1: " from any rank", -2: ""}.get(waiting.peer, f" from {waiting.peer}")
+    tag = {-1: ", any tag", -2: ""}.get(waiting.tag, f", tag {waiting.tag}")
+    return waiting.call + peer + tag
+
+
+def state_text(rank: Rank) -> str:
+    """`blocked in MPI_Recv from 3, tag 7`, `running on thread 4711`."""
+    if rank.state == RUNNING and rank.kernel_thread:
+        return f"{rank.state} on thread {rank.kernel_thread}"
+    return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else rank.state
+
+
+def known(value: Union[int, Absent]) -> str:
+    return str(value)
+
+
+def file_name(found: Object) -> str:
+    return found.path.rpartition("/")[2]
+
+
+def frame_text(frame: Frame) -> str:
+    """`#3  0x... in solve (n=4) at solver.c:81`, and below it the locals if there are any."""
+    pc = f"{frame.pc:#018x} in " if frame.shows_pc else ""
+    arguments = ", ".join(f"{one.name}={one.text}" for one in frame.arguments)
+    place = f" at {frame.file}:{frame.line}" if frame.file else f" from {frame.library}" if frame.library else ""
+    lines = [f"#{frame.level:<2} {pc}{frame.function or '??'} ({arguments}){place}"]
+    lines += [f"{INDENT}{one.name} = {one.text}" for one in frame.variables]
+    return "\n".join(lines)
+
+
+def owner_text(moment: Moment, owner: Owner) -> str:
+    """Whose an address is: `rank 3: data counter+4 (prog+0x4010), solver.c:12`."""
+    return "".join(_owner_parts(moment, owner))
+
+
+def _owner_parts(moment: Moment, owner: Owner) -> Iterator[str]:
+    if owner.kind == "unmapped":
+        yield f"nobody's: {owner.reason or 'it is not mapped'}"
+        return
+    yield f"rank {owner.rank}: {owner.kind}" if owner.rank is not None else _nobodys(owner)
+    symbol = moment.symbolizer.symbol(owner)
+    if not isinstance(symbol, Absent):
+        yield f" {symbol.name}" + (f"+{symbol.offset}" if symbol.offset else "")
+    if owner.object is not None:
+        yield f" ({file_name(moment.table.objects[owner.object])}+{owner.offset:#x})"
+    if not isinstance(symbol, Absent) and symbol.file:
+        yield f", {symbol.file}:{symbol.line}"
+    if owner.object is not None and owner.rank is not None:
+        yield f", original {owner.original:#x}"
+
+
+def _nobodys(owner: Owner) -> str:
+    if owner.kind == "original":
+        return "the unprivatized original, no rank's:"
+    return "the runtime, no rank's:" if owner.kind == "runtime" else f"no rank's: {owner.kind}"

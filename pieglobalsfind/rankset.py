@@ -1,0 +1,131 @@
+"""Sets of ranks as people write them: the one parser and the one formatter.
+
+Takes text such as `3`, `0-3,7`, `all`, `running`, `blocked` or `/REGEX/` (on the innermost user function), and a rank
+table. It never enumerates what is not there: `0-4000000000` costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import STATES, RankTable
+
+HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"
+
+_NUMBERS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
+
+FunctionOf = Callable[[int], str]
+"""Names the innermost user function of a rank; "" if it is unknown."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The ranks from `first` to `last`, both inclusive."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class InState:
+    """The ranks in a state; `all` stands for any."""
+
+    state: str
+
+
+@dataclass(frozen=True)
+class InFunction:
+    """The ranks whose innermost user function matches a regular expression somewhere."""
+
+    pattern: str
+
+
+RankSet = tuple[Union[Span, InState, InFunction], ...]
+
+ALL: RankSet = (InState("all"),)
+
+
+def parse(text: str) -> RankSet:
+    """The set that `text` means; raises `UsageError`."""
+    found = recognize(text)
+    if found is None:
+        raise UsageError(f"{text!r} is no set of ranks", HINT)
+    return found
+
+
+def recognize(text: str) -> Optional[RankSet]:
+    """The set that `text` means, or None if it is something else; raises `UsageError` for a wrong `/REGEX/`."""
+    if len(text) > 2 and text.startswith("/") and text.endswith("/"):
+        return (_in_function(text[1:-1]),)
+    items = [_item(word) for word in text.split(",")]
+    if any(item is None for item in items):
+        return None
+    return tuple(item for item in items if item is not None)
+
+
+def _item(word: str) -> Union[Span, InState, None]:
+    if word == "all" or word in STATES:
+        return InState(word)
+    numbers = _NUMBERS.fullmatch(word)
+    if numbers is None:
+        return None
+    first = int(numbers.group(1))
+    last = int(numbers.group(2) or first)
+    return Span(first, last) if first <= last else None
+
+
+def _in_function(pattern: str) -> InFunction:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"/{pattern}/ is no regular expression, {error}") from error
+    return InFunction(pattern)
+
+
+def select(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[int, ...]:
+    """The ranks of `table` that are meant, ascending; raises `UsageError` for numbers that are not in it."""
+    present = {rank.rank: rank.state for rank in table.ranks}
+    found: set[int] = set()
+    for item in chosen:
+        if isinstance(item, Span):
+            found |= _within(item, present, table)
+        elif isinstance(item, InState):
+            found |= {rank for rank, state in present.items() if item.state in ("all", state)}
+        else:
+            found |= {rank for rank in present if re.search(item.pattern, function_of(rank))}
+    return tuple(sorted(found))
+
+
+def _within(span: Span, present: Iterable[int], table: RankTable) -> set[int]:
+    found = {rank for rank in present if span.first <= rank <= span.last}
+    if len(found) == span.last - span.first + 1:
+        return found
+    missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
+    raise no_such_rank(missing, table)
+
+
+def no_such_rank(rank: int, table: RankTable) -> UsageError:
+    """Why `rank` can't be looked at here."""
+    here = compact(one.rank for one in table.ranks)
+    if rank < table.rank_count:
+        return UsageError(f"rank {rank} lives in another process of the job", f"this one has {here or 'no ranks'}")
+    return UsageError(f"there is no rank {rank}", f"this process has {here or 'no ranks'}")
+
+
+def compact(ranks: Iterable[int]) -> str:
+    """Ranks as a person would write them.
+
+    >>> compact([7, 0, 2, 1])
+    '0-2,7'
+    """
+    spans: list[Span] = []
+    for rank in sorted(set(ranks)):
+        if spans and rank == spans[-1].last + 1:
+            spans[-1] = Span(spans[-1].first, rank)
+        else:
+            spans.append(Span(rank, rank))
+    return ",".join(str(one.first) if one.first == one.last else f"{one.first}-{one.last}" for one in spans)
