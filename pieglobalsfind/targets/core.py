@@ -1,0 +1,258 @@
+"""A core file, the kernel's or GDB's: what it holds itself, and what it leaves to the files that were mapped.
+
+Takes a path, and optionally a file that a mapped path does not lead to any more. Bytes come from a mapped file only if
+its build-id (or else its headers) equals what the core holds of it; what nobody holds is unreadable, never zero.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Optional
+
+from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, ET_CORE, MACHINES, PT_LOAD, PT_NOTE, ElfFile, ProgramHeader
+from pieglobalsfind.elf import parse_program_headers
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
+from pieglobalsfind.target import KernelThread, MemoryMapping
+from pieglobalsfind.targets.core_notes import FileMapping, Notes, read_notes
+from pieglobalsfind.targets.live import LARGEST_READ, TOP, build_id_in_maps
+
+COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"\x04\x22\x4d\x18": "lz4"}
+PAGE = 4096
+
+
+class CoreTarget:
+    """A core file. Raises `TargetError` if it is none or can't be read at all, `UsageError` if `exe` is not its."""
+
+    def __init__(self, path: str, exe: Optional[str] = None) -> None:
+        self.path = path
+        self._elf = _open_core(path)
+        self._headers = self._program_headers()
+        self._loads = sorted((one for one in self._headers if one.type == PT_LOAD), key=lambda one: one.vaddr)
+        self._starts = [one.vaddr for one in self._loads]
+        self._files: dict[str, Optional[ElfFile]] = {}
+        self._identities: dict[str, Optional[bytes]] = {}
+        self._moved: dict[str, str] = {}
+        if exe is not None:
+            self._moved[self._path_of(exe)] = exe
+
+    @property
+    def description(self) -> str:
+        return f"core file {os.path.basename(self.path)}"
+
+    @property
+    def is_live(self) -> bool:
+        return False
+
+    def _program_headers(self) -> tuple[ProgramHeader, ...]:
+        """All of them, or as many as a truncated file has."""
+        try:
+            found = self._elf.program_headers
+        except ObjectFileError:
+            left = max(0, self._elf.size - self._elf.header.program_offset)
+            found = parse_program_headers(
+                self._elf.bytes(min(self._elf.header.program_offset, self._elf.size), left), self._elf.header.order
+            )
+        if not found:
+            raise TargetError(f"{self.path} is truncated, it has no program headers", "write the core file again")
+        return found
+
+    # ---- notes ----
+
+    @cached_property
+    def _notes(self) -> Notes:
+        parts = []
+        for one in self._headers:
+            if one.type == PT_NOTE and one.offset < self._elf.size:
+                parts.append(self._elf.bytes(one.offset, min(one.file_size, self._elf.size - one.offset)))
+        return read_notes(parts, self._elf.header.order, self._elf.header.machine)
+
+    @cached_property
+    def _mapped(self) -> list[FileMapping]:
+        return sorted(self._notes.files, key=lambda one: one.start)
+
+    @cached_property
+    def _mapped_starts(self) -> list[int]:
+        return [one.start for one in self._mapped]
+
+    def threads(self) -> Sequence[KernelThread]:
+        """Every thread that the core file has registers of."""
+        return self._notes.threads
+
+    def _mapping_at(self, address: int) -> Optional[FileMapping]:
+        index = bisect_right(self._mapped_starts, address) - 1
+        if index >= 0 and address < self._mapped[index].end:
+            return self._mapped[index]
+        return None
+
+    # ---- memory ----
+
+    def read(self, address: int, size: int) -> bytes:
+        """Exactly `size` bytes, from the core file or else from the files that were mapped."""
+        if address < 0 or size < 0 or address + size > TOP:
+            raise MemoryUnreadable(address, size, "there are no such addresses")
+        if size > LARGEST_READ:
+            raise MemoryUnreadable(address, size, "that is more than can be read at once")
+        parts, at = [], address
+        while at < address + size:
+            part = self._read_some(at, address + size - at, (address, size))
+            parts.append(part)
+            at += len(part)
+        return b"".join(parts)
+
+    def _read_some(self, address: int, size: int, whole: tuple[int, int]) -> bytes:
+        """At least one byte from `address` on, or `MemoryUnreadable` for the whole read."""
+        index = bisect_right(self._starts, address) - 1
+        load = self._loads[index] if index >= 0 and address < self._loads[index].end else None
+        if load is not None and address < load.vaddr + load.file_size:
+            offset = load.offset + address - load.vaddr
+            held = min(size, load.vaddr + load.file_size - address, self._elf.size - offset)
+            if held <= 0:
+                raise MemoryUnreadable(*whole, f"the core file is truncated before {address:#x}")
+            return self._elf.bytes(offset, held)
+        if load is not None:
+            limit = load.end
+        else:
+            limit = self._starts[index + 1] if index + 1 < len(self._starts) else TOP
+        mapping = self._mapping_at(address)
+        if mapping is None:
+            why = "the core file does not hold it (see core(5), coredump_filter)" if load else "it is not mapped"
+            raise MemoryUnreadable(*whole, why)
+        return self._read_file(mapping, address, min(size, limit - address, mapping.end - address), whole)
+
+    def _read_file(self, mapping: FileMapping, address: int, size: int, whole: tuple[int, int]) -> bytes:
+        file = self._verified(mapping.path)
+        if file is None:
+            raise MemoryUnreadable(*whole, f"the core file does not hold it, nor is {mapping.path} what was mapped")
+        offset = mapping.offset + address - mapping.start
+        held = min(size, file.size - offset)
+        if held > 0:
+            return file.bytes(offset, held)
+        if offset < -(-file.size // PAGE) * PAGE:  # the rest of a file's last page is zeros
+            return bytes(min(size, -(-file.size // PAGE) * PAGE - offset))
+        raise MemoryUnreadable(*whole, f"it is mapped beyond the end of {mapping.path}")
+
+    def _verified(self, path: str) -> Optional[ElfFile]:
+        """The file that was mapped as `path`, if it is the same one still."""
+        if path not in self._files:
+            self._files[path] = None  # what comparing reads must come from the core file itself
+            self._files[path] = self._compared(path)
+        return self._files[path]
+
+    def _compared(self, path: str) -> Optional[ElfFile]:
+        place = self.open_path(path)
+        base = next((one.start for one in self._mapped if one.path == path and one.offset == 0), None)
+        if place is None or base is None:
+            return None
+        try:
+            file = ElfFile(place)
+            head = min(file.size, file.header.program_offset + 56 * len(file.program_headers))
+            same = self.read(base, head) == file.bytes(0, head)
+            return file if same and self.file_identity(path) == (file.build_id or None) else None
+        except RanklensError:
+            return None
+
+    # ---- mappings and files ----
+
+    @cached_property
+    def _maps(self) -> list[MemoryMapping]:
+        found = [self._load_mapping(one) for one in self._loads if one.memory_size]
+        found += [self._file_mapping(one) for one in self._mapped if not self._is_loaded(one)]
+        return sorted(found, key=lambda one: one.start)
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        """PT_LOADs under the names that NT_FILE gives them, and files that only NT_FILE knows."""
+        return self._maps
+
+    def _load_mapping(self, load: ProgramHeader) -> MemoryMapping:
+        named = self._mapping_at(load.vaddr)
+        return MemoryMapping(
+            load.vaddr,
+            min(load.end, TOP),
+            bool(load.flags & 4),
+            bool(load.flags & 2),
+            bool(load.flags & 1),
+            named.offset + load.vaddr - named.start if named else 0,
+            named.path if named else "",
+        )
+
+    def _is_loaded(self, mapping: FileMapping) -> bool:
+        index = bisect_right(self._starts, mapping.start) - 1
+        return index >= 0 and mapping.start < self._loads[index].end
+
+    def _file_mapping(self, mapping: FileMapping) -> MemoryMapping:
+        """GDB's gcore leaves out what the file holds; its program headers then tell the protection."""
+        file = self._verified(mapping.path)
+        flags = 4
+        for one in file.segments if file else ():
+            if one.offset & -PAGE <= mapping.offset < one.offset + max(one.file_size, 1):
+                flags = one.flags
+        return MemoryMapping(
+            mapping.start,
+            mapping.end,
+            bool(flags & 4),
+            bool(flags & 2),
+            bool(flags & 1),
+            mapping.offset,
+            mapping.path,
+        )
+
+    def open_path(self, path: str) -> Optional[str]:
+        """The file at the same path on this machine, or the one that the user gave for it."""
+        place = self._moved.get(path, path)
+        return place if os.path.isfile(place) else None
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        """The build-id that the core file itself holds of `path`."""
+        if path not in self._identities:
+            self._identities[path] = build_id_in_maps(self._load_maps, path, self.read)
+        return self._identities[path]
+
+    @cached_property
+    def _load_maps(self) -> list[MemoryMapping]:
+        return [self._load_mapping(one) for one in self._loads if one.memory_size]
+
+    def _path_of(self, exe: str) -> str:
+        """Which mapped path the user's file stands for: by build-id, or by name for files that have none."""
+        with ElfFile(exe) as file:
+            build_id = file.build_id
+        paths = list(dict.fromkeys(one.path for one in self._mapped))
+        if build_id:
+            same = [path for path in paths if self.file_identity(path) == build_id]
+        else:
+            same = [path for path in paths if os.path.basename(path) == os.path.basename(exe)]
+        if same:
+            return same[0]
+        mapped = next((path for path in paths if os.path.basename(path) == os.path.basename(exe)), None)
+        theirs = self.file_identity(mapped) if mapped else None
+        if theirs and mapped:
+            sentence = f"{exe} has build-id {build_id.hex() or '(none)'}, the core file was made of {mapped}"
+            raise UsageError(f"{sentence} with build-id {theirs.hex()}", "give the very file that ran")
+        raise UsageError(f"{exe} was not mapped in {self.path}", "give the program that ran, or leave --exe out")
+
+
+def _open_core(path: str) -> ElfFile:
+    try:
+        elf = ElfFile(path)
+    except ObjectFileError as error:
+        raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
+    if elf.header.type != ET_CORE:
+        raise TargetError(f"{path} is no core file", "it is a program or library; a core file is made by gcore PID")
+    if elf.header.machine not in (EM_X86_64, EM_AARCH64) or elf.header.order != "<":
+        name = MACHINES.get(elf.header.machine, f"ELF machine {elf.header.machine}")
+        raise TargetError(f"{path} is of a program for {name}, which can't be read")
+    return elf
+
+
+def _compression_hint(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(6)
+    except OSError:
+        return ""
+    for magic, name in COMPRESSIONS.items():
+        if start.startswith(magic):
+            return f"it is compressed with {name}; expand it first (coredumpctl dump does that for systemd's)"
+    return ""

@@ -1,0 +1,289 @@
+"""A running process of this machine, seen through /proc and process_vm_readv, without stopping it.
+
+Takes a pid. It never attaches, never signals, never writes; two reads may be of different moments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional
+
+from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.target import KernelThread, MemoryMapping
+
+DELETED = " (deleted)"
+LARGEST_READ = 0x7FFFF000  # bytes; the most that the kernel transfers in one call
+CHECKED_READ = 1 << 20  # bytes; the map is asked before a buffer larger than this is made
+TOP = 1 << 64
+YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+
+_MAPS_LINE = re.compile(
+    rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)"
+)
+
+
+class IoVector(ctypes.Structure):
+    """struct iovec of process_vm_readv(2)."""
+
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+@lru_cache(maxsize=1)
+def _libc() -> Any:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.process_vm_readv.restype = ctypes.c_ssize_t
+    library.process_vm_readv.argtypes = [
+        ctypes.c_int,
+        ctypes.POINTER(IoVector),
+        ctypes.c_ulong,
+        ctypes.POINTER(IoVector),
+        ctypes.c_ulong,
+        ctypes.c_ulong,
+    ]
+    return library
+
+
+class LiveTarget:
+    """A process. Raises `TargetError` if it is not there, has ended, or may not be read by us."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._proc = f"/proc/{pid}"
+        self._memory_file = -1
+        self._identities: dict[str, Optional[bytes]] = {}
+        self._check_state()
+        self._check_machine()
+        self._check_readable()
+
+    def __del__(self) -> None:
+        descriptor, self._memory_file = getattr(self, "_memory_file", -1), -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    @property
+    def description(self) -> str:
+        return f"process {self.pid}"
+
+    @property
+    def is_live(self) -> bool:
+        return True
+
+    def read(self, address: int, size: int) -> bytes:
+        """Exactly `size` bytes, as of now."""
+        if address < 0 or size < 0 or address + size > TOP:
+            raise MemoryUnreadable(address, size, "there are no such addresses")
+        if size > LARGEST_READ:
+            raise MemoryUnreadable(address, size, "that is more than can be read at once")
+        if size > CHECKED_READ and not self._is_mapped(address, size):
+            raise MemoryUnreadable(address, size)
+        if size == 0:
+            return b""
+        return self._read_by_call(address, size) if self._memory_file < 0 else self._read_by_file(address, size)
+
+    def _is_mapped(self, address: int, size: int) -> bool:
+        for one in self.maps():
+            if one.start <= address < one.end:
+                taken = min(size, one.end - address)
+                address += taken
+                size -= taken
+        return size == 0
+
+    def _read_by_call(self, address: int, size: int) -> bytes:
+        buffer = ctypes.create_string_buffer(size)
+        done = 0
+        while done < size:
+            here = IoVector(ctypes.addressof(buffer) + done, size - done)
+            there = IoVector(address + done, size - done)
+            got = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+            if got <= 0:
+                code = ctypes.get_errno() if got < 0 else errno.EFAULT
+                if done == 0 and code in (errno.EPERM, errno.ENOSYS) and self._open_memory_file():
+                    return self._read_by_file(address, size)
+                raise self._unreadable(address, size, code)
+            done += got
+        return buffer.raw
+
+    def _open_memory_file(self) -> bool:
+        try:
+            self._memory_file = os.open(f"{self._proc}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        return True
+
+    def _read_by_file(self, address: int, size: int) -> bytes:
+        parts = []
+        done = 0
+        while done < size:
+            try:
+                part = os.pread(self._memory_file, size - done, address + done)
+            except (OSError, OverflowError) as error:
+                code = error.errno if isinstance(error, OSError) else errno.EFAULT
+                raise self._unreadable(address, size, code or errno.EFAULT) from error
+            if not part:
+                raise self._unreadable(address, size, errno.ESRCH)
+            parts.append(part)
+            done += len(part)
+        return b"".join(parts)
+
+    def _unreadable(self, address: int, size: int, code: int) -> RanklensError:
+        if code == errno.ESRCH:
+            return TargetError(f"process {self.pid} has ended")
+        if code in (errno.EPERM, errno.EACCES):
+            return self._no_permission()
+        if code in (errno.EFAULT, errno.EIO):
+            return MemoryUnreadable(address, size)
+        return MemoryUnreadable(address, size, os.strerror(code).lower())
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        """The lines of /proc/PID/maps."""
+        return parse_maps(self._contents("maps"))
+
+    def threads(self) -> Sequence[KernelThread]:
+        """Every thread; pc and sp of those that wait in a system call (proc(5), /proc/PID/syscall)."""
+        try:
+            names = os.listdir(f"{self._proc}/task")
+        except OSError as error:
+            raise TargetError(f"process {self.pid} has ended") from error
+        return [KernelThread(tid, self._registers(tid)) for tid in sorted(int(name) for name in names)]
+
+    def _registers(self, tid: int) -> Any:
+        try:
+            words = Path(f"{self._proc}/task/{tid}/syscall").read_text().split()
+        except OSError as error:
+            return Absent(f"the registers of thread {tid} can't be read, {(error.strerror or '').lower()}")
+        if len(words) < 3:
+            return Absent(f"thread {tid} is running")
+        machine = os.uname().machine
+        numbers = {"x86_64": (7, 16), "aarch64": (31, 32)}.get(machine)
+        if numbers is None:
+            return Absent(f"nobody knows the registers of a {machine}")
+        return {numbers[0]: int(words[-2], 16), numbers[1]: int(words[-1], 16)}
+
+    def open_path(self, path: str) -> Optional[str]:
+        """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""
+        if path.endswith(DELETED):
+            return self._mapped_file(path)
+        if not path.startswith("/"):
+            return None
+        inside = f"{self._proc}/root{path}"
+        try:
+            if os.path.samefile(inside, path):
+                return path
+        except OSError:
+            pass
+        if os.path.isfile(inside):
+            return inside
+        if os.path.isfile(path) and not os.access(f"{self._proc}/root", os.X_OK):
+            return path
+        return self._mapped_file(path + DELETED)
+
+    def _mapped_file(self, path: str) -> Optional[str]:
+        """A deleted file through /proc/PID/exe or map_files, which needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
+        try:
+            if os.readlink(f"{self._proc}/exe") == path:
+                return f"{self._proc}/exe"
+        except OSError:
+            pass
+        for one in self.maps():
+            link = f"{self._proc}/map_files/{one.start:x}-{one.end:x}"
+            if one.path == path and os.access(link, os.R_OK) and os.path.isfile(link):
+                return link
+        return None
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        """The build-id in the memory that maps `path`."""
+        if path not in self._identities:
+            self._identities[path] = build_id_in_maps(self.maps(), path, self.read)
+        return self._identities[path]
+
+    def _contents(self, name: str) -> bytes:
+        try:
+            return Path(f"{self._proc}/{name}").read_bytes()
+        except PermissionError as error:
+            raise self._no_permission() from error
+        except OSError as error:
+            raise TargetError(f"process {self.pid} has ended") from error
+
+    def _check_state(self) -> None:
+        try:
+            status = Path(f"{self._proc}/stat").read_bytes()
+        except (OSError, ValueError) as error:
+            hint = "give the PID of a running job; `pgrep rankrun` lists them"
+            raise TargetError(f"there is no process {self.pid}", hint) from error
+        if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
+            raise TargetError(f"process {self.pid} has ended, its parent has not yet waited for it")
+
+    def _check_machine(self) -> None:
+        try:
+            with open_elf(f"{self._proc}/exe") as program:
+                machine = program.header.machine
+        except ObjectFileError as error:
+            if "32-bit" in error.sentence:
+                raise TargetError(f"process {self.pid} is a 32-bit program", error.hint) from error
+            return  # a kernel thread, or a file that we may not open: the memory will tell
+        if machine not in (EM_X86_64, EM_AARCH64):
+            name = MACHINES.get(machine, f"ELF machine {machine}")
+            raise TargetError(f"process {self.pid} is a program for {name}, which can't be read")
+
+    def _check_readable(self) -> None:
+        """Read one byte: permissions for /proc/PID/maps and for memory differ (ptrace(2), access mode checking)."""
+        mappings = self.maps()
+        if not mappings:
+            raise TargetError(f"process {self.pid} has no memory of its own, it is a kernel thread or just ending")
+        for one in mappings:
+            if one.readable:
+                try:
+                    self.read(one.start, 1)
+                except MemoryUnreadable:
+                    continue
+                return
+
+    def _no_permission(self) -> TargetError:
+        try:
+            scope = int(Path(YAMA).read_text())
+        except (OSError, ValueError):
+            scope = 0
+        sentence = f"no permission to read process {self.pid}"
+        if scope == 3:
+            return TargetError(sentence, f"{YAMA} is 3: no process may be read until the machine is started anew")
+        ways = "use the account that runs it, or root, or give python3 the capability CAP_SYS_PTRACE"
+        if scope:
+            ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
+        return TargetError(sentence, ways)
+
+
+def parse_maps(text: bytes) -> list[MemoryMapping]:
+    """The lines of a /proc/PID/maps; what is no such line is left out."""
+    return [
+        MemoryMapping(
+            int(start, 16),
+            int(end, 16),
+            r == b"r",
+            w == b"w",
+            x == b"x",
+            int(offset, 16),
+            path.decode("utf-8", "surrogateescape").replace("\\012", "\n"),
+            shared == b"s",
+        )
+        for start, end, r, w, x, shared, offset, path in _MAPS_LINE.findall(text)
+    ]
+
+
+def build_id_in_maps(maps: Sequence[MemoryMapping], path: str, read: Any) -> Optional[bytes]:
+    """The build-id of the ELF file `path` as it is mapped, or None."""
+    for one in maps:
+        if one.path == path and one.offset == 0 and one.readable:
+            try:
+                return LoadedElf(read, one.start).build_id or None
+            except RanklensError:
+                continue
+    return None
