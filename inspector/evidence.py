@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
-from pieglobalsfind.elf import ElfFile, open_elf
-
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_types import Array, Base, TypeTable, Variable, Variables
+from pieglobalsfind.elf import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
@@ -76,15 +75,17 @@ class ObjectEvidence:
         self._known: dict[int, Ground] = {}
 
     def _read_file(self, path: str) -> None:
-        bias = self._object.load_bias - self._object.base
         try:
             with open_elf(path) as elf:
-                self._read_elf(elf, bias)
+                self._read_elf(elf, self._object.load_bias - self._object.base)
         except RanklensError as error:
             self.absent += (Absent(error.sentence, error.hint),)
 
     def _read_elf(self, elf: ElfFile, bias: int) -> None:
-        raise NotImplementedError
+        self.relocations = {one.offset + bias: one.type for one in elf.relocations() if one.type in ADDRESS_RELOCATIONS}
+        for one in elf.program_headers:
+            if one.type == PT_DYNAMIC:
+                self._dynamic = range(one.vaddr + bias, one.vaddr + bias + one.memory_size)
 
     def offset_of(self, variable: Variable) -> int:
         """A variable's distance from the object's base."""
@@ -128,7 +129,7 @@ class ObjectEvidence:
     def _by_type(self, variable: Variable, offset: int) -> Ground:
         leaves = leaves_at(self._types, variable.type, offset)
         pointers = [one for one in leaves if is_pointer(self._types, one, offset)]
-        leaf = (pointers or leaves or [None])[0]
+        leaf = next(iter(pointers or leaves), None)
         symbol = harmless(variable.name + (leaf.path if leaf is not None else ""))
         name = harmless(type_name(self._types, leaf.type, variable.language)) if leaf is not None else ""
         if leaf is None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Union
 
-from pieglobalsfind.elf import open_elf
-from pieglobalsfind.unwind import context_registers
-
+from pieglobalsfind.elf import PT_GNU_RELRO, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
+from pieglobalsfind.unwind import context_registers
 
 from .job import Job
 
 STACK_POINTER = 7  # rsp's DWARF number (x86-64 psABI, figure 3.36)
-PT_GNU_RELRO = 0x6474E552
 
 
 @dataclass(frozen=True)

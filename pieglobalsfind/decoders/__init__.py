@@ -1,25 +1,26 @@
-"""From the bytes of a target to its rank table; one module for each way of telling, best first.
+"""How ranks are found in a target: by its registry, or without one by the ELF headers of their copies.
 
-Takes a `Target`; gives a `RankTable`, or an error that says what is missing. Nothing is called in the target.
+Takes a target; gives a `RankTable` whose evidence says which way it was. Nothing is ever called in the target.
 """
 
 from __future__ import annotations
 
 from pieglobalsfind.decoders import elf_scan, rank_debug
+from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.target import Target
 
-DECODERS = (rank_debug.decode, elf_scan.decode)
-
 
 def decode(target: Target) -> RankTable:
-    """The ranks of a target; raises `NotVirtualizedError` if there are none, `RegistryError` if theirs is damaged."""
-    for decoder in DECODERS:
-        table = decoder(target)
-        if table is not None:
-            return table
-    raise NotVirtualizedError(
-        f"no virtual ranks are found in {target.description}",
-        "is it the process that runs them (rankrun), and has it made them yet?",
-    )
+    """The target's ranks, by the best way there is.
+
+    Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
+    """
+    table = rank_debug.decode(target) or elf_scan.decode(target)
+    if table is None:
+        raise NotVirtualizedError(
+            f"{target.description} has no virtual ranks",
+            "its MPI library runs one rank per process, or publishes no registry; `rankrun` does, see docs/methods.md",
+        )
+    return table if target.is_live else with_running(table, target.threads())

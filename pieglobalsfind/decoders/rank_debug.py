@@ -1,217 +1,201 @@
-"""Decodes a registry (runtime-hooks/include/rank_debug.h) into a rank table.
+"""Ranks by the debug ABI: what a runtime publishes in its registry (rank_debug.h), as a `RankTable`.
 
-Takes a `Target`; checks every index, size and range of what stands there, since the process may have overwritten it.
+Takes a target; gives None if it has no registry. Every record is checked before it is used; [live] fields of a running
+process are read twice, and a rank that was being switched meanwhile has no known context.
 """
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from typing import Optional, Union
 
+from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
-from pieglobalsfind.decoders.registry_memory import RawRegistry, find_header, read_registry
-from pieglobalsfind.errors import RegistryError
-from pieglobalsfind.model import (
-    BLOCKED,
-    READY,
-    STATES,
-    Absent,
-    Alias,
-    Evidence,
-    Object,
-    Placement,
-    Rank,
-    RankTable,
-    Rebase,
-    Redirect,
-    Region,
-    RegisterRule,
-    Root,
-    Segment,
-    TlsBlock,
-    Waiting,
-)
+from pieglobalsfind.decoders.registry_check import check
+from pieglobalsfind.decoders.registry_layout import Records, text
+from pieglobalsfind.decoders.registry_snapshot import Snapshot, take
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
 from pieglobalsfind.target import Target
 
-_PRIVATIZED, _PROGRAM = 1, 2
-_THREAD_POINTER = 1
-_SAVED = 1
-_TOP = 1 << 47
-_DAMAGED = "the process has overwritten it, or the core is incomplete"
+TORN = "the registry was being changed at this moment; what it says of ranks and copies may be half of that change"
+
+_NO_STACK = Absent("the runtime does not say where its stack is")
+_NO_HEAP = Absent("the runtime does not say where its heap is")
+_NO_RANGE = Absent("it has no address range of its own")
+_GONE = Absent("it has migrated to another process", "look for it in the job's other processes")
+_NO_CONTEXT = {
+    model.STARTING: Absent("it has not begun to run"),
+    model.RUNNING: Absent("it is running", "its registers are its kernel thread's"),
+    model.MIGRATED_OUT: _GONE,
+    model.EXITED: Absent("it has ended"),
+}
+_UNSAVED = Absent("the runtime has not saved its registers")
+_SWITCHING = Absent("it was being switched while it was read", "try again")
 
 
 def decode(target: Target) -> Optional[RankTable]:
-    """The ranks that a registry tells of, or None if there is none; raises `RegistryError` if it is damaged."""
-    address = find_header(target)
-    if address is None:
+    """The rank table of the target's registry; raises `RegistryError` if there is one that can't be believed."""
+    snapshot = take(target)
+    if snapshot is None:
         return None
-    return Decoder(read_registry(target, address)).table()
+    check(snapshot.records)
+    switching = _switched_meanwhile(target, snapshot.records) if target.is_live else frozenset()
+    return _table(snapshot, switching)
 
 
-def damaged(what: str) -> RegistryError:
-    return RegistryError(f"the registry is damaged: {what}", _DAMAGED)
+def _switched_meanwhile(target: Target, records: Records) -> frozenset[int]:
+    """Ranks whose state and context may be of different moments: they are switched by plain stores, without a lock."""
+    snapshot = take_ranks(target, records)
+    return frozenset(
+        old.rank
+        for old, new in zip(records.ranks, snapshot)
+        if (old.state, old.context, old.switches) != (new.state, new.context, new.switches)
+    )
 
 
-def name_of(content: bytes) -> str:
-    return content.split(b"\0", 1)[0].decode("utf-8", "replace")
-
-
-def region(start: int, size: int, what: str) -> Region:
-    if start + size > _TOP:
-        raise damaged(f"{what} is at {start:#x}, of {size} bytes")
-    return Region(start, size)
-
-
-class Decoder:
-    """One decoding; every method reads a table."""
-
-    def __init__(self, raw: RawRegistry) -> None:
-        self._raw = raw
-        self._fields = raw.fields
-        self._evidence = Evidence("registry", f"rank_debug registry at {raw.address:#x}")
-        self._calls = [name_of(name) for (name,) in raw.tables["calls"].records("calls")]
-
-    def table(self) -> RankTable:
-        fields, objects = self._fields, self._objects()
-        heap = None
-        if fields["constructor_heap"]:
-            heap = region(fields["constructor_heap"], fields["constructor_heap_size"], "the constructor heap")
-        placements = self._placements(objects)
-        ranks = sorted(self._ranks(placements, heap), key=lambda one: one.rank)
-        if any(before.rank == after.rank for before, after in zip(ranks, ranks[1:])):
-            raise damaged("two ranks have the same number")
-        return RankTable(
-            method=name_of(fields["method"]),
-            runtime=name_of(fields["runtime"]),
-            rewrite_mode=name_of(fields["rewrite_mode"]),
-            job_id=name_of(fields["job_id"]),
-            node=name_of(fields["node"]),
-            process_id=fields["process_id"],
-            process_index=fields["process_index"],
-            process_count=fields["process_count"],
-            rank_count=fields["rank_count"],
-            generation=fields["generation"],
-            objects=objects,
-            ranks=tuple(ranks),
-            context_layout=self._layout(),
-            evidence=self._evidence,
-            entry_function=fields["entry_function"],
-            entry_function_size=fields["entry_function_size"],
-            event_function=fields["event_function"],
-            constructor_heap=heap,
-            constructor_blocks=tuple(self._raw.tables["blocks"].records("blocks")),
-            warnings=self._warnings(len(ranks)),
+def take_ranks(target: Target, records: Records) -> list[layout.Rank]:
+    """The ranks' records once more; what was read before if they can't be had."""
+    header = records.header
+    try:
+        order = "<" if struct.unpack("<Q", target.read(header.mapping_address, 8))[0] == layout.MAGIC else ">"
+        _, tables = layout.parse_header(target.read(header.mapping_address, layout.HEADER_SIZE), order)
+        table = tables[layout.TABLES.index(layout.Rank)]
+        if table.count != len(records.ranks) or table.stride < layout.record_size(layout.Rank):
+            return records.ranks
+        return layout.parse_records(
+            layout.Rank, target.read(table.address, table.count * table.stride), table.stride, order
         )
+    except RanklensError:
+        return records.ranks
 
-    def _warnings(self, known: int) -> tuple[str, ...]:
-        found = []
-        if self._raw.torn:
-            found.append("the registry was being changed at this moment: some ranks may be missing or half described")
-        if known < self._fields["rank_count"] and self._fields["process_count"] <= 1:
-            found.append(f"{known} of {self._fields['rank_count']} ranks have been made so far")
-        return tuple(found)
 
-    def _string(self, offset: int) -> str:
-        content = self._raw.tables["strings"].content
-        if offset == layout.NONE or offset >= len(content):
-            return ""
-        return content[offset : content.find(b"\0", offset)].decode("utf-8", "surrogateescape")
+def _table(snapshot: Snapshot, switching: frozenset[int]) -> RankTable:
+    records, header = snapshot.records, snapshot.records.header
+    evidence = Evidence("registry", snapshot.source)
+    heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None
+    return RankTable(
+        method=text(header.method),
+        runtime=text(header.runtime),
+        rewrite_mode=text(header.rewrite_mode),
+        job_id=text(header.job_id),
+        node=text(header.node),
+        process_id=header.process_id,
+        process_index=header.process_index,
+        process_count=header.process_count,
+        rank_count=header.rank_count,
+        generation=header.generation,
+        objects=_objects(records),
+        ranks=_ranks(records, evidence, switching),
+        context_layout=tuple(
+            model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
+            for one in records.context_registers
+        ),
+        evidence=evidence,
+        entry_function=header.entry_function,
+        entry_function_size=header.entry_function_size,
+        event_function=header.event_function,
+        constructor_heap=heap,
+        constructor_blocks=tuple((one.address, one.size) for one in records.blocks),
+        warnings=(TORN,) if snapshot.torn else (),
+    )
 
-    def _objects(self) -> tuple[Object, ...]:
-        segments = list(self._raw.tables["segments"].records("segments"))
-        return tuple(
-            self._object(index, record, segments)
-            for index, record in enumerate(self._raw.tables["objects"].records("objects"))
-        )
 
-    def _object(self, index: int, record: tuple[int, ...], segments: list[tuple[int, ...]]) -> Object:
-        base, bias, span, dynamic, module, tls_size, tls_align, tls_offset = record[:8]
-        path, first, count, flags, id_size = record[8:13]
-        build_id: bytes = record[13]  # type: ignore[assignment]
-        region(base, span, f"object {index}")
-        if first + count > len(segments) or id_size > len(build_id):
-            raise damaged(f"object {index} has segments {first} to {first + count} of {len(segments)}")
-        return Object(
+def _objects(records: Records) -> tuple[Object, ...]:
+    segments = [Segment(one.offset, one.memory_size, one.file_size, one.protection & 7) for one in records.segments]
+    return tuple(
+        Object(
             index=index,
-            path=self._string(path),
-            build_id=build_id[:id_size],
-            base=base,
-            load_bias=bias,
-            span=span,
-            segments=tuple(
-                self._segment(one, span) for one in sorted(segments[first : first + count], key=lambda one: one[0])
-            ),
-            privatized=bool(flags & _PRIVATIZED),
-            is_program=bool(flags & _PROGRAM),
-            dynamic=dynamic,
-            tls_module_id=module,
-            tls_size=tls_size,
-            tls_align=tls_align,
-            tls_offset=tls_offset,
+            path=text(records.strings[one.path : one.path + 4096]),
+            build_id=one.build_id[: one.build_id_size],
+            base=one.base,
+            load_bias=one.load_bias,
+            span=one.span,
+            segments=tuple(segments[one.first_segment : one.first_segment + one.segment_count]),
+            privatized=bool(one.flags & layout.OBJECT_PRIVATIZED),
+            is_program=bool(one.flags & layout.OBJECT_PROGRAM),
+            dynamic=one.dynamic,
+            tls_module_id=one.tls_module_id,
+            tls_size=one.tls_size,
+            tls_align=one.tls_align,
+            tls_offset=one.tls_offset,
         )
+        for index, one in enumerate(records.objects)
+    )
 
-    def _segment(self, record: tuple[int, ...], span: int) -> Segment:
-        offset, memory_size, file_size, protection, _ = record
-        if offset + memory_size > span or file_size > memory_size:
-            raise damaged(f"a segment of {memory_size} bytes at {offset:#x} is larger than its object")
-        return Segment(offset, memory_size, file_size, protection)
 
-    def _placements(self, objects: tuple[Object, ...]) -> dict[int, list[Placement]]:
-        """By rank; what concerns single variables comes first."""
-        found: dict[int, list[Placement]] = defaultdict(list)
-        tables = self._raw.tables
-        for rank, index, original, size, storage, slot in tables["redirections"].records("redirections"):
-            found[rank].append(Redirect(index, original, size, storage, slot))
-        for rank, index, base in tables["copies"].records("copies"):
-            if index >= len(objects):
-                raise damaged(f"a copy is of object {index}, of {len(objects)}")
-            region(base, objects[index].span, f"a copy of rank {rank}")
-            found[rank].append(Rebase(index, objects[index].base, objects[index].span, base))
-        for rank, index, kind, level, address, size in tables["tls_blocks"].records("tls_blocks"):
-            whose = None if index == layout.NONE else index
-            found[rank].append(TlsBlock(whose, address, size, kind == _THREAD_POINTER, level))
-        for rank, index, type_name, _, address in tables["roots"].records("roots"):
-            found[rank].append(Root(index, self._string(type_name), address))
-        return found
+def _ranks(records: Records, evidence: Evidence, switching: frozenset[int]) -> tuple[model.Rank, ...]:
+    placements = _placements(records)
+    calls = [text(one.name) or "an unnamed call" for one in records.calls]
+    return tuple(
+        _rank(one, placements.get(one.rank, ()), calls, evidence, one.rank in switching)
+        for one in sorted(records.ranks)
+    )
 
-    def _ranks(self, placements: dict[int, list[Placement]], heap: Optional[Region]) -> list[Rank]:
-        return [self._rank(record, placements, heap) for record in self._raw.tables["ranks"].records("ranks")]
 
-    def _rank(self, record: tuple[int, ...], placements: dict[int, list[Placement]], heap: Optional[Region]) -> Rank:
-        number, state, element, thread, context, range_start, range_size = record[:7]
-        stack_start, stack_size, heap_start, heap_size, heap_used, space, call, peer, tag = record[7:16]
-        communicator, switches = record[16:]
-        if state >= len(STATES) or number < 0:
-            raise damaged(f"rank {number} has state {state}")
-        placed = placements.get(number, [])
-        if heap is not None and heap_start:
-            placed = [*placed, Rebase(None, heap.start, heap.size, heap_start)]
-        if space:
-            placed = [*placed, Alias(0, _TOP, space)]
-        return Rank(
-            rank=number,
-            state=STATES[state],
-            processing_element=element,
-            kernel_thread=thread,
-            context=self._context(STATES[state], context),
-            stack=region(stack_start, stack_size, "a stack") if stack_size else Absent("its runtime tells of none"),
-            heap=region(heap_start, heap_size, "a heap") if heap_start else Absent("it has no heap of its own"),
-            heap_used=heap_used if heap_start else Absent("it has no heap of its own"),
-            range=region(range_start, range_size, "a range") if range_size else Absent("its runtime tells of none"),
-            waiting=Waiting(self._calls[call], peer, tag, communicator) if 0 < call < len(self._calls) else None,
-            switches=switches,
-            placements=tuple(placed),
-            evidence=self._evidence,
-            address_space=space,
+def _rank(
+    one: layout.Rank, placements: tuple[Placement, ...], calls: list[str], evidence: Evidence, switching: bool
+) -> model.Rank:
+    state = model.STATES[one.state]
+    gone = state == model.MIGRATED_OUT
+    context = _NO_CONTEXT.get(state) or (_SWITCHING if switching else one.context or _UNSAVED)
+    waiting = None
+    if one.call:
+        waiting = model.Waiting(calls[one.call], one.wait_peer, one.wait_tag, one.wait_communicator)
+    return model.Rank(
+        one.rank,
+        state,
+        one.processing_element,
+        one.kernel_thread,
+        context,
+        _region(one.stack_start, one.stack_size, gone, _NO_STACK),
+        _region(one.heap_start, one.heap_size, gone, _NO_HEAP),
+        one.heap_used if one.heap_size and not gone else _NO_HEAP,
+        _region(one.range_start, one.range_size, False, _NO_RANGE),
+        waiting,
+        one.switches,
+        () if gone else placements,
+        evidence,
+        one.address_space,
+    )
+
+
+def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Absent]:
+    if gone:
+        return _GONE
+    return Region(start, size) if size else none
+
+
+def _placements(records: Records) -> dict[int, tuple[Placement, ...]]:
+    """Every rank's placements, the special before the general: the first that matches wins."""
+    found: dict[int, list[Placement]] = defaultdict(list)
+    for moved in records.redirections:
+        found[moved.rank].append(
+            model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot)
         )
+    extents = [(one.base, one.span) for one in records.objects]
+    for copy in records.copies:
+        base, span = extents[copy.object]
+        found[copy.rank].append(model.Rebase(copy.object, base, span, copy.base))
+    _add_heaps(records, found)
+    for block in records.tls_blocks:
+        whose = None if block.object == layout.NONE else block.object
+        pointer = block.kind == layout.TLS_THREAD_POINTER
+        found[block.rank].append(model.TlsBlock(whose, block.address, block.size, pointer, block.level))
+    for root in records.roots:
+        name = text(records.strings[root.type_name : root.type_name + 4096])
+        found[root.rank].append(model.Root(root.object, name, root.address))
+    for one in records.ranks:
+        if one.address_space and one.range_size:
+            found[one.rank].append(model.Alias(one.range_start, one.range_size, one.address_space))
+    return {rank: tuple(placements) for rank, placements in found.items()}
 
-    def _context(self, state: str, context: int) -> Union[int, Absent]:
-        if state in (READY, BLOCKED) and context:
-            return context
-        return Absent(f"it is {state}")
 
-    def _layout(self) -> tuple[RegisterRule, ...]:
-        return tuple(
-            RegisterRule(number, rule == _SAVED, offset)
-            for number, rule, offset in self._raw.tables["context_registers"].records("context_registers")
-        )
+def _add_heaps(records: Records, found: dict[int, list[Placement]]) -> None:
+    """What constructors allocated, for ranks whose heap began as a replay of it (not with exact rewriting)."""
+    start, size = records.header.constructor_heap, records.header.constructor_heap_size
+    if size and records.blocks:
+        for one in records.ranks:
+            if one.heap_size >= size:
+                found[one.rank].append(model.Rebase(None, start, size, one.heap_start))

@@ -1,53 +1,209 @@
-"""The records of runtime-hooks/include/rank_debug.h, ABI version 1, as struct formats.
+"""The records of the debug ABI, version 1, as rank_debug.h lays them out: one named tuple and one struct format each.
 
-This is the one place in Python that knows the layout; tests/abi holds it against the C compiler's.
+Takes bytes; gives tuples of numbers and bytes, in the order of the C declarations. It judges nothing.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
 
-MAGIC = b"RANKDBG\x01"
+MAGIC = 0x014742444B4E4152
 ABI_VERSION = 1
 MAPPING_NAME = "memfd:rank_debug_registry"
 SYMBOL = "rank_debug_registry"
 NONE = 0xFFFFFFFF
 
-# The header up to its tables, then the tables in this order.
-HEADER = struct.Struct("<8sIIQQQIIIIIIQQQQQ16s16s32s64s64s")
-HEADER_FIELDS = (
-    "magic abi_version header_size generation mapping_address mapping_size machine process_id process_index "
-    "process_count rank_count reserved0 event_function entry_function entry_function_size constructor_heap "
-    "constructor_heap_size method rewrite_mode runtime job_id node"
-).split()
-TABLE = struct.Struct("<QII")
-TABLES = (
-    "strings objects segments ranks copies tls_blocks redirections roots context_registers calls blocks"
-).split()
-HEADER_SIZE = HEADER.size + len(TABLES) * TABLE.size
-GENERATION = struct.Struct("<Q")
-GENERATION_OFFSET = 16
+OBJECT_PRIVATIZED, OBJECT_PROGRAM = 1, 2
+TLS_THREAD_POINTER, TLS_BLOCK = 1, 2
+REGISTER_AT_OFFSET, REGISTER_IS_OFFSET = 1, 2
 
-OBJECT = struct.Struct("<QQQQQQQQIIIII36s")
-SEGMENT = struct.Struct("<QQQII")
-RANK = struct.Struct("<iIIIQQQQQQQQIIiiQQ")
-COPY = struct.Struct("<iIQ")
-TLS_BLOCK = struct.Struct("<iIIIQQ")
-REDIRECTION = struct.Struct("<iIQQQQ")
-ROOT = struct.Struct("<iIIIQ")
-REGISTER = struct.Struct("<IIq")
-CALL = struct.Struct("<32s")
-BLOCK = struct.Struct("<QQ")
-RECORDS = {
-    "strings": struct.Struct("<B"),
-    "objects": OBJECT,
-    "segments": SEGMENT,
-    "ranks": RANK,
-    "copies": COPY,
-    "tls_blocks": TLS_BLOCK,
-    "redirections": REDIRECTION,
-    "roots": ROOT,
-    "context_registers": REGISTER,
-    "calls": CALL,
-    "blocks": BLOCK,
+
+class Table(NamedTuple):
+    address: int
+    count: int
+    stride: int
+
+
+class Header(NamedTuple):
+    magic: int
+    abi_version: int
+    header_size: int
+    generation: int
+    mapping_address: int
+    mapping_size: int
+    machine: int
+    process_id: int
+    process_index: int
+    process_count: int
+    rank_count: int
+    reserved0: int
+    event_function: int
+    entry_function: int
+    entry_function_size: int
+    constructor_heap: int
+    constructor_heap_size: int
+    method: bytes
+    rewrite_mode: bytes
+    runtime: bytes
+    job_id: bytes
+    node: bytes
+
+
+class Object(NamedTuple):
+    base: int
+    load_bias: int
+    span: int
+    dynamic: int
+    tls_module_id: int
+    tls_size: int
+    tls_align: int
+    tls_offset: int
+    path: int
+    first_segment: int
+    segment_count: int
+    flags: int
+    build_id_size: int
+    build_id: bytes
+
+
+class Segment(NamedTuple):
+    offset: int
+    memory_size: int
+    file_size: int
+    protection: int
+    reserved0: int
+
+
+class Rank(NamedTuple):
+    rank: int
+    state: int
+    processing_element: int
+    kernel_thread: int
+    context: int
+    range_start: int
+    range_size: int
+    stack_start: int
+    stack_size: int
+    heap_start: int
+    heap_size: int
+    heap_used: int
+    address_space: int
+    call: int
+    wait_peer: int
+    wait_tag: int
+    wait_communicator: int
+    switches: int
+
+
+class Copy(NamedTuple):
+    rank: int
+    object: int
+    base: int
+
+
+class TlsBlock(NamedTuple):
+    rank: int
+    object: int
+    kind: int
+    level: int
+    address: int
+    size: int
+
+
+class Redirection(NamedTuple):
+    rank: int
+    object: int
+    original: int
+    size: int
+    storage: int
+    got_slot: int
+
+
+class Root(NamedTuple):
+    rank: int
+    object: int
+    type_name: int
+    reserved0: int
+    address: int
+
+
+class Register(NamedTuple):
+    dwarf_register: int
+    rule: int
+    offset: int
+
+
+class Call(NamedTuple):
+    name: bytes
+
+
+class Block(NamedTuple):
+    address: int
+    size: int
+
+
+HEADER_FORM = "QIIQQQIIIIIIQQQQQ16s16s32s64s64s"
+TABLE_FORM = "QII"
+FORMS: dict[type[Any], str] = {
+    Object: "QQQQQQQQIIIII36s",
+    Segment: "QQQII",
+    Rank: "iIIIQQQQQQQQIIiiQQ",
+    Copy: "iIQ",
+    TlsBlock: "iIIIQQ",
+    Redirection: "iIQQQQ",
+    Root: "iIIIQ",
+    Register: "IIq",
+    Call: "32s",
+    Block: "QQ",
 }
+
+# The header's tables in its order; None: bytes.
+TABLES = (None, Object, Segment, Rank, Copy, TlsBlock, Redirection, Root, Register, Call, Block)
+FIXED_SIZE = struct.calcsize("<" + HEADER_FORM)
+HEADER_SIZE = FIXED_SIZE + len(TABLES) * struct.calcsize("<" + TABLE_FORM)
+
+Record = TypeVar("Record")
+
+
+class Records(NamedTuple):
+    """Everything that a registry holds."""
+
+    header: Header
+    strings: bytes
+    objects: list[Object]
+    segments: list[Segment]
+    ranks: list[Rank]
+    copies: list[Copy]
+    tls_blocks: list[TlsBlock]
+    redirections: list[Redirection]
+    roots: list[Root]
+    context_registers: list[Register]
+    calls: list[Call]
+    blocks: list[Block]
+
+
+def record_size(kind: type[Any]) -> int:
+    """Bytes of a record in version 1."""
+    return struct.calcsize("<" + FORMS[kind])
+
+
+def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
+    """The header and its tables, in the order of `TABLES`."""
+    header = Header._make(struct.unpack_from(order + HEADER_FORM, data))
+    tables = struct.iter_unpack(order + TABLE_FORM, data[FIXED_SIZE:HEADER_SIZE])
+    return header, tuple(map(Table._make, tables))
+
+
+def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:
+    """All records in `data`, each `stride` bytes apart; what newer writers appended to them is skipped."""
+    form = f"{order}{FORMS[kind]}{stride - record_size(kind)}x"
+    make: Any = kind
+    rows: Iterable[tuple[Any, ...]] = struct.iter_unpack(form, data)
+    return list(map(make._make, rows))
+
+
+def text(field: bytes) -> str:
+    """A NUL-terminated text."""
+    return field.partition(b"\0")[0].decode("utf-8", "replace")

@@ -31,12 +31,14 @@ __attribute__((constructor)) static void find_loader(void) {
         ;
     if (!map)
         return;
-    const ElfW(Ehdr) *header = (const void *)map->l_addr;
-    const ElfW(Phdr) *program = (const void *)(map->l_addr + header->e_phoff);
-    for (int i = 0; i < header->e_phnum; i++)
-        if (program[i].p_type == PT_LOAD && program[i].p_vaddr + program[i].p_memsz > loader_end - loader_start)
-            loader_end = map->l_addr + program[i].p_vaddr + program[i].p_memsz;
-    loader_start = map->l_addr;
+    loader_start = loader_end = map->l_addr;
+    const ElfW(Ehdr) *header = (const void *)loader_start;
+    const ElfW(Phdr) *program = (const void *)(loader_start + header->e_phoff);
+    for (int i = 0; i < header->e_phnum; i++) {
+        uintptr_t end = loader_start + program[i].p_vaddr + program[i].p_memsz;
+        if (program[i].p_type == PT_LOAD && end > loader_end)
+            loader_end = end;
+    }
 }
 
 static struct rank_heap *heap_for(const void *caller) {

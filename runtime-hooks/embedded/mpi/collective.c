@@ -69,7 +69,7 @@ void collective_copy(const void *from, int from_count, const struct datatype *fr
 struct collective collective_enter(enum call call, MPI_Comm comm, int root) {
     struct mpi_rank *self = mpi_self(call);
     struct collective collective = {.self = self, .comm = comm_get(self, comm), .call = call};
-    call_publish(call, PUBLISH_NONE, PUBLISH_NONE, collective.comm);
+    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, collective.comm);
     if (!collective.comm) {
         collective.code = MPI_ERR_COMM;
         return collective;

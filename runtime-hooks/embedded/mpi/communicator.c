@@ -98,7 +98,7 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
     struct communicator *found = comm_get(self, comm);
     if (!found)
         return mpi_fail(self, NULL, CALL_Comm_dup, MPI_ERR_COMM);
-    call_publish(CALL_Comm_dup, PUBLISH_NONE, PUBLISH_NONE, found);
+    call_publish(CALL_Comm_dup, MPI_PROC_NULL, PUBLISH_NONE, found);
     uint64_t context = draw_contexts(self, found, 1);
     rank_call_leave();
     found->group->references++;
@@ -171,7 +171,7 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
         return mpi_fail(self, NULL, CALL_Comm_split, MPI_ERR_COMM);
     if (color < 0 && color != MPI_UNDEFINED)
         return mpi_fail(self, found, CALL_Comm_split, MPI_ERR_ARG);
-    call_publish(CALL_Comm_split, PUBLISH_NONE, PUBLISH_NONE, found);
+    call_publish(CALL_Comm_split, MPI_PROC_NULL, PUBLISH_NONE, found);
     *part = split(self, found, color, key);
     rank_call_leave();
     return MPI_SUCCESS;
@@ -187,7 +187,7 @@ int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *created) {
     int place = group_find(members, self->world);
     /* Disjoint groups may be given in one call: the first member tells them apart. */
     int color = place == MPI_UNDEFINED ? MPI_UNDEFINED : members->members[0];
-    call_publish(CALL_Comm_create, PUBLISH_NONE, PUBLISH_NONE, found);
+    call_publish(CALL_Comm_create, MPI_PROC_NULL, PUBLISH_NONE, found);
     *created = split(self, found, color, place);
     rank_call_leave();
     return MPI_SUCCESS;

@@ -75,7 +75,7 @@ static int initialize(enum call call, int level) {
         return mpi_fail(self, NULL, call, MPI_ERR_OTHER);
     self->initialized = true;
     self->thread_level = level;
-    call_publish(call, PUBLISH_NONE, PUBLISH_NONE, NULL);
+    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, NULL);
     int code = collective_barrier(self, comm_get(self, MPI_COMM_WORLD));
     rank_call_leave();
     return code;
@@ -110,7 +110,7 @@ int MPI_Finalized(int *flag) {
 
 int MPI_Finalize(void) {
     struct mpi_rank *self = mpi_self(CALL_Finalize);
-    call_publish(CALL_Finalize, PUBLISH_NONE, PUBLISH_NONE, comm_get(self, MPI_COMM_WORLD));
+    call_publish(CALL_Finalize, MPI_PROC_NULL, PUBLISH_NONE, comm_get(self, MPI_COMM_WORLD));
     int code = collective_barrier(self, comm_get(self, MPI_COMM_WORLD));
     rank_call_leave();
     self->finalized = true;

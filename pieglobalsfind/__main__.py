@@ -1,0 +1,5 @@
+"""`python -m pieglobalsfind`."""
+
+from pieglobalsfind.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,46 @@
+"""Which ranks run at this moment, by the stack pointers of a stopped target's kernel threads.
+
+Takes a rank table and threads. A switch is a few instructions long, and a target may be stopped in the middle of one:
+the stack that a thread is on then tells more than the state that the runtime had last written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pieglobalsfind.model import MIGRATED_OUT, RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.target import KernelThread
+
+STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64 psABI, figure 3.36), sp (AArch64 DWARF, table 1)
+
+
+def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable:
+    """The table with every rank that a thread is on as running on that thread, and without its stale context."""
+    stacks = sorted(
+        (rank.stack.start, rank.stack.end, index)
+        for index, rank in enumerate(table.ranks)
+        if isinstance(rank.stack, Region) and rank.state != MIGRATED_OUT
+    )
+    starts = [start for start, _, _ in stacks]
+    ranks = list(table.ranks)
+    for thread in threads:
+        pointer = _stack_pointer(thread, table)
+        at = bisect_right(starts, pointer) - 1
+        if at >= 0 and pointer < stacks[at][1]:
+            ranks[stacks[at][2]] = _running(ranks[stacks[at][2]], thread.tid)
+    return dataclasses.replace(table, ranks=tuple(ranks))
+
+
+def _stack_pointer(thread: KernelThread, table: RankTable) -> int:
+    """The thread's stack pointer, -1 if it is unknown."""
+    if isinstance(thread.registers, Absent):
+        return -1
+    numbers = [one.dwarf_register for one in table.context_layout if one.dwarf_register in STACK_POINTERS]
+    return thread.registers.get(numbers[0] if numbers else STACK_POINTERS[0], -1)
+
+
+def _running(rank: Rank, thread: int) -> Rank:
+    absent = Absent("it is running", "its registers are its kernel thread's")
+    return dataclasses.replace(rank, state=RUNNING, kernel_thread=thread, context=absent)
