@@ -1,0 +1,102 @@
+"""The embedded runtime's MPI, held against Debian's MPICH: the same programs must print the same lines.
+
+Output of ranks comes in any order, so it is sorted; a program prints only what the MPI standard determines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, PROGRAMS, ROOT
+
+HERE = Path(__file__).resolve().parent / "programs"
+HEADERS = ROOT / "runtime-hooks" / "embedded" / "mpi" / "include"
+TIMEOUT = 120
+COMPILERS = {".c": ("rankcc", "mpicc.mpich"), ".f90": ("rankfort", "mpifort.mpich"), ".f": ("rankfort", "mpifort.mpich")}
+
+
+def run(*command: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    # MPICH's own shared memory of several jobs at once is no business of these tests.
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, env=dict(os.environ))
+    if check and done.returncode:
+        pytest.fail(f"{' '.join(words)}: status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return done
+
+
+def build(source: Path, folder: Path) -> tuple[Path, Path]:
+    """The program for the embedded runtime, and for MPICH."""
+    ours, theirs = folder / f"{source.stem}.rank", folder / f"{source.stem}.mpich"
+    rank_compiler, mpich_compiler = COMPILERS[source.suffix]
+    options = ["-g", "-O1"]
+    run(BIN / rank_compiler, *options, source, "-o", ours, "-lm")
+    if source.suffix != ".c":
+        options.append("-fallow-argument-mismatch")  # MPICH's module lacks interfaces for choice buffers
+    run(mpich_compiler, *options, source, "-o", theirs, "-lm")
+    return ours, theirs
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return sorted(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("elements", [1, 2])
+@pytest.mark.parametrize("ranks", [2, 4, 5])
+@pytest.mark.parametrize("name", ["point_to_point.c", "collectives.c", "datatypes.c", "fortran.f90", "fixed.f"])
+def test_same_output(name: str, ranks: int, elements: int, tmp_path: Path) -> None:
+    ours, theirs = build(HERE / name, tmp_path)
+    expected = lines(run("mpiexec.mpich", "-n", ranks, theirs))
+    assert len(expected) >= ranks
+    assert lines(run(BIN / "rankrun", "-n", ranks, "--pes", elements, ours)) == expected
+
+
+def test_same_residual(tmp_path: Path) -> None:
+    ours, theirs = build(PROGRAMS / "jacobi3d" / "jacobi3d.c", tmp_path)
+    options = ("--size", 8, "--iterations", 40)
+    expected = run("mpiexec.mpich", "-n", 8, theirs, *options).stdout
+    assert "residual" in expected
+    assert run(BIN / "rankrun", "-n", 8, ours, *options).stdout == expected
+
+
+def test_unknown_function_fails_at_link_time(tmp_path: Path) -> None:
+    source = tmp_path / "window.c"
+    source.write_text("int MPI_Win_fence(int, int);\nint main(void) { return MPI_Win_fence(0, 0); }\n")
+    done = run(BIN / "rankcc", source, "-o", tmp_path / "window", check=False)
+    assert done.returncode != 0
+    assert "MPI_Win_fence" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("MPI_Send(&rank, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);", "rank 1: MPI_Send: invalid rank"),
+        ("MPI_Bcast(&rank, 1, MPI_INT, 7, MPI_COMM_WORLD);", "rank 1: MPI_Bcast: invalid root"),
+        ("MPI_Abort(MPI_COMM_WORLD, 9);", "rank 1: MPI_Abort"),
+    ],
+)
+def test_errors_name_rank_and_call(statement: str, message: str, tmp_path: Path) -> None:
+    source = tmp_path / "error.c"
+    source.write_text(
+        "#include <mpi.h>\nint main(int argc, char **argv) { int rank; MPI_Init(&argc, &argv);\n"
+        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); if (rank == 1) {statement}\nMPI_Finalize(); return 0; }}\n"
+    )
+    run(BIN / "rankcc", source, "-o", tmp_path / "error")
+    done = run(BIN / "rankrun", "-n", 2, tmp_path / "error", check=False)
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+def test_fortran_constants_are_those_of_c() -> None:
+    """Every integer constant of mpif.h that mpi.h has too is the same number, lengths of strings but for the NUL."""
+    header = (HEADERS / "mpi.h").read_text()
+    c = dict(re.findall(r"^#define (MPI_\w+) \(?(?:\(MPI_\w+\))?\(?(-?\d+)\)*$", header, re.M))
+    fortran = dict(re.findall(r"^ +parameter \((MPI_\w+)=(-?\d+)\)$", (HEADERS / "mpif_constants.h").read_text(), re.M))
+    shared = c.keys() & fortran.keys()
+    assert len(shared) > 100
+    for name in shared:
+        assert int(fortran[name]) == int(c[name]) - name.startswith("MPI_MAX_"), name
