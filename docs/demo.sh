@@ -45,10 +45,11 @@ def show(command):
 for command in ("source gdbext/rank.py", "rank list", "rank bt", "rank 5", "rank bt", "print my_rank",
                 "rank print my_rank", "info symbol &my_rank"):
     show(command)
+frame = gdb.newest_frame()
+while frame.name() != "main":
+    frame = frame.older()
 with open("$work/addresses", "w") as file:
-    data = int(gdb.parse_and_eval("(unsigned long)&my_rank"))
-    pc = int(gdb.parse_and_eval("(unsigned long)\$_rankaddr(\"main\", 5)"))
-    file.write("%#x\n%#x\n" % (pc + 4, data))
+    file.write("%#x\n%#x\n" % (frame.pc(), int(gdb.parse_and_eval("(unsigned long)&my_rank"))))
 end
 SESSION
 printf '%s$ gdb -p %s%s\n' "$bold" "$job" "$plain"
