@@ -12,16 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Optional, Union
 
-from pieglobalsfind.symbolize import Symbolizer
-from pieglobalsfind.translate import Translator
-
 from pieglobalsfind import dwarf_cache
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables
+from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import ObjectFileError, UsageError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable, Rebase, Redirect, TlsBlock
+from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.translate import Translator
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,13 @@ class Job:
         """Where the object's file can be opened, if it still is the one that the target runs."""
         path = self.target.open_path(found.path)
         if path is None:
-            return Absent(f"the file {found.path} is not there any more", "put it back, or give --exe")
-        return path
+            return Absent(f"the file {found.path} is not there any more", "put it back")
+        try:
+            with open_elf(path) as elf:
+                same = not found.build_id or elf.build_id == found.build_id
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+        return path if same else Absent(f"{found.path} is another file now than the one that runs", "put that one back")
 
 
 def open_job(what: str, exe: Optional[str]) -> Job:

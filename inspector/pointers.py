@@ -233,7 +233,7 @@ class Comparison:
     def _moved(self, value: int) -> Optional[int]:
         """Where the rank's image has what the originals have at `value`; one past an end belongs to it."""
         inside = [one for one in self._homes if one.start <= value < one.end]
-        home = (inside or [one for one in self._homes if value == one.end] or [None])[0]
+        home = next(iter(inside or [one for one in self._homes if value == one.end]), None)
         return home.moved(value) if home is not None else None
 
     def _ground(self, part: Part, offset: int) -> Ground:

@@ -21,6 +21,7 @@ from pieglobalsfind.dwarf_types import (
     Member,
     Pointer,
     Struct,
+    Type,
     Typedef,
     TypeTable,
     Void,
@@ -86,7 +87,7 @@ def test_truncated_files(build: Build) -> None:
 
 
 def test_a_type_that_contains_itself_is_cut() -> None:
-    loops = [
+    loops: list[Type] = [
         Void(),
         Struct("struct", "self", 8, (Member("inner", 1, 0),)),
         Typedef("round", 3),

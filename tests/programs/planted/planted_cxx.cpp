@@ -38,7 +38,8 @@ std::map<int, long *> tree = {{1, &anchor[4]}, {2, &anchor[5]}}; // nodes point 
 std::vector<Shape *> list = {&circle, shape};
 long Shape::*const *unused_member = nullptr;
 long (Shape::*method)() const = &Shape::value;
-long planted_integer = static_cast<long>(reinterpret_cast<std::uintptr_t>(&anchor[6]));
+volatile long eight = 8; // computed at load time, or it would be a relocation
+long planted_integer = static_cast<long>(reinterpret_cast<std::uintptr_t>(&anchor[6])) + eight;
 
 #pragma pack(push, 1)
 struct Packet {
