@@ -15,7 +15,8 @@ struct scratch {
 };
 
 static struct scratch scratch_new(int count, const struct datatype *type) {
-    ptrdiff_t low = 0, high = 0;
+    /* Up to the upper bound, not to the last byte of data: operations assign whole C structs, padding and all. */
+    ptrdiff_t low = type->lower < 0 ? type->lower : 0, high = type->upper > 0 ? type->upper : 0;
     for (size_t b = 0; b < type->block_count; b++) {
         ptrdiff_t end = type->blocks[b].offset + (ptrdiff_t)type->blocks[b].bytes;
         low = type->blocks[b].offset < low ? type->blocks[b].offset : low;

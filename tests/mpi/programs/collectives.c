@@ -8,11 +8,14 @@
 static int rank, size;
 static int offset_of_rank; /* differs per rank, and is what the user's operation reads */
 
+/* One printf per line: ranks share standard output. */
 static void show(const char *what, int count, const int *values) {
-    printf("%d %s:", rank, what);
+    char line[1024];
+    int length = 0;
     for (int i = 0; i < count; i++)
-        printf(" %d", values[i]);
-    printf("\n");
+        length += snprintf(line + length, sizeof line - (size_t)length, " %d", values[i]);
+    line[length] = 0;
+    printf("%d %s:%s\n", rank, what, line);
 }
 
 static void moves(MPI_Comm comm) {
@@ -78,25 +81,26 @@ static void moves(MPI_Comm comm) {
     MPI_Barrier(comm);
 }
 
-#define FOLD(type, mpi_type, format, op)                                                                               \
+#define FOLD(name, type, mpi_type, format, op)                                                                         \
     do {                                                                                                               \
         type in[2] = {(type)(rank + 1), (type)(rank % 2)}, out[2] = {0, 0};                                            \
         MPI_Allreduce(in, out, 2, mpi_type, op, MPI_COMM_WORLD);                                                       \
-        printf("%d " #mpi_type " " #op " " format " " format "\n", rank, out[0], out[1]);                              \
+        printf("%d " name " " #op " " format " " format "\n", rank, out[0], out[1]);                                   \
     } while (0)
-#define FOLD_NUMBERS(type, mpi_type, format)                                                                           \
-    FOLD(type, mpi_type, format, MPI_SUM);                                                                             \
-    FOLD(type, mpi_type, format, MPI_PROD);                                                                            \
-    FOLD(type, mpi_type, format, MPI_MIN);                                                                             \
-    FOLD(type, mpi_type, format, MPI_MAX)
+#define FOLD_ALL(name, type, mpi_type, format)                                                                         \
+    FOLD(name, type, mpi_type, format, MPI_SUM);                                                                       \
+    FOLD(name, type, mpi_type, format, MPI_PROD);                                                                      \
+    FOLD(name, type, mpi_type, format, MPI_MIN);                                                                       \
+    FOLD(name, type, mpi_type, format, MPI_MAX)
+#define FOLD_NUMBERS(type, mpi_type, format) FOLD_ALL(#mpi_type, type, mpi_type, format)
 #define FOLD_INTEGERS(type, mpi_type, format)                                                                          \
-    FOLD_NUMBERS(type, mpi_type, format);                                                                              \
-    FOLD(type, mpi_type, format, MPI_LAND);                                                                            \
-    FOLD(type, mpi_type, format, MPI_LOR);                                                                             \
-    FOLD(type, mpi_type, format, MPI_LXOR);                                                                            \
-    FOLD(type, mpi_type, format, MPI_BAND);                                                                            \
-    FOLD(type, mpi_type, format, MPI_BOR);                                                                             \
-    FOLD(type, mpi_type, format, MPI_BXOR)
+    FOLD_ALL(#mpi_type, type, mpi_type, format);                                                                       \
+    FOLD(#mpi_type, type, mpi_type, format, MPI_LAND);                                                                 \
+    FOLD(#mpi_type, type, mpi_type, format, MPI_LOR);                                                                  \
+    FOLD(#mpi_type, type, mpi_type, format, MPI_LXOR);                                                                 \
+    FOLD(#mpi_type, type, mpi_type, format, MPI_BAND);                                                                 \
+    FOLD(#mpi_type, type, mpi_type, format, MPI_BOR);                                                                  \
+    FOLD(#mpi_type, type, mpi_type, format, MPI_BXOR)
 
 #define LOCATE(type, mpi_type)                                                                                         \
     do {                                                                                                               \

@@ -33,11 +33,12 @@ static void pass(const char *what, MPI_Datatype type, int count) {
     }
     MPI_Sendrecv(out, count, type, (rank + 1) % size, 0, in, count, type, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, type, &elements);
-    printf("%d %s: %d elements:", rank, what, elements);
+    char line[1024]; /* one printf per line: ranks share standard output */
+    int length = 0;
     for (int i = 0; i < 64; i++)
-        printf(" %d", in[i]);
+        length += snprintf(line + length, sizeof line - (size_t)length, " %d", in[i]);
     MPI_Bcast(out, count, type, 0, MPI_COMM_WORLD);
-    printf(" bcast %d %d %d\n", out[0], out[1], out[5]);
+    printf("%d %s: %d elements:%s bcast %d %d %d\n", rank, what, elements, line, out[0], out[1], out[5]);
     MPI_Type_free(&type);
 }
 
