@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, PROGRAMS, ROOT
+from tests.conftest import BIN, PROGRAMS, ROOT, StartJob
 
 HERE = Path(__file__).resolve().parent / "programs"
 HEADERS = ROOT / "runtime-hooks" / "embedded" / "mpi" / "include"
@@ -104,3 +104,26 @@ def test_fortran_constants_are_those_of_c() -> None:
     assert len(shared) > 100
     for name in shared:
         assert int(fortran[name]) == int(c[name]) - name.startswith("MPI_MAX_"), name
+
+
+def test_programs_call_every_function() -> None:
+    called = "".join(path.read_text() for path in [*HERE.glob("*.c"), Path(__file__)])
+    declared = re.findall(r"^(?:int|double) (MPI_\w+)\(", (HEADERS / "mpi.h").read_text(), re.M)
+    assert len(declared) > 90
+    assert [name for name in declared if f"{name}(" not in called] == []
+
+
+def test_deadlock_names_each_call(start_job: StartJob, tmp_path: Path) -> None:
+    """What a rank waits for is published as the communicator's members know it."""
+    source = tmp_path / "deadlock.c"
+    source.write_text(
+        "#include <mpi.h>\nint main(int argc, char **argv) { int rank, value; MPI_Init(&argc, &argv);\n"
+        "MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n"
+        "if (rank == 0) MPI_Recv(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);\n"
+        "else MPI_Barrier(MPI_COMM_WORLD);\nMPI_Finalize(); return 0; }\n"
+    )
+    run(BIN / "rankcc", source, "-o", tmp_path / "deadlock")
+    # Its report goes to standard error, which the shell joins to the output that the job is read by.
+    job = start_job("sh", "-c", 'exec "$0" -n 2 "$1" 2>&1', BIN / "rankrun", tmp_path / "deadlock")
+    assert "peer 1, tag 7" in job.wait_for("rank 0: MPI_Recv")
+    job.wait_for("rank 1: MPI_Barrier")

@@ -80,6 +80,22 @@ static void bottom(void) {
     MPI_Type_free(&type);
 }
 
+/* The names that MPI-1 had for them. */
+static void old_names(void) {
+    int number = rank, lengths[1] = {1};
+    MPI_Aint offsets[1], extent;
+    MPI_Datatype types[1] = {MPI_INT}, type, spread;
+    MPI_Address(&number, &offsets[0]);
+    MPI_Type_struct(1, lengths, offsets, types, &type);
+    MPI_Type_commit(&type);
+    MPI_Bcast(MPI_BOTTOM, 1, type, 0, MPI_COMM_WORLD);
+    MPI_Type_hvector(3, 1, 12, MPI_INT, &spread);
+    MPI_Type_extent(spread, &extent);
+    printf("%d old names %d %ld\n", rank, number, (long)extent);
+    MPI_Type_free(&type);
+    MPI_Type_free(&spread);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -107,6 +123,7 @@ int main(int argc, char **argv) {
     pass("column", type, 3);
     structs();
     bottom();
+    old_names();
     describe("double int", MPI_DOUBLE_INT);
     describe("short int", MPI_SHORT_INT);
     describe("long double int", MPI_LONG_DOUBLE_INT);

@@ -182,6 +182,37 @@ static void errors(void) {
     MPI_Errhandler_set(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+static int handled;
+
+static void handler(MPI_Comm *comm, int *code, ...) {
+    int class;
+    MPI_Error_class(*code, &class);
+    handled += *comm == MPI_COMM_WORLD && class == MPI_ERR_RANK;
+}
+
+static void handlers(void) {
+    MPI_Errhandler mine, before, now;
+    int value = 0;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+    MPI_Comm_create_errhandler(handler, &mine);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine);
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now);
+    int same = now == mine;
+    MPI_Errhandler_free(&mine);
+    MPI_Send(&value, 1, MPI_INT, size + 3, 0, MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+    printf("%d handlers %d %d %d %d\n", rank, before == MPI_ERRORS_ARE_FATAL, same, mine == MPI_ERRHANDLER_NULL,
+           handled);
+}
+
+static void library(void) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length, provided;
+    MPI_Get_library_version(version, &length);
+    MPI_Query_thread(&provided);
+    printf("%d library %d %d\n", rank, length == (int)strlen(version), provided);
+}
+
 static void environment(void) {
     char name[MPI_MAX_PROCESSOR_NAME];
     int length, initialized, finalized, version, subversion;
@@ -210,6 +241,8 @@ int main(int argc, char **argv) {
         requests((enum way)way);
     freed();
     errors();
+    handlers();
+    library();
     environment();
     MPI_Finalize();
     return 0;
