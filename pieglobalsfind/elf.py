@@ -113,7 +113,9 @@ def parse_header(data: bytes, what: str) -> Header:
     if order is None:
         raise ObjectFileError(f"{what} has a damaged ELF header, its byte order is {data[5]}")
     fields = struct.unpack_from(order + "HHIQQQIHHHHHH", data, 16)
-    kind, machine, _, _, program_offset, section_offset, _, _, program_size, count, section_size, sections, names = fields
+    kind, machine, _, _, program_offset, section_offset, _, _, program_size, count, section_size, sections, names = (
+        fields
+    )
     if count and program_size != PROGRAM_HEADER_SIZE:
         raise ObjectFileError(f"{what} has a damaged ELF header, its program headers take {program_size} bytes")
     if sections and section_size != SECTION_HEADER_SIZE:
@@ -170,7 +172,7 @@ class ElfFile:
         self._descriptor = _open_regular(path)
         try:
             self.size = os.fstat(self._descriptor).st_size
-            self.header = parse_header(self.bytes(0, min(HEADER_SIZE, self.size)), path)
+            self.header = parse_header(self.read(0, min(HEADER_SIZE, self.size)), path)
         except BaseException:
             self.close()
             raise
@@ -192,7 +194,7 @@ class ElfFile:
         if descriptor >= 0:
             os.close(descriptor)
 
-    def bytes(self, offset: int, size: int) -> bytes:
+    def read(self, offset: int, size: int) -> bytes:
         """Exactly `size` bytes at a file offset; raises `ObjectFileError`."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise ObjectFileError(f"{self.path} is truncated or damaged, it has no {size} bytes at {offset:#x}")
@@ -214,9 +216,9 @@ class ElfFile:
         """All program headers in file order."""
         count = self.header.program_count
         if count == PN_XNUM:
-            count = struct.unpack_from(self.header.order + "I", self.bytes(self.header.section_offset + 44, 4))[0]
+            count = struct.unpack_from(self.header.order + "I", self.read(self.header.section_offset + 44, 4))[0]
         return parse_program_headers(
-            self.bytes(self.header.program_offset, count * PROGRAM_HEADER_SIZE), self.header.order
+            self.read(self.header.program_offset, count * PROGRAM_HEADER_SIZE), self.header.order
         )
 
     @cached_property
@@ -231,15 +233,15 @@ class ElfFile:
         if not start or start + SECTION_HEADER_SIZE > self.size:
             return ()
         form = self.header.order + "IIQQQQIIQQ"
-        first = struct.unpack(form, self.bytes(start, SECTION_HEADER_SIZE))
+        first = struct.unpack(form, self.read(start, SECTION_HEADER_SIZE))
         count = count or first[5]
         names = first[6] if names == SHN_XINDEX else names
         if count > MOST_SECTIONS or start + count * SECTION_HEADER_SIZE > self.size:
             return ()
-        raw = list(struct.iter_unpack(form, self.bytes(start, count * SECTION_HEADER_SIZE)))
+        raw = list(struct.iter_unpack(form, self.read(start, count * SECTION_HEADER_SIZE)))
         strings = b""
         if names < count and raw[names][4] + raw[names][5] <= self.size:
-            strings = self.bytes(raw[names][4], raw[names][5])
+            strings = self.read(raw[names][4], raw[names][5])
         return tuple(Section(string_at(strings, one[0]), *one[1:]) for one in raw)
 
     def section(self, name: str) -> Optional[Section]:
@@ -248,7 +250,7 @@ class ElfFile:
 
     def section_bytes(self, section: Section) -> bytes:
         """What the file holds of a section: nothing for SHT_NOBITS."""
-        return b"" if section.type == SHT_NOBITS else self.bytes(section.offset, section.size)
+        return b"" if section.type == SHT_NOBITS else self.read(section.offset, section.size)
 
     def at(self, vaddr: int, size: int) -> bytes:
         """`size` bytes at a vaddr, zeros where a segment has memory and no file; raises `ObjectFileError`."""
@@ -258,7 +260,7 @@ class ElfFile:
                 held = max(0, min(size, one.file_size - start))
                 if size - held > self.size:
                     break
-                return (self.bytes(one.offset + start, held) if held else b"") + bytes(size - held)
+                return (self.read(one.offset + start, held) if held else b"") + bytes(size - held)
         raise ObjectFileError(f"{self.path} is damaged, it has no segment with {size} bytes at vaddr {vaddr:#x}")
 
     @cached_property
@@ -266,7 +268,7 @@ class ElfFile:
         """The build-id, b"" if there is none."""
         for one in self.program_headers:
             if one.type == PT_NOTE and one.offset + one.file_size <= self.size:
-                found = build_id_in(self.bytes(one.offset, one.file_size), self.header.order, one.align)
+                found = build_id_in(self.read(one.offset, one.file_size), self.header.order, one.align)
                 if found:
                     return found
         for note in self.sections:  # relocatable files and some debug files have no program headers for them
@@ -281,7 +283,7 @@ class ElfFile:
         """The dynamic section as (tag, value), up to DT_NULL; () if there is none."""
         for one in self.program_headers:
             if one.type == PT_DYNAMIC and one.file_size:
-                return parse_dynamic(self.bytes(one.offset, one.file_size), self.header.order)
+                return parse_dynamic(self.read(one.offset, one.file_size), self.header.order)
         return ()
 
     def dynamic_value(self, tag: int) -> Optional[int]:

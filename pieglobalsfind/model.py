@@ -238,7 +238,9 @@ class Owner:
 
     `kind` is one of code, data, rodata, heap, stack, tls, range (reserved, not in use), original, runtime, unmapped.
     `rank` is None for originals, the runtime and what belongs to no rank. `original` is the address that debug
-    information describes (equal to `address` for originals), `offset` the distance from the object's base.
+    information describes (equal to `address` for originals, 0 where there is none), `offset` the distance from the
+    object's base; of stacks, heaps and ranges from their start, in TLS from the start of the object's block. `path`
+    names the mapping of an original or of the runtime.
     """
 
     address: int
@@ -248,6 +250,7 @@ class Owner:
     offset: int = 0
     original: int = 0
     reason: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True)

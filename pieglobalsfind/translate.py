@@ -1,125 +1,272 @@
-"""Whose is an address, and where is a rank's copy of one: the rank table as one sorted table of intervals.
+"""Whose an address is: one sorted table of all images, originals and mappings, asked by bisection.
 
-Takes a `RankTable` and the memory map; pure arithmetic, reads nothing. Symbols are not its business.
+Takes a rank table and a memory map, both as values; pure. A rank's copies are one interval each, and what lies where in
+a copy is asked of the object, so that ten thousand ranks cost no more than their placements.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Optional
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Optional, Union
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.model import MIGRATED_OUT, Object, Owner, Rank, RankTable, Rebase, Redirect, Region, Segment, TlsBlock
+from pieglobalsfind.model import (
+    MIGRATED_OUT,
+    Absent,
+    Object,
+    Owner,
+    Rank,
+    RankTable,
+    Rebase,
+    Redirect,
+    Region,
+    TlsBlock,
+)
 from pieglobalsfind.target import MemoryMapping
+
+# What an interval is
+COPY, STACK, HEAP, TLS, REDIRECTED = range(5)
+ADDRESSES = 1 << 64
+
+Part = Union[Rebase, Redirect, Region, TlsBlock]
 
 
 @dataclass(frozen=True)
-class Interval:
-    """[start, end) belongs to `owner`; `original` is what debug information calls `start`."""
+class TlsPart:
+    """The block of one object, or with `object` None a whole static area: [start, start+size)."""
 
+    object: Optional[int]
     start: int
-    end: int
-    owner: Owner
-    original: int
-    base: int
-
-
-def kind_of(segment: Segment) -> str:
-    if segment.executable:
-        return "code"
-    return "data" if segment.writable else "rodata"
+    size: int
 
 
 class Translator:
-    """Answers for one moment of one target."""
+    """Answers for one moment of a target: make a new one when the table or the map is a new one."""
 
     def __init__(self, table: RankTable, maps: Sequence[MemoryMapping]) -> None:
         self._table = table
         self._maps = maps
-        self._map_starts = [one.start for one in maps]
-        self._copies = {
-            (rank.rank, one.object): one.copy
-            for rank in table.ranks
-            for one in rank.placements
-            if isinstance(one, Rebase) and one.object is not None
-        }
-        parts = sorted(self._parts(), key=lambda one: one.start)
-        self._parts_sorted = parts
-        self._starts = [one.start for one in parts]
-        ranges = sorted((one.range.start, one.range.end, one.rank) for one in table.ranks if isinstance(one.range, Region))
-        self._ranges = ranges
-        self._range_starts = [one[0] for one in ranges]
+        self._ranks = {one.rank: one for one in table.ranks}
 
-    def _parts(self) -> Iterator[Interval]:
+    # ---- the tables ----
+
+    @cached_property
+    def _intervals(self) -> list[tuple[int, int, int, int, Union[Part, TlsPart, None]]]:
+        """(start, end, what, index of the rank, part), ascending. Only what a rank uses, so without overlaps."""
+        found = list(self._parts())
+        found.sort(key=lambda one: one[0])
+        return found
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [one[0] for one in self._intervals]
+
+    def _parts(self) -> Iterator[tuple[int, int, int, int, Union[Part, TlsPart, None]]]:
+        for index, rank in enumerate(self._table.ranks):
+            stack, heap = rank.stack, rank.heap
+            if isinstance(stack, Region):
+                yield stack.start, stack.start + stack.size, STACK, index, None
+            if isinstance(heap, Region):
+                yield heap.start, heap.start + heap.size, HEAP, index, None
+            for one in rank.placements:
+                if isinstance(one, Rebase):
+                    if one.object is not None:
+                        yield one.copy, one.copy + one.size, COPY, index, one
+                elif isinstance(one, Redirect):
+                    yield one.storage, one.storage + one.size, REDIRECTED, index, one
+                elif isinstance(one, TlsBlock):
+                    for part in self._tls_parts(one):
+                        yield part.start, part.start + part.size, TLS, index, part
+
+    def _tls_parts(self, block: TlsBlock) -> Iterator[TlsPart]:
+        """Variant II (ELF Handling For Thread-Local Storage, 3.4.6): blocks lie below the thread pointer."""
+        if not block.is_thread_pointer:
+            yield TlsPart(block.object, block.address, block.size)
+            return
+        yield TlsPart(None, block.address - block.size, block.size)
         for one in self._table.objects:
-            yield from self._object_parts(one, None, one.base)
-        if self._table.constructor_heap is not None:
-            heap = self._table.constructor_heap
-            owner = Owner(0, "original", reason="it is the heap of the originals' constructors")
-            yield Interval(heap.start, heap.end, owner, heap.start, heap.start)
-        for rank in self._table.ranks:
-            if rank.state != MIGRATED_OUT:
-                yield from self._rank_parts(rank)
+            if one.tls_offset and one.tls_size and block.object in (None, one.index):
+                yield TlsPart(one.index, block.address - one.tls_offset, one.tls_size)
 
-    def _object_parts(self, found: Object, rank: Optional[int], base: int) -> Iterator[Interval]:
-        for segment in found.segments:
-            kind = "original" if rank is None else kind_of(segment)
-            owner = Owner(0, kind, rank, found.index)
-            yield Interval(base + segment.offset, base + segment.end, owner, found.base + segment.offset, base)
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int, int]]:
+        """(start, end, index of the rank) of the ranks' address ranges, ascending."""
+        found = [
+            (rank.range.start, rank.range.end, index)
+            for index, rank in enumerate(self._table.ranks)
+            if isinstance(rank.range, Region)
+        ]
+        return sorted(found)
 
-    def _rank_parts(self, rank: Rank) -> Iterator[Interval]:
-        for one in rank.placements:
-            if isinstance(one, Rebase) and one.object is not None:
-                yield from self._object_parts(self._table.objects[one.object], rank.rank, one.copy)
-            elif isinstance(one, Redirect):
-                owner = Owner(0, "data", rank.rank, one.object)
-                base = one.storage - (one.original - self._table.objects[one.object].base)
-                yield Interval(one.storage, one.storage + max(one.size, 1), owner, one.original, base)
-            elif isinstance(one, TlsBlock):
-                start = one.address - one.size if one.is_thread_pointer else one.address
-                yield Interval(start, start + one.size, Owner(0, "tls", rank.rank, one.object), start, start)
-        for kind, place in (("stack", rank.stack), ("heap", rank.heap)):
-            if isinstance(place, Region):
-                yield Interval(place.start, place.end, Owner(0, kind, rank.rank), place.start, place.start)
+    @cached_property
+    def _range_starts(self) -> list[int]:
+        return [one[0] for one in self._ranges]
+
+    @cached_property
+    def _originals(self) -> list[Object]:
+        return sorted(self._table.objects, key=lambda one: one.base)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int]]:
+        return sorted(self._table.constructor_blocks)
+
+    @cached_property
+    def _map_starts(self) -> list[int]:
+        return [one.start for one in self._maps]
+
+    @cached_property
+    def _bases(self) -> dict[str, int]:
+        """Where each file begins in memory: its lowest mapping, moved back by that one's offset if it is not 0."""
+        found: dict[str, int] = {}
+        for one in self._maps:
+            if one.path:
+                found.setdefault(one.path, one.start - one.offset if one.start >= one.offset else one.start)
+        return found
+
+    # ---- forwards: whose is it ----
 
     def owner(self, address: int) -> Owner:
-        """Whose an address is."""
-        index = bisect_right(self._starts, address) - 1
-        if index >= 0 and address < self._parts_sorted[index].end:
-            part = self._parts_sorted[index]
-            return replace(
-                part.owner, address=address, offset=address - part.base, original=part.original + address - part.start
-            )
-        index = bisect_right(self._range_starts, address) - 1
-        if index >= 0 and address < self._ranges[index][1]:
-            why = "it is in the rank's address range, and neither copy, stack nor heap"
-            return Owner(address, "range", self._ranges[index][2], original=address, reason=why)
-        return self._outside(address)
+        """Whose `address` is. Never fails: what belongs to nothing has kind "unmapped" and a reason."""
+        if not 0 <= address < ADDRESSES:
+            return Owner(address, "unmapped", reason="there is no such address")
+        found = self._interval(address)
+        if found is not None:
+            return self._of_rank(address, found)
+        at = bisect_right(self._range_starts, address) - 1
+        if at >= 0 and address < self._ranges[at][1]:
+            return self._of_range(address, self._ranges[at][2])
+        return self._of_original(address) or self._of_process(address)
 
-    def _outside(self, address: int) -> Owner:
-        index = bisect_right(self._map_starts, address) - 1
-        if index < 0 or address >= self._maps[index].end:
-            return Owner(address, "unmapped", original=address, reason="nothing is mapped there")
-        one = self._maps[index]
-        if one.path.startswith("["):
-            return Owner(address, "runtime", original=address, reason=f"it is the process's {one.path}")
-        why = "" if one.path else "it is memory of the process that belongs to no rank"
-        return Owner(address, "runtime", offset=address - one.start + one.offset, original=address, reason=why)
+    def _interval(self, address: int) -> Optional[tuple[int, int, int, int, Union[Part, TlsPart, None]]]:
+        """The innermost interval: TLS blocks and redirected variables may lie within heaps, and each other."""
+        at = bisect_right(self._starts, address) - 1
+        for index in range(at, max(at - NESTED, -1), -1):
+            if address < self._intervals[index][1]:
+                return self._intervals[index]
+        return None
+
+    def _of_rank(self, address: int, found: tuple[int, int, int, int, Union[Part, TlsPart, None]]) -> Owner:
+        start, _, what, index, part = found
+        rank = self._table.ranks[index]
+        offset = address - start
+        if what == COPY and isinstance(part, Rebase) and part.object is not None:
+            return self._in_copy(address, rank.rank, self._table.objects[part.object], offset)
+        if what == REDIRECTED and isinstance(part, Redirect):
+            original = part.original + offset
+            known = self._table.objects[part.object]
+            return Owner(address, "data", rank.rank, part.object, original - known.base, original)
+        if what == TLS and isinstance(part, TlsPart):
+            return Owner(address, "tls", rank.rank, part.object, offset)
+        if what == HEAP:
+            return self._in_heap(address, rank, offset)
+        return Owner(address, "stack", rank.rank, offset=offset)
+
+    def _in_copy(self, address: int, rank: int, known: Object, offset: int) -> Owner:
+        kind = segment_kind(known, offset)
+        if kind is None:
+            reason = "it lies between the segments of a copy"
+            return Owner(address, "range", rank, known.index, offset, known.base + offset, reason)
+        return Owner(address, kind, rank, known.index, offset, known.base + offset)
+
+    def _in_heap(self, address: int, rank: Rank, offset: int) -> Owner:
+        """The part of the heap that was replayed from the constructors' heap has an original."""
+        original = 0
+        for one in rank.placements:
+            if isinstance(one, Rebase) and one.object is None and 0 <= address - one.copy < one.size:
+                original = one.original + address - one.copy
+        if original and self._is_block(original):
+            return Owner(address, "heap", rank.rank, offset=offset, original=original)
+        return Owner(address, "heap", rank.rank, offset=offset)
+
+    def _is_block(self, address: int) -> bool:
+        at = bisect_right(self._blocks, (address, ADDRESSES)) - 1
+        return at >= 0 and address < self._blocks[at][0] + self._blocks[at][1]
+
+    def _of_range(self, address: int, index: int) -> Owner:
+        rank = self._table.ranks[index]
+        start = rank.range.start if isinstance(rank.range, Region) else address
+        reason = "the rank has migrated to another process" if rank.state == MIGRATED_OUT else ""
+        mapping = self.mapping(address)
+        if not reason:
+            usable = mapping is not None and mapping.readable
+            reason = "reserved for the rank" + (", which does not use it" if usable else ", not in use or a guard page")
+        return Owner(address, "range", rank.rank, offset=address - start, reason=reason)
+
+    def _of_original(self, address: int) -> Optional[Owner]:
+        for one in self._originals:
+            if one.base <= address < one.end:
+                if segment_kind(one, address - one.base) is None:
+                    return None
+                kind = "original" if one.privatized or one.is_program else "runtime"
+                return Owner(address, kind, None, one.index, address - one.base, address, path=one.path)
+        heap = self._table.constructor_heap
+        if heap is not None and address in heap:
+            reason = "what constructors allocated before there were ranks"
+            return Owner(address, "original", offset=address - heap.start, original=address, reason=reason)
+        return None
 
     def mapping(self, address: int) -> Optional[MemoryMapping]:
-        """The mapping that holds an address, if any does."""
-        index = bisect_right(self._map_starts, address) - 1
-        return self._maps[index] if index >= 0 and address < self._maps[index].end else None
+        """The mapping that holds an address, or None."""
+        at = bisect_right(self._map_starts, address) - 1
+        return self._maps[at] if at >= 0 and address < self._maps[at].end else None
 
-    def rank_address(self, rank: int, index: int, offset: int) -> int:
-        """Where a rank's copy of an object has the byte at `offset`; raises `UsageError` if it has no copy."""
-        base = self._copies.get((rank, index))
-        if base is None:
-            raise UsageError(f"rank {rank} has no copy of object {index}", "`rank list` shows the ranks")
-        return base + offset
+    def _of_process(self, address: int) -> Owner:
+        one = self.mapping(address)
+        if one is None:
+            return Owner(address, "unmapped", reason=self._neighbours(address))
+        if not (one.readable or one.writable or one.executable):
+            reason = "its memory is reserved, and may not be touched (a guard page)"
+            return Owner(address, "unmapped", reason=reason)
+        if one.path.startswith("/"):
+            return Owner(address, "runtime", None, None, address - self._bases[one.path], address, path=one.path)
+        reason = "" if one.path else "anonymous memory of the process, no rank's"
+        return Owner(address, "runtime", None, None, address - one.start, address, reason, one.path)
+
+    def _neighbours(self, address: int) -> str:
+        """Why an address is nobody's: what lies nearest."""
+        if address < 1 << 16:
+            return "it is not mapped; so small an address is a null pointer with an offset"
+        if 1 << 47 <= address < ADDRESSES - (1 << 47):
+            return "it is not mapped; no address of a user program looks like this (x86-64: not canonical)"
+        at = bisect_right(self._map_starts, address) - 1
+        if at >= 0 and address - self._maps[at].end < 1 << 20:
+            name = self._maps[at].path or "anonymous memory"
+            return f"it is not mapped, {address - self._maps[at].end} bytes behind the end of {name}"
+        return "it is not mapped"
+
+    # ---- backwards ----
+
+    def rank_address(self, rank: int, object_index: int, offset: int) -> int:
+        """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has no copy of it."""
+        known = self._table.objects[object_index]
+        original = known.base + offset
+        found = self._ranks.get(rank)
+        for one in found.placements if found else ():
+            if isinstance(one, Redirect) and one.original <= original < one.original + one.size:
+                return one.storage + original - one.original
+            if isinstance(one, Rebase) and one.object == object_index and 0 <= original - one.original < one.size:
+                return one.copy + original - one.original
+        raise UsageError(f"rank {rank} has no copy of {known.path}")
 
     def original(self, address: int) -> int:
-        """The address in the original that a copy's address corresponds to; itself where there is none."""
-        return self.owner(address).original
+        """The address that debug information describes: the original's for what is in a copy, else `address`."""
+        return self.owner(address).original or address
+
+    def rank_of(self, address: int) -> Union[int, Absent]:
+        """The rank in whose image an address lies."""
+        owner = self.owner(address)
+        return owner.rank if owner.rank is not None else Absent(owner.reason or "it belongs to no rank")
+
+
+NESTED = 64  # intervals that may begin within another: TLS blocks of a rank, redirected variables
+
+
+def segment_kind(known: Object, offset: int) -> Optional[str]:
+    """code, data or rodata by the segment that `offset` from the object's base lies in; None between segments."""
+    for one in known.segments:
+        if one.offset <= offset < one.end:
+            return "code" if one.executable else "data" if one.writable else "rodata"
+    return None

@@ -1,125 +1,92 @@
-"""Finds copies without any registry: anonymous memory that begins with the ELF header of a loaded file.
+"""Ranks without any registry: anonymous memory that begins with the ELF header of a loaded object is a copy of it.
 
-Takes a `Target`; gives ranks that are known by their copies alone. It guesses no rank numbers: they follow the
-addresses, and the table says so. Contexts, stacks and heaps stay unknown.
+Takes a target; gives None if there is no such memory. All that it knows of a rank is where its copies are: numbers are
+by ascending address, contexts, stacks and heaps are _UNKNOWN, and the table says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.elf import PT_DYNAMIC, ProgramHeader, open_elf
+from pieglobalsfind import model
+from pieglobalsfind.elf import HEADER_SIZE, PT_DYNAMIC, PT_TLS
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import BLOCKED, Absent, Evidence, Object, Rank, RankTable, Rebase, Segment
+from pieglobalsfind.model import Absent, Evidence, Object, RankTable, Rebase, Segment
 from pieglobalsfind.target import MemoryMapping, Target
 
-_PAGE = 4096
-_UNKNOWN = Absent("without a registry only copies can be found", "link the runtime's hooks to see more")
-_EVIDENCE = Evidence("scan", "ELF headers in anonymous memory")
-_WARNING = (
-    "there is no registry: ranks were found by the ELF headers of their copies, are numbered by address, "
-    "and nothing is known of their stacks"
-)
+EVIDENCE = Evidence("scan", "ELF headers in anonymous memory")
+NUMBERED = "there is no registry: copies were found by their ELF headers, and ranks are numbered by ascending address"
+UNEQUAL = "objects have different numbers of copies: which copies belong to the same rank is a guess"
+ENTRIES = ("main", "MAIN__")  # what a program has and a library has not
+_UNKNOWN = Absent("a scan of memory can't tell", "let the program's runtime publish a registry")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A loaded object, and where its copies begin, ascending."""
+
+    original: LoadedElf
+    path: str
+    copies: tuple[int, ...]
 
 
 def decode(target: Target) -> Optional[RankTable]:
-    """The ranks that have copies of a loaded file, or None if no file has copies."""
+    """The ranks that copies in memory speak for; None without any copy."""
     maps = target.maps()
-    found = copies_by_build_id(target, maps)
-    if not found:
+    copies = _headers(target, (one for one in maps if one.readable and _is_anonymous(one)))
+    if not copies:
         return None
-    objects, copies = [], []
-    for path, start in first_mappings(maps).items():
-        build_id = build_id_at(target, start)
-        if build_id in found:
-            one = describe(target, path, start, build_id, len(objects))
-            if one is not None:
-                objects.append(one)
-                copies.append(sorted(found[build_id]))
-    if not objects:
-        return None
-    return table_of(target, tuple(objects), copies)
+    found = []
+    for original, path in _loaded(target, maps):
+        same = tuple(one.base for one in copies if _is_copy(target, one, original))
+        if same:
+            found.append(Found(original, path, same))
+    return _table(found) if found else None
 
 
-def first_mappings(maps: Sequence[MemoryMapping]) -> dict[str, int]:
-    return {one.path: one.start for one in reversed(maps) if one.path.startswith("/") and one.offset == 0}
+def _is_anonymous(mapping: MemoryMapping) -> bool:
+    """Memory, shared memory and memfds; no file that the loader could have mapped."""
+    return mapping.path in ("", "[heap]") or mapping.path.startswith(("[anon", "/memfd:", "/dev/zero"))
 
 
-def copies_by_build_id(target: Target, maps: Sequence[MemoryMapping]) -> dict[bytes, list[int]]:
-    """Where anonymous memory begins like an ELF file with a build-id."""
-    found: dict[bytes, list[int]] = {}
-    for one in maps:
-        if one.path or not one.readable:
-            continue
+def _headers(target: Target, mappings: Iterable[MemoryMapping]) -> list[LoadedElf]:
+    found = []
+    for one in mappings:
         try:
-            begins = target.read(one.start, 4) == b"\x7fELF"
-        except MemoryUnreadable:
+            elf = LoadedElf(target.read, one.start)
+        except (ObjectFileError, MemoryUnreadable):
             continue
-        build_id = build_id_at(target, one.start) if begins else b""
-        if build_id:
-            found.setdefault(build_id, []).append(one.start)
+        found.append(elf)
     return found
 
 
-def build_id_at(target: Target, start: int) -> bytes:
-    try:
-        return LoadedElf(target.read, start).build_id
-    except (ObjectFileError, MemoryUnreadable):
-        return b""
+def _loaded(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[LoadedElf, str]]:
+    """Every ELF file that is mapped from its beginning."""
+    paths = {one.start: one.path for one in maps if one.offset == 0 and one.path.startswith("/")}
+    files = (one for one in maps if one.start in paths and one.readable and not _is_anonymous(one))
+    return [(elf, paths[elf.base]) for elf in _headers(target, files)]
 
 
-def describe(target: Target, path: str, start: int, build_id: bytes, index: int) -> Optional[Object]:
-    """The original, by the program headers of its file; None if the file on disk is another one by now."""
-    local = target.open_path(path)
-    try:
-        if local is None:
-            return None
-        with open_elf(local) as elf:
-            if elf.build_id != build_id:
-                return None
-            loads = sorted(elf.segments, key=lambda one: one.vaddr)
-            dynamic = next((one.vaddr for one in elf.program_headers if one.type == PT_DYNAMIC), 0)
-    except ObjectFileError:
-        return None
-    if not loads:
-        return None
-    bias = start - (loads[0].vaddr & -_PAGE)
-    return Object(
-        index=index,
-        path=path,
-        build_id=build_id,
-        base=start,
-        load_bias=bias,
-        span=bias + max(one.vaddr + one.memory_size for one in loads) - start,
-        segments=tuple(segment_of(one, bias - start) for one in loads),
-        privatized=True,
-        is_program=index == 0,
-        dynamic=bias + dynamic if dynamic else 0,
-    )
+def _is_copy(target: Target, copy: LoadedElf, original: LoadedElf) -> bool:
+    """The same headers byte for byte, and the same build-id."""
+    if copy.program_headers != original.program_headers or not copy.program_headers:
+        return False
+    same = target.read(copy.base, HEADER_SIZE) == target.read(original.base, HEADER_SIZE)
+    return same and copy.build_id == original.build_id
 
 
-def segment_of(header: ProgramHeader, shift: int) -> Segment:
-    return Segment(header.vaddr + shift, header.memory_size, header.file_size, header.flags)
-
-
-def table_of(target: Target, objects: tuple[Object, ...], copies: list[list[int]]) -> RankTable:
-    most = max(len(one) for one in copies)
-    ranks = tuple(
-        rank_of(
-            number,
-            tuple(
-                Rebase(one.index, one.base, one.span, copies[one.index][number])
-                for one in objects
-                if number < len(copies[one.index])
-            ),
-        )
-        for number in range(most)
-    )
+def _table(found: list[Found]) -> RankTable:
+    most = max(len(one.copies) for one in found)
+    warnings = [NUMBERED]
+    if any(len(one.copies) != most for one in found):
+        warnings.append(UNEQUAL)
+    objects = tuple(_object(index, one) for index, one in enumerate(found))
     return RankTable(
-        method="pie",
-        runtime="unknown",
+        method="",
+        runtime="",
         rewrite_mode="",
         job_id="",
         node="",
@@ -129,17 +96,44 @@ def table_of(target: Target, objects: tuple[Object, ...], copies: list[list[int]
         rank_count=most,
         generation=0,
         objects=objects,
-        ranks=ranks,
+        ranks=tuple(_rank(number, found, objects) for number in range(most)),
         context_layout=(),
-        evidence=_EVIDENCE,
-        warnings=(_WARNING,),
+        evidence=EVIDENCE,
+        warnings=tuple(warnings),
     )
 
 
-def rank_of(number: int, placements: tuple[Rebase, ...]) -> Rank:
-    return Rank(
+def _object(index: int, found: Found) -> Object:
+    elf = found.original
+    headers = {one.type: one for one in elf.program_headers}
+    dynamic, tls = headers.get(PT_DYNAMIC), headers.get(PT_TLS)
+    return Object(
+        index=index,
+        path=found.path,
+        build_id=elf.build_id,
+        base=elf.base,
+        load_bias=elf.load_bias,
+        span=elf.span,
+        segments=tuple(
+            Segment(one.vaddr - elf.low, one.memory_size, one.file_size, one.flags & 7) for one in elf.segments
+        ),
+        privatized=True,
+        is_program=any(elf.symbol(name) is not None for name in ENTRIES),
+        dynamic=elf.load_bias + dynamic.vaddr if dynamic else 0,
+        tls_size=tls.memory_size if tls else 0,
+        tls_align=tls.align if tls else 0,
+    )
+
+
+def _rank(number: int, found: list[Found], objects: tuple[Object, ...]) -> model.Rank:
+    placements = tuple(
+        Rebase(known.index, known.base, known.span, one.copies[number])
+        for known, one in zip(objects, found)
+        if number < len(one.copies)
+    )
+    return model.Rank(
         rank=number,
-        state=BLOCKED,
+        state=model.READY,
         processing_element=0,
         kernel_thread=0,
         context=_UNKNOWN,
@@ -150,5 +144,5 @@ def rank_of(number: int, placements: tuple[Rebase, ...]) -> Rank:
         waiting=None,
         switches=_UNKNOWN,
         placements=placements,
-        evidence=_EVIDENCE,
+        evidence=EVIDENCE,
     )

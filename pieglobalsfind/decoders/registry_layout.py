@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 MAGIC = 0x014742444B4E4152
@@ -20,7 +21,8 @@ TLS_THREAD_POINTER, TLS_BLOCK = 1, 2
 REGISTER_AT_OFFSET, REGISTER_IS_OFFSET = 1, 2
 
 
-class Table(NamedTuple):
+@dataclass(frozen=True)
+class Table:
     address: int
     count: int
     stride: int
@@ -193,7 +195,7 @@ def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
     """The header and its tables, in the order of `TABLES`."""
     header = Header._make(struct.unpack_from(order + HEADER_FORM, data))
     tables = struct.iter_unpack(order + TABLE_FORM, data[FIXED_SIZE:HEADER_SIZE])
-    return header, tuple(map(Table._make, tables))
+    return header, tuple(Table(*one) for one in tables)
 
 
 def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:

@@ -6,18 +6,27 @@ its build-id (or else its headers) equals what the core holds of it; what nobody
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Optional
 
-from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, ET_CORE, MACHINES, PT_LOAD, PT_NOTE, ElfFile, ProgramHeader
-from pieglobalsfind.elf import parse_program_headers
+from pieglobalsfind.elf import (
+    EM_AARCH64,
+    EM_X86_64,
+    ET_CORE,
+    MACHINES,
+    PT_LOAD,
+    PT_NOTE,
+    ElfFile,
+    ProgramHeader,
+    parse_program_headers,
+)
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.core_notes import FileMapping, Notes, read_notes
-from pieglobalsfind.targets.live import LARGEST_READ, TOP, build_id_in_maps
+from pieglobalsfind.targets.live import LARGEST_READ, TOP, build_id_in_maps, is_file
 
 COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"\x04\x22\x4d\x18": "lz4"}
 PAGE = 4096
@@ -40,7 +49,7 @@ class CoreTarget:
 
     @property
     def description(self) -> str:
-        return f"core file {os.path.basename(self.path)}"
+        return f"core file {Path(self.path).name}"
 
     @property
     def is_live(self) -> bool:
@@ -53,7 +62,7 @@ class CoreTarget:
         except ObjectFileError:
             left = max(0, self._elf.size - self._elf.header.program_offset)
             found = parse_program_headers(
-                self._elf.bytes(min(self._elf.header.program_offset, self._elf.size), left), self._elf.header.order
+                self._elf.read(min(self._elf.header.program_offset, self._elf.size), left), self._elf.header.order
             )
         if not found:
             raise TargetError(f"{self.path} is truncated, it has no program headers", "write the core file again")
@@ -63,10 +72,11 @@ class CoreTarget:
 
     @cached_property
     def _notes(self) -> Notes:
-        parts = []
-        for one in self._headers:
-            if one.type == PT_NOTE and one.offset < self._elf.size:
-                parts.append(self._elf.bytes(one.offset, min(one.file_size, self._elf.size - one.offset)))
+        parts = (
+            self._elf.read(one.offset, min(one.file_size, self._elf.size - one.offset))
+            for one in self._headers
+            if one.type == PT_NOTE and one.offset < self._elf.size
+        )
         return read_notes(parts, self._elf.header.order, self._elf.header.machine)
 
     @cached_property
@@ -111,16 +121,13 @@ class CoreTarget:
             held = min(size, load.vaddr + load.file_size - address, self._elf.size - offset)
             if held <= 0:
                 raise MemoryUnreadable(*whole, f"the core file is truncated before {address:#x}")
-            return self._elf.bytes(offset, held)
-        if load is not None:
-            limit = load.end
-        else:
-            limit = self._starts[index + 1] if index + 1 < len(self._starts) else TOP
+            return self._elf.read(offset, held)
         mapping = self._mapping_at(address)
         if mapping is None:
             why = "the core file does not hold it (see core(5), coredump_filter)" if load else "it is not mapped"
             raise MemoryUnreadable(*whole, why)
-        return self._read_file(mapping, address, min(size, limit - address, mapping.end - address), whole)
+        next_load = self._starts[index + 1] if index + 1 < len(self._starts) else TOP
+        return self._read_file(mapping, address, min(size, next_load - address, mapping.end - address), whole)
 
     def _read_file(self, mapping: FileMapping, address: int, size: int, whole: tuple[int, int]) -> bytes:
         file = self._verified(mapping.path)
@@ -129,7 +136,7 @@ class CoreTarget:
         offset = mapping.offset + address - mapping.start
         held = min(size, file.size - offset)
         if held > 0:
-            return file.bytes(offset, held)
+            return file.read(offset, held)
         if offset < -(-file.size // PAGE) * PAGE:  # the rest of a file's last page is zeros
             return bytes(min(size, -(-file.size // PAGE) * PAGE - offset))
         raise MemoryUnreadable(*whole, f"it is mapped beyond the end of {mapping.path}")
@@ -149,7 +156,7 @@ class CoreTarget:
         try:
             file = ElfFile(place)
             head = min(file.size, file.header.program_offset + 56 * len(file.program_headers))
-            same = self.read(base, head) == file.bytes(0, head)
+            same = self.read(base, head) == file.read(0, head)
             return file if same and self.file_identity(path) == (file.build_id or None) else None
         except RanklensError:
             return None
@@ -202,7 +209,7 @@ class CoreTarget:
     def open_path(self, path: str) -> Optional[str]:
         """The file at the same path on this machine, or the one that the user gave for it."""
         place = self._moved.get(path, path)
-        return place if os.path.isfile(place) else None
+        return place if is_file(place) else None
 
     def file_identity(self, path: str) -> Optional[bytes]:
         """The build-id that the core file itself holds of `path`."""
@@ -222,10 +229,10 @@ class CoreTarget:
         if build_id:
             same = [path for path in paths if self.file_identity(path) == build_id]
         else:
-            same = [path for path in paths if os.path.basename(path) == os.path.basename(exe)]
+            same = [path for path in paths if Path(path).name == Path(exe).name]
         if same:
             return same[0]
-        mapped = next((path for path in paths if os.path.basename(path) == os.path.basename(exe)), None)
+        mapped = next((path for path in paths if Path(path).name == Path(exe).name), None)
         theirs = self.file_identity(mapped) if mapped else None
         if theirs and mapped:
             sentence = f"{exe} has build-id {build_id.hex() or '(none)'}, the core file was made of {mapped}"

@@ -9,10 +9,11 @@ import ctypes
 import errno
 import os
 import re
+import stat
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.elf_memory import LoadedElf
@@ -26,9 +27,7 @@ CHECKED_READ = 1 << 20  # bytes; the map is asked before a buffer larger than th
 TOP = 1 << 64
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
-_MAPS_LINE = re.compile(
-    rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)"
-)
+_MAPS_LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)")
 
 
 class IoVector(ctypes.Structure):
@@ -150,7 +149,7 @@ class LiveTarget:
     def threads(self) -> Sequence[KernelThread]:
         """Every thread; pc and sp of those that wait in a system call (proc(5), /proc/PID/syscall)."""
         try:
-            names = os.listdir(f"{self._proc}/task")
+            names = [one.name for one in Path(f"{self._proc}/task").iterdir()]
         except OSError as error:
             raise TargetError(f"process {self.pid} has ended") from error
         return [KernelThread(tid, self._registers(tid)) for tid in sorted(int(name) for name in names)]
@@ -174,28 +173,28 @@ class LiveTarget:
             return self._mapped_file(path)
         if not path.startswith("/"):
             return None
-        inside = f"{self._proc}/root{path}"
+        inside = Path(f"{self._proc}/root{path}")
         try:
-            if os.path.samefile(inside, path):
+            if inside.samefile(path):
                 return path
         except OSError:
             pass
-        if os.path.isfile(inside):
-            return inside
-        if os.path.isfile(path) and not os.access(f"{self._proc}/root", os.X_OK):
+        if is_file(inside):
+            return str(inside)
+        if is_file(path) and not os.access(f"{self._proc}/root", os.X_OK):
             return path
         return self._mapped_file(path + DELETED)
 
     def _mapped_file(self, path: str) -> Optional[str]:
         """A deleted file through /proc/PID/exe or map_files, which needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
         try:
-            if os.readlink(f"{self._proc}/exe") == path:
+            if str(Path(f"{self._proc}/exe").readlink()) == path:
                 return f"{self._proc}/exe"
         except OSError:
             pass
         for one in self.maps():
             link = f"{self._proc}/map_files/{one.start:x}-{one.end:x}"
-            if one.path == path and os.access(link, os.R_OK) and os.path.isfile(link):
+            if one.path == path and os.access(link, os.R_OK) and is_file(link):
                 return link
         return None
 
@@ -259,6 +258,14 @@ class LiveTarget:
         if scope:
             ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
         return TargetError(sentence, ways)
+
+
+def is_file(path: Union[str, Path]) -> bool:
+    """Whether there is a regular file that we may look at; unlike `Path.is_file`, nothing makes it fail."""
+    try:
+        return stat.S_ISREG(Path(path).stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def parse_maps(text: bytes) -> list[MemoryMapping]:
