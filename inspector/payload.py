@@ -140,7 +140,7 @@ def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
 def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     """Where the rank's stack ends now: from its saved context, or from the kernel thread that runs it."""
     if isinstance(rank.context, Absent):
-        return running_stack_pointer(job, rank, stack)
+        return running_stack_pointer(job, rank, stack, rank.context)
     try:
         pointer = context_registers(job.target, job.table, rank).get(STACK_POINTER)
     except RanklensError as error:
@@ -148,10 +148,10 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     return pointer if pointer is not None and pointer in stack else Absent("its context names no place in its stack")
 
 
-def running_stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
+def running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
     for thread in job.target.threads():
         if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
             pointer = thread.registers.get(STACK_POINTER)
             if pointer is not None and pointer in stack:
                 return pointer
-    return Absent("the rank is running")
+    return why

@@ -5,15 +5,14 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from pieglobalsfind.commands.wording import waiting_text
-from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.rankset import compact
 
 from .globals import GlobalValues, differing
@@ -25,6 +24,9 @@ from .text import byte_count, harmless
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
 LONGEST_VALUE = 120
+SHORT_VALUE = 24
+LONGEST_RANKS = 30
+MOST_RANK_ROWS = 24
 WIDE = 100  # columns from which on addresses are not folded
 
 
@@ -65,16 +67,36 @@ def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:
     table.add_row(*(Text(one) for one in cells), style=style)
 
 
+def ranks_text(ranks: Iterable[int]) -> str:
+    """`0-3,7`; of many ranges the first few and how many ranks there are: `0,3,20,22,... (471 ranks)`."""
+    found = list(ranks)
+    text = compact(found)
+    if len(text) <= LONGEST_RANKS:
+        return text
+    return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(found)} ranks)"
+
+
 def print_ranks(ranks: Sequence[Rank], console: Console) -> None:
     heading(console, "Ranks", "state as the runtime publishes it")
+    rows = by_cells((rank.rank, rank_row(rank, waiting_text)) for rank in ranks)
+    if len(rows) > MOST_RANK_ROWS:
+        rows = by_cells((rank.rank, rank_row(rank, lambda waiting: waiting.call)) for rank in ranks)
     table = new_table(("ranks", "state", "waits in", "element", "found by"))
-    for (state, waits, element, tier), group in groupby(ranks, key=rank_row):
-        add_row(table, (compact(one.rank for one in group), state, waits, element, tier))
+    for cells, numbers in rows.items():
+        add_row(table, (ranks_text(numbers), *cells))
     console.print(table)
 
 
-def rank_row(rank: Rank) -> tuple[str, str, str, str]:
-    waits = harmless(waiting_text(rank.waiting)) if rank.waiting is not None else "-"
+def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...], list[int]]:
+    """The ranks that share a row, in the order of the first of them."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for rank, cells in rows:
+        found.setdefault(cells, []).append(rank)
+    return found
+
+
+def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
+    waits = harmless(wording(rank.waiting)) if rank.waiting is not None else "-"
     return rank.state, waits, str(rank.processing_element), rank.evidence.tier
 
 
@@ -91,15 +113,22 @@ def print_globals(report: Report, console: Console) -> None:
 
 
 def add_global(table: Table, found: GlobalValues) -> None:
-    declared = f"{found.file.rpartition('/')[2]}:{found.line}"
-    shown = found.groups if len(found.groups) <= MOST_GROUPS else found.groups[: MOST_GROUPS - 1]
-    lead = (found.name, declared, found.type)
-    for group in shown:
-        value = group.value if len(group.value) <= LONGEST_VALUE else group.value[:LONGEST_VALUE] + "..."
-        add_row(table, (*lead, compact(group.ranks), value))
+    lead = (found.name, f"{found.file.rpartition('/')[2]}:{found.line}", found.type)
+    for ranks, value in value_rows(found):
+        add_row(table, (*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "..."))
         lead = ("", "", "")
-    if len(shown) < len(found.groups):
-        add_row(table, (*lead, "", f"... {len(found.groups) - len(shown)} more values"), "dim")
+
+
+def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+    """A row per value; many short values of one rank each in a single row, `0: 17, 1: 18, ...`."""
+    groups = found.groups
+    if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
+        ranks = ranks_text(rank for one in groups for rank in one.ranks)
+        return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]
+    shown = groups if len(groups) <= MOST_GROUPS else groups[: MOST_GROUPS - 1]
+    rows = [(ranks_text(one.ranks), one.value) for one in shown]
+    left = [rank for one in groups[len(shown) :] for rank in one.ranks]
+    return [*rows, (compact(left), f"... {len(groups) - len(shown)} more values")] if left else rows
 
 
 def print_pointers(audit: Audit, console: Console) -> None:
@@ -134,20 +163,20 @@ def add_finding(table: Table, same: list[Finding]) -> None:
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
     cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
-    add_row(table, (compact(one.rank for one in same), *cells), "red" if first.verdict == STALE else "yellow")
+    add_row(table, (ranks_text(one.rank for one in same), *cells), "red" if first.verdict == STALE else "yellow")
 
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:
     heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
     table = new_table(("ranks", "total", "of which"), (1,))
-    for (total, parts), group in groupby(payload, key=payload_row):
-        add_row(table, (compact(one.rank for one in group), total, parts))
+    for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
+        add_row(table, (ranks_text(numbers), *cells))
     console.print(table)
     for note in dict.fromkeys(note for one in payload for note in one.notes):
         console.print(Text(f"  {harmless(note)}", style="dim"))
 
 
-def payload_row(found: Payload) -> tuple[str, str]:
+def payload_row(found: Payload) -> tuple[str, ...]:
     """The total, and the categories that are not empty: `code 1.1 KB, heap used 2.0 MB`."""
     sizes = ((name.replace("_", " "), getattr(found, name)) for name in CATEGORIES)
     return byte_count(found.total), ", ".join(f"{name} {byte_count(size)}" for name, size in sizes if size)
