@@ -40,12 +40,14 @@ def main() -> int:
 
 def introduction() -> str:
     processor = next(
-        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
         platform.machine(),
     )
     return INTRODUCTION.format(machine=processor, kernel=platform.release(), python=platform.python_version())
-
-
 
 
 if __name__ == "__main__":

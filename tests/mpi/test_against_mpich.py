@@ -32,7 +32,7 @@ def build(source: Path, folder: Path) -> tuple[Path, Path]:
     """The program for the embedded runtime, and for MPICH."""
     ours, theirs = folder / f"{source.stem}.rank", folder / f"{source.stem}.mpich"
     rank_compiler, mpich_compiler = COMPILERS[source.suffix]
-    options = ["-g", "-O1"]
+    options = ["-g", "-O1"] if source.suffix == ".c" else ["-g", "-O1", f"-J{folder}"]
     run(BIN / rank_compiler, *options, source, "-o", ours, "-lm")
     if source.suffix != ".c":
         options.append("-fallow-argument-mismatch")  # MPICH's module lacks interfaces for choice buffers

@@ -1,0 +1,135 @@
+"""The embedded runtime on real programs: what is private, how jobs end, what is refused.
+
+The expected values follow from each program and the rank's number alone, as they would in separate processes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, StartJob
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+COMPILERS = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}
+
+
+def build(name: str, folder: Path, *options: str) -> Path:
+    source = PROGRAMS / name
+    program = folder / source.stem
+    command = [BIN / COMPILERS[source.suffix], "-g", "-O1", *options, source, "-o", program]
+    subprocess.run(command, check=True, timeout=120, cwd=folder)
+    return program
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [BIN / "rankrun", *words]
+    return subprocess.run([str(one) for one in command], capture_output=True, text=True, timeout=120)
+
+
+def expected(name: str, ranks: int) -> list[str]:
+    if name == "globals.c":
+        lines = [f"{r}: {5 + r} {5 + r} {5 + r} {7 * (r + 1)} {100 + 2 * r} {r}" for r in range(ranks)]
+    elif name == "exceptions.cpp":
+        lines = [f"{r}: of rank {r} {r} {r} short{r} {2 * r}" for r in range(ranks)]
+    else:
+        lines = [f"{r}: {3 + r} {10 * r} {4 * r} 2" for r in range(ranks)]
+    return sorted(lines)
+
+
+@pytest.mark.parametrize("mode", ["scan", "exact"])
+@pytest.mark.parametrize("elements", [1, 2])
+@pytest.mark.parametrize("name", ["globals.c", "exceptions.cpp", "states.f90"])
+def test_every_rank_has_its_own(name: str, elements: int, mode: str, tmp_path: Path) -> None:
+    done = run("-n", 8, "--pes", elements, f"--rewrite={mode}", build(name, tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == expected(name, 8)
+
+
+def test_many_ranks(tmp_path: Path) -> None:
+    done = run("-n", 500, "--pes", 2, build("globals.c", tmp_path))
+    assert sorted(done.stdout.splitlines()) == expected("globals.c", 500)
+
+
+def test_method_none_shares(tmp_path: Path) -> None:
+    done = run("-n", 3, "--method", "none", build("globals.c", tmp_path), -1)
+    assert {line.split()[1] for line in done.stdout.splitlines()} == {str(5 + 0 + 1 + 2)}
+
+
+def test_exit_status_is_the_largest(tmp_path: Path) -> None:
+    assert run("-n", 4, build("globals.c", tmp_path), 2).returncode == 3
+
+
+@pytest.mark.parametrize("mode", ["scan", "exact"])
+def test_the_log_names_every_rewritten_word(mode: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    program = build("globals.c", tmp_path)
+    assert run("-n", 2, f"--rewrite={mode}", "--rewrite-log", log, program).returncode == 0
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    symbols = subprocess.run(["nm", program], check=True, capture_output=True, text=True, timeout=60).stdout
+    pointer = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" pointer"))
+    places = [entry for entry in entries if entry["place"]["offset"] == pointer]
+    assert sorted(entry["rank"] for entry in places) == [0, 1]
+    assert all(entry["place"]["object"] == str(program) for entry in places)
+    assert all(entry["new"] - entry["address"] == entry["old"] - base(entry, program) for entry in places)
+    assert {entry["reason"] for entry in entries} <= ({"scan"} if mode == "scan" else {"relocation", "dynamic"})
+
+
+def base(entry: dict[str, int], program: Path) -> int:
+    """Where the word stood in the original: as far from the pointer's target as in the copy."""
+    symbols = subprocess.run(["nm", program], check=True, capture_output=True, text=True, timeout=60).stdout
+    values = {line.split()[-1]: int(line.split()[0], 16) for line in symbols.splitlines() if len(line.split()) == 3}
+    return entry["old"] - values["global"] + values["pointer"]
+
+
+def test_deadlock_is_reported(tmp_path: Path) -> None:
+    done = run("-n", 3, "--exit-on-deadlock", build("deadlock.c", tmp_path))
+    assert done.returncode == 3
+    assert "rank 0: MPI_Recv, peer 1, tag 7" in done.stderr
+    assert "rank 1: MPI_Barrier\n" in done.stderr
+    assert "rank 2: MPI_Barrier\n" in done.stderr
+
+
+def test_a_deadlocked_job_waits_for_a_debugger(tmp_path: Path, start_job: StartJob) -> None:
+    job = start_job(BIN / "rankrun", "-n", 2, build("deadlock.c", tmp_path))
+    while "waits for a debugger" not in job.stderr():
+        assert job.process.poll() is None
+        Path(f"/proc/{job.pid}/stat").read_text()
+    found = subprocess.run(
+        [BIN / "pieglobalsfind", "--pid", str(job.pid), "1"], capture_output=True, text=True, timeout=60
+    )
+    assert found.returncode == 1, found.stderr
+
+
+def test_thread_local_variables_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "threads.c"
+    source.write_text("__thread int mine;\nint main(void) { return mine; }\n")
+    subprocess.run([BIN / "rankcc", source, "-o", tmp_path / "threads"], check=True, timeout=60)
+    done = run("-n", 2, tmp_path / "threads")
+    assert done.returncode == 2
+    assert "thread-local" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["program"], "number of ranks is missing"),
+        (["-n", "0", "program"], "from 1 to"),
+        (["-n", "4"], "program is missing"),
+        (["-n", "2", "--pes", "3", "program"], "more than there are ranks"),
+        (["-n", "2", "--method", "magic", "program"], "no method 'magic'"),
+        (["-n", "2", "--stack-size", "much", "program"], "number of bytes"),
+        (["-n", "2", "./nowhere"], "No such file"),
+        (["-n", "2", "no-such-program"], "no program"),
+        (["-n", "2", "/bin/true"], "rankcc"),
+        (["-n", "2", "--frobnicate", "program"], "no option"),
+    ],
+)
+def test_bad_calls_get_one_sentence(words: list[str], says: str) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
