@@ -19,9 +19,7 @@ import re
 from collections.abc import Iterable
 
 ADDRESS = re.compile(r"\b0x[0-9a-f]{9,16}\b")
-PC_OF_DISTANCE = re.compile(r"0x[0-9a-f]+(?=\(%rip\))|(?<=Base address )0x[0-9a-f]+")
-STUB = re.compile(r"^No line number information available for address ADDRESS <\w+@(?:plt|got\.plt)>\n?", re.MULTILINE)
-FRAME = re.compile(r"\bADDRESS in (?=\S+ ?\()")
+PC_OF_FRAME = re.compile(r"\bADDRESS in (?=\S+ ?\()")
 HISTORY = re.compile(r"^\$\d+ = ", re.MULTILINE)
 OBJECT_FILE = re.compile(r"( in section \S+)(?: of \S+)$", re.MULTILINE)
 STACK_LEVEL = re.compile(r"^Stack level \d+, ", re.MULTILINE)
