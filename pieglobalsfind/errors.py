@@ -37,7 +37,7 @@ class RegistryError(RanklensError):
     """A registry is there, but it is torn, corrupt or of an unknown version (exit status 2)."""
 
 
-class MemoryUnreadable(RanklensError):
+class MemoryUnreadable(RanklensError):  # noqa: N818 - it reads as what it says
     """An address range of the target can't be read: unmapped, or not in the core file."""
 
     def __init__(self, address: int, size: int, why: str = "it is not mapped") -> None:

@@ -1,7 +1,7 @@
 """What was worked out from an ELF file once, kept per build-id for the next start.
 
-Takes and gives bytes under (build-id, kind); what they mean is the caller's. A cache that can't be used is no error:
-then nothing is stored, and nothing is found.
+Takes and gives bytes under (build-id, kind); what they mean is the caller's, who changes the kind with their form. A
+cache that can't be used is no error: then nothing is stored, and nothing is found.
 """
 
 from __future__ import annotations
@@ -9,52 +9,72 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
+import struct
 import tempfile
 from pathlib import Path
 from typing import Optional
 
-_MAGIC = b"ranklens index 1\n"
-_LARGEST = 1 << 30
+MAGIC = b"ranklens index 2\n"
+LARGEST = 1 << 30  # bytes of an entry
+_HEAD = struct.Struct("<Q32s")  # length and SHA-256 of what follows
 
 
 def load(build_id: bytes, kind: str) -> Optional[bytes]:
-    """What was stored, or None; what is damaged or not ours counts as nothing."""
+    """What was stored, or None; what is damaged, cut short or not ours counts as nothing."""
     path = _path(build_id, kind)
-    try:
-        if path is None or path.stat().st_uid != os.geteuid() or path.stat().st_size > _LARGEST:
-            return None
-        content = path.read_bytes()
-    except OSError:
+    content = _read_own(path) if path is not None else None
+    start = len(MAGIC) + _HEAD.size
+    if content is None or not content.startswith(MAGIC) or len(content) < start:
         return None
-    head = len(_MAGIC) + 32
-    if not content.startswith(_MAGIC) or hashlib.sha256(content[head:]).digest() != content[len(_MAGIC) : head]:
-        return None
-    return content[head:]
+    length, digest = _HEAD.unpack_from(content, len(MAGIC))
+    data = content[start:]
+    return data if len(data) == length and hashlib.sha256(data).digest() == digest else None
 
 
 def store(build_id: bytes, kind: str, data: bytes) -> None:
     """Keep `data`: whole or not at all, also when two write at once."""
     path = _path(build_id, kind)
-    if path is None:
+    if path is None or len(data) > LARGEST:
         return
     partial = ""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.chmod(0o700)
+        for folder in (path.parent.parent, path.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder.stat().st_uid != os.geteuid():
+                return
         descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix="partial-")
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(data).digest() + data)
-        os.replace(partial, path)
+            file.write(MAGIC + _HEAD.pack(len(data), hashlib.sha256(data).digest()) + data)
+        Path(partial).replace(path)
     except OSError:
         if partial:
             Path(partial).unlink(missing_ok=True)
 
 
+def _read_own(path: Path) -> Optional[bytes]:
+    try:
+        # a FIFO must not stop us, nor a link lead us elsewhere
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_size > LARGEST:
+            return None
+        try:
+            return file.read(LARGEST)
+        except OSError:
+            return None
+
+
 def _path(build_id: bytes, kind: str) -> Optional[Path]:
     if not build_id or not re.fullmatch(r"[\w.-]{1,64}", kind):
         return None
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    except RuntimeError:  # nobody's home
-        return None
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not base.startswith("/"):  # XDG Base Directory Specification: relative paths are to be ignored
+        try:
+            base = str(Path.home() / ".cache")
+        except RuntimeError:  # nobody's home
+            return None
     return Path(base) / "ranklens" / "index" / f"{build_id.hex()}.{kind}"

@@ -31,7 +31,10 @@ class Absent:
 
 @dataclass(frozen=True)
 class Evidence:
-    """How a fact was found: `tier` is "registry", "runtime" (a runtime's own data) or "scan" (ELF headers in memory)."""
+    """How a fact was found.
+
+    `tier` is "registry", "runtime" (a runtime's own data) or "scan" (ELF headers in memory).
+    """
 
     tier: str
     source: str

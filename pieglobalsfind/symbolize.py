@@ -1,128 +1,212 @@
-"""Names for addresses: the symbol of the object's file, and the line of its debug information.
+"""Names for addresses: the symbol of the object's file, and the source line of its debug information.
 
-Takes a target, its rank table and an `Owner`; gives a `Symbol`, or why there is none. Names are looked up in the original
-only: whose copy an address is in was decided before.
+Takes a target, its rank table and an `Owner`; gives a `Symbol`, or why there is none. Names are looked up in the
+original only: whose copy an address is in was decided before.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Optional, Union
+from functools import cached_property
+from typing import TYPE_CHECKING, Optional, Union
 
+from pieglobalsfind import index
 from pieglobalsfind.demangle import demangle
-from pieglobalsfind.elf import open_elf
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.elf import ElfFile
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Owner, RankTable, Symbol
-from pieglobalsfind.symbols import SymbolTable
+from pieglobalsfind.object_file import Identity, debug_path, identity_by_headers, identity_of, object_path
+from pieglobalsfind.symbols import KIND, FileSymbol, Symbols, read_symbols
 from pieglobalsfind.target import Target
 
+if TYPE_CHECKING:  # DWARF is read only when a name or a line is asked for
+    from pieglobalsfind.dwarf import DebugInfo
+    from pieglobalsfind.dwarf_types import Variable
+
 _NAMELESS = Absent("no symbol covers it")
+_NO_PLACE = Absent("it lies in no file")
+_BETWEEN = Absent("it lies between the segments of its file")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A vaddr in a file: where an address's name is to be looked up."""
+    """A vaddr of a file, or with `is_tls` an offset in its thread-local block."""
 
-    path: str
-    build_id: bytes
+    names: FileNames
     vaddr: int
+    kind: str
+    is_tls: bool = False
 
 
 class Symbolizer:
-    """Names for one target; files are opened when first asked for, and kept."""
+    """Names for one target; files are opened when first asked for, and what was found is kept."""
 
     def __init__(self, target: Target, table: RankTable) -> None:
         self._target = target
         self._table = table
-        self._tables: dict[str, Union[SymbolTable, Absent]] = {}
-        self._lines: dict[str, object] = {}
-        self._named: dict[tuple[str, int], Union[Symbol, Absent]] = {}
-        self._maps = None
+        self._objects: dict[int, FileNames] = {}
+        self._libraries: dict[int, Union[tuple[FileNames, int], Absent]] = {}
+        self._named: dict[tuple[FileNames, int, str], Union[Symbol, Absent]] = {}
 
     def symbol(self, owner: Owner) -> Union[Symbol, Absent]:
-        """The symbol, and the source line of code, at an owner's address."""
+        """The symbol that covers an owner's address, with its line if debug information has one."""
         place = self._place(owner)
         if isinstance(place, Absent):
             return place
-        key = (place.path, place.vaddr)
+        key = (place.names, place.vaddr, place.kind)
         if key not in self._named:
-            self._named[key] = self._look_up(place, owner)
+            self._named[key] = place.names.symbol(place)
         return self._named[key]
 
     def _place(self, owner: Owner) -> Union[Place, Absent]:
-        if owner.object is not None and owner.kind not in ("tls",):
-            found = self._table.objects[owner.object]
-            return Place(found.path, found.build_id, owner.original - found.load_bias)
-        if owner.kind == "runtime":
-            return self._runtime_place(owner.address)
-        return Absent(f"{owner.kind} has no symbols")
+        if owner.kind in ("range", "unmapped"):
+            return _BETWEEN if owner.object is not None else _NO_PLACE
+        if owner.object is not None:
+            names = self._object(owner.object)
+            if owner.kind == "tls":
+                return Place(names, owner.offset, owner.kind, is_tls=True)
+            return Place(names, owner.original - self._table.objects[owner.object].load_bias, owner.kind)
+        if owner.kind == "runtime" and owner.path.startswith("/"):
+            return self._in_library(owner)
+        return _NO_PLACE
 
-    def _runtime_place(self, address: int) -> Union[Place, Absent]:
-        """A library of the host: its mappings tell where in the file an address lies."""
-        for one in self._target.maps():
-            if one.start <= address < one.end and one.path.startswith("/"):
-                path = self._target.open_path(one.path)
-                if path is None:
-                    return Absent(f"the file {one.path} is gone", "put it back")
-                return self._vaddr_of(one.path, path, address - one.start + one.offset)
-        return Absent("it is in no file")
+    def _object(self, number: int) -> FileNames:
+        if number not in self._objects:
+            self._objects[number] = FileNames(self._target, identity_of(self._table.objects[number]), True)
+        return self._objects[number]
 
-    def _vaddr_of(self, name: str, path: str, offset: int) -> Union[Place, Absent]:
+    def _in_library(self, owner: Owner) -> Union[Place, Absent]:
+        """A library of the host: its headers in memory tell which file it is and how it was placed."""
+        base = owner.address - owner.offset
+        if base not in self._libraries:
+            self._libraries[base] = self._library(owner.path, base)
+        found = self._libraries[base]
+        return found if isinstance(found, Absent) else Place(found[0], owner.address - found[1], owner.kind)
+
+    def _library(self, path: str, base: int) -> Union[tuple[FileNames, int], Absent]:
         try:
-            with open_elf(path) as elf:
-                for segment in elf.segments:
-                    if segment.offset & -4096 <= offset < segment.offset + segment.file_size:
-                        return Place(name, elf.build_id, offset - segment.offset + segment.vaddr)
-        except RanklensError as error:
-            return Absent(error.sentence, error.hint)
-        return Absent("no segment of its file holds it")
+            loaded = LoadedElf(self._target.read, base)
+        except ObjectFileError:
+            return Absent(f"{path} is no program or library")
+        except MemoryUnreadable as error:
+            return Absent(error.sentence)
+        identity = identity_by_headers(path, loaded.build_id, loaded.program_headers)
+        return FileNames(self._target, identity, False), loaded.load_bias
 
-    def _look_up(self, place: Place, owner: Owner) -> Union[Symbol, Absent]:
-        table = self._table_of(place)
-        if isinstance(table, Absent):
-            return table
-        found = table.at(place.vaddr)
+
+class FileNames:
+    """The names in one file. `has_variables`: whether its data is worth reading debug information for."""
+
+    def __init__(self, target: Target, identity: Identity, has_variables: bool) -> None:
+        self._target = target
+        self._identity = identity
+        self._has_variables = has_variables
+
+    def symbol(self, place: Place) -> Union[Symbol, Absent]:
+        """The best name: of data what DWARF calls it, else what the symbol table says."""
+        symbols = self._symbols
+        if isinstance(symbols, Absent):
+            return symbols
+        found = (symbols.tls if place.is_tls else symbols.addresses).at(place.vaddr)
+        if place.kind in ("data", "rodata", "tls", "original"):
+            variable = self._variable(place)
+            if variable is not None:
+                return _of_variable(variable, place, found)
+        if place.kind in ("code", "original", "runtime"):
+            return self._of_code(place, found)
+        return _of_symbol(found, place) if found is not None else _NAMELESS
+
+    @cached_property
+    def _path(self) -> Union[str, Absent]:
+        return object_path(self._target, self._identity)
+
+    @cached_property
+    def _symbols(self) -> Union[Symbols, Absent]:
+        if isinstance(self._path, Absent):
+            return self._path
+        stored = index.load(self._identity.build_id, KIND)
+        try:
+            return Symbols.decode(stored) if stored is not None else self._read_symbols(self._path)
+        except ValueError:
+            return self._read_symbols(self._path)
+
+    def _read_symbols(self, path: str) -> Union[Symbols, Absent]:
+        try:
+            with ElfFile(path) as elf:
+                place = debug_path(elf) if elf.section(".symtab") is None else None
+                if place is None:
+                    found = read_symbols(elf)
+                else:
+                    with ElfFile(place) as debug:
+                        found = read_symbols(elf, debug)
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+        index.store(self._identity.build_id, KIND, found.encode())
+        return found
+
+    # ---- debug information ----
+
+    @cached_property
+    def _debug(self) -> Optional[DebugInfo]:
+        from pieglobalsfind.dwarf import DebugInfo
+
+        try:
+            return DebugInfo.open(self._path) if isinstance(self._path, str) else None
+        except ObjectFileError:
+            return None  # without libdw, or with damaged debug information, there are names and no lines
+
+    @cached_property
+    def _variables(self) -> tuple[list[int], list[Variable]]:
+        """Starts and variables, ascending; thread-local ones are not among them."""
+        from pieglobalsfind import dwarf_cache
+
+        if not self._has_variables or isinstance(self._path, Absent):
+            return [], []
+        try:
+            declared = dwarf_cache.declared(self._path, self._identity.build_id).variables
+        except ObjectFileError:
+            return [], []
+        found = sorted((one for one in declared if one.address is not None), key=lambda one: one.address or 0)
+        return [one.address or 0 for one in found], found
+
+    def _variable(self, place: Place) -> Optional[Variable]:
+        """The innermost variable at a place."""
+        if place.is_tls:
+            return None
+        starts, variables = self._variables
+        at = bisect_right(starts, place.vaddr) - 1
+        for number in range(at, max(at - OVERLAPPING, -1), -1):
+            if place.vaddr < starts[number] + max(variables[number].size, 1):
+                return variables[number]
+        return None
+
+    def _of_code(self, place: Place, found: Optional[FileSymbol]) -> Union[Symbol, Absent]:
         if found is None:
             return _NAMELESS
-        file, line = self._line(place, owner)
-        return Symbol(demangle(found.name), found.name, place.vaddr - found.start, found.size, file, line)
+        line = self._debug.line(place.vaddr) if self._debug is not None else None
+        symbol = _of_symbol(found, place)
+        name = self._written(found.name, place.vaddr) or symbol.name
+        file, number = (line.file, line.line) if line is not None else ("", 0)
+        return Symbol(name, symbol.linkage_name, symbol.offset, symbol.size, file, number)
 
-    def _table_of(self, place: Place) -> Union[SymbolTable, Absent]:
-        if place.path not in self._tables:
-            self._tables[place.path] = self._read_table(place)
-        return self._tables[place.path]
+    def _written(self, name: str, vaddr: int) -> str:
+        """gfortran appends an underscore to a procedure's name; DWARF has it as it was written."""
+        if not name.endswith("_") or name.startswith("_Z") or self._debug is None:
+            return ""
+        written = self._debug.function(vaddr) or ""
+        return written if written.lower() == name.rstrip("_") else ""
 
-    def _read_table(self, place: Place) -> Union[SymbolTable, Absent]:
-        path = self._target.open_path(place.path)
-        if path is None:
-            return Absent(f"the file {place.path} is gone", "put it back")
-        try:
-            with open_elf(path) as elf:
-                if place.build_id and elf.build_id != place.build_id:
-                    return Absent(
-                        f"{place.path} is another file now: build-id {elf.build_id.hex() or 'none'}, "
-                        f"and the target runs {place.build_id.hex()}",
-                        "put the file back that the target runs",
-                    )
-                return SymbolTable(elf)
-        except RanklensError as error:
-            return Absent(error.sentence, error.hint)
 
-    def _line(self, place: Place, owner: Owner) -> tuple[str, int]:
-        """Only code has lines."""
-        if owner.kind in ("data", "rodata"):
-            return "", 0
-        from pieglobalsfind.dwarf import DebugInfo  # libdw is opened only when a line is asked for
+OVERLAPPING = 64  # variables that may begin before a place and cover it: units' views of a Fortran common block
 
-        if place.path not in self._lines:
-            self._lines[place.path] = self._open_lines(place, DebugInfo)
-        information = self._lines[place.path]
-        line = information.line(place.vaddr) if isinstance(information, DebugInfo) else None
-        return (line.file, line.line) if line is not None else ("", 0)
 
-    def _open_lines(self, place: Place, kind: type) -> Optional[object]:
-        path = self._target.open_path(place.path)
-        try:
-            return kind.open(path) if path is not None else None  # type: ignore[attr-defined, no-any-return]
-        except RanklensError:
-            return None
+def _of_symbol(found: FileSymbol, place: Place) -> Symbol:
+    return Symbol(demangle(found.name), found.name, place.vaddr - found.start, found.size)
+
+
+def _of_variable(variable: Variable, place: Place, found: Optional[FileSymbol]) -> Symbol:
+    linkage = variable.linkage_name or (found.name if found is not None else variable.name)
+    offset = place.vaddr - (variable.address or 0)
+    return Symbol(variable.name, linkage, offset, variable.size, variable.file, variable.line)
