@@ -5,9 +5,11 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Optional
 
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_types import (
@@ -25,11 +27,10 @@ from pieglobalsfind.model import Absent, Object, Rank
 from .addresses import AddressNames
 from .job import Job, place
 from .memory import RankMemory
+from .sameness import Meaning, shown_whole
 from .text import harmless
 from .values import Object as Bytes
-from .values import Surroundings, decode
-
-LARGEST_VARIABLE = 1 << 16  # bytes that are decoded; more would not be shown anyway
+from .values import Surroundings, decode, elements_of
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def read_globals(job: Job) -> Globals:
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
-    return Globals(tuple(one.result() for one in columns), tuple(absent))
+    return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
 
 
 class Column:
@@ -90,31 +91,39 @@ class Column:
         self._object = found
         self._types = types
         self._variable = variable
-        self._size = min(variable.size, LARGEST_VARIABLE)
         self._place_matters = holds_pointers(types, variable.type)
+        self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
-        self._ranks: dict[str, list[int]] = {}
+        self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
 
     def add(self, rank: Rank, memory: RankMemory, names: AddressNames) -> None:
-        self._ranks.setdefault(self._value(rank, memory, names), []).append(rank.rank)
+        self._ranks.setdefault(self._value(rank, memory, names), []).append(rank)
 
-    def _value(self, rank: Rank, memory: RankMemory, names: AddressNames) -> str:
+    def _value(self, rank: Rank, memory: RankMemory, names: AddressNames) -> tuple[str, bytes]:
+        """The text, and a digest where the text may leave something out."""
         address = place(rank, self._object, self._variable)
         if isinstance(address, Absent):
-            return str(address)
+            return str(address), b""
         try:
-            data = memory.read(address, self._size)
+            data = memory.read(address, self._variable.size)
         except MemoryUnreadable as error:
-            return f"<{error}>"
-        if not self._place_matters and data in self._known:
-            return self._known[data]
+            return f"<{error}>", b""
         around = Surroundings(self._types, self._variable.language, memory.read, partial(names.name, rank.rank))
-        value = self._known[data] = decode(around, self._variable.type, Bytes(address, data))
-        return value
+        text = self._text(around, address, data)
+        if self._meaning is None:
+            return text, b""
+        return text, self._meaning.digest(rank, elements_of(around, self._variable.type, Bytes(address, data)))
 
-    def result(self) -> GlobalValues:
+    def _text(self, around: Surroundings, address: int, data: bytes) -> str:
+        if self._place_matters:
+            return decode(around, self._variable.type, Bytes(address, data))
+        key = data if len(data) <= 64 else hashlib.blake2b(data, digest_size=16).digest()
+        if key not in self._known:
+            self._known[key] = decode(around, self._variable.type, Bytes(address, data))
+        return self._known[key]
+
+    def result(self, memory: RankMemory) -> GlobalValues:
         variable = self._variable
-        groups = sorted((Group(tuple(ranks), value) for value, ranks in self._ranks.items()), key=lambda one: one.ranks)
         return GlobalValues(
             name=harmless(variable.name),
             object=harmless(self._object.path),
@@ -123,8 +132,45 @@ class Column:
             type=harmless(type_name(self._types, variable.type, variable.language)),
             size=variable.size,
             storage=variable.storage,
-            groups=tuple(groups),
+            groups=tuple(sorted(self._groups(memory), key=lambda one: one.ranks)),
         )
+
+    def _groups(self, memory: RankMemory) -> Iterator[Group]:
+        """A group per value; of values that look the same each but the first says where it differs from that."""
+        alike: dict[str, list[list[Rank]]] = {}
+        for (text, _), ranks in self._ranks.items():
+            alike.setdefault(text, []).append(ranks)
+        for text, (first, *others) in alike.items():
+            same = list(first)
+            for ranks in others:
+                where = self._difference(first[0], ranks[0], memory)
+                if where is None:
+                    same += ranks
+                else:
+                    note = f"{text} (differs from rank {first[0].rank} at {harmless(variable_path(where))})"
+                    yield Group(tuple(one.rank for one in ranks), note)
+            yield Group(tuple(sorted(one.rank for one in same)), text)
+
+    def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
+        if self._meaning is None or self._is_described():
+            return ""
+        try:
+            data = [memory.read(self._address(rank), self._variable.size) for rank in (one, other)]
+        except MemoryUnreadable:
+            return ""
+        return self._meaning.first_difference(one, data[0], other, data[1])
+
+    def _address(self, rank: Rank) -> int:
+        address = place(rank, self._object, self._variable)
+        return address if isinstance(address, int) else 0
+
+    def _is_described(self) -> bool:
+        bare = self._types.strip(self._variable.type)
+        return isinstance(bare, Array) and bare.data_location is not None
+
+
+def variable_path(path: str) -> str:
+    return path or "an element that is not shown"
 
 
 def holds_pointers(types: TypeTable, index: int) -> bool:

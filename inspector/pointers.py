@@ -19,6 +19,7 @@ from pieglobalsfind.target import Target
 
 from .evidence import AMBIGUOUS, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground, ObjectEvidence
 from .job import Job
+from .memory import LARGEST_PIECE
 from .words import WORD, Ranges, candidates, is_past_end, words_in
 
 FALSE_POSITIVE = "false positive"
@@ -182,7 +183,7 @@ def read_parts(
 
 def read_or_nothing(target: Target, start: int, size: int) -> bytes:
     try:
-        return target.read(start, size)
+        return target.read(start, size) if size <= LARGEST_PIECE else b""
     except MemoryUnreadable:
         return b""
 

@@ -6,11 +6,8 @@ through the `Surroundings` it is given, and it never believes a length that the 
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal
-from itertools import groupby
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf_expression import evaluate
@@ -31,11 +28,18 @@ from pieglobalsfind.dwarf_types import (
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
 
-MOST_ELEMENTS = 200  # GDB's `print elements`
-REPEATS = 10  # GDB's `print repeats`
+from .scalars import (
+    MOST_ELEMENTS,
+    REPEATS,
+    decode_base,
+    decode_boolean,
+    decode_characters,
+    decode_enum,
+    quoted,
+)
+
 DEEPEST = 20  # GDB's `print max-depth`
-EXTENDED_DIGITS = 21  # tell two 80-bit values apart
-LARGEST_READ = 1 << 20  # bytes of an allocatable array that are looked at
+LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
 
 
 @dataclass(frozen=True)
@@ -78,76 +82,6 @@ def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> s
     if isinstance(bare, MemberPointer):
         return decode_member_pointer(around, bare, found.data)
     return f"<{bare.size} bytes>" if not isinstance(bare, Function) else "<a function>"
-
-
-def decode_base(bare: Base, data: bytes, language: str) -> str:
-    """A number, a character or a truth value."""
-    if bare.encoding in ("float", "imaginary_float"):
-        return decode_float(data)
-    if bare.encoding == "complex_float":
-        half = len(data) // 2
-        real, imaginary = decode_float(data[:half]), decode_float(data[half:])
-        return f"({real},{imaginary})" if language == "Fortran" else f"{real} + {imaginary}i"
-    value = int.from_bytes(data, "little", signed=bare.encoding in ("signed", "signed_char"))
-    if bare.encoding == "boolean":
-        return decode_boolean(value, language)
-    if bare.encoding in ("signed_char", "unsigned_char", "UTF") and language != "Fortran":
-        prefix = {2: "u", 4: "U"}.get(len(data), "") if bare.encoding == "UTF" else ""
-        return f"{value} {prefix}{character(value & 0xFF if len(data) == 1 else value)}"
-    return str(value)
-
-
-def decode_boolean(value: int, language: str) -> str:
-    if value not in (0, 1):
-        return str(value)
-    names = (".FALSE.", ".TRUE.") if language == "Fortran" else ("false", "true")
-    return names[value]
-
-
-def decode_float(data: bytes) -> str:
-    """With as many digits as tell two values of this format apart, like GDB."""
-    if len(data) == 4:
-        return plain_float(struct.unpack("<f", data)[0], 9)
-    if len(data) == 8:
-        return plain_float(struct.unpack("<d", data)[0], 17)
-    if len(data) in (12, 16):
-        return decode_extended(data)
-    return f"<{len(data)}-byte float>"
-
-
-def plain_float(value: float, digits: int) -> str:
-    if value != value:
-        return "nan"
-    text = f"{value:.{digits}g}"
-    return "inf" if text == "inf" else text
-
-
-def decode_extended(data: bytes) -> str:
-    """x87's 80-bit format: 64 bits with an explicit integer bit, 15 of exponent, a sign."""
-    significand, head = struct.unpack_from("<QH", data)
-    sign, exponent = "-" if head & 0x8000 else "", head & 0x7FFF
-    if exponent == 0x7FFF:
-        return sign + ("inf" if significand << 1 & 0xFFFFFFFFFFFFFFFF == 0 else "nan")
-    wide = Context(prec=60)
-    value = wide.multiply(Decimal(significand), wide.power(Decimal(2), Decimal(exponent - 16383 - 63)))
-    digits, power = f"{value:.{EXTENDED_DIGITS - 1}e}".split("e") if value else ("0", "0")
-    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-    if -5 < int(power) < EXTENDED_DIGITS:
-        return sign + f"{Decimal(digits + 'e' + power):f}"
-    return f"{sign}{digits}e{power[0]}{int(power[1:]):02d}"
-
-
-def decode_enum(bare: Enum, data: bytes, language: str) -> str:
-    value = int.from_bytes(data[: bare.size], "little", signed=bare.signed)
-    for one in bare.enumerators:
-        if one.value == value:
-            return f"{bare.name}::{one.name}" if language == "C++" and bare.name else one.name
-    flags = [one for one in bare.enumerators if one.value > 0 and one.value & value == one.value]
-    if value and flags and all(one.value & (one.value - 1) == 0 for one in bare.enumerators if one.value > 0):
-        rest = value & ~sum(one.value for one in flags)
-        names = [one.name for one in flags] + ([f"unknown: {rest:#x}"] if rest else [])
-        return f"({' | '.join(names)})"
-    return str(value)
 
 
 def decode_pointer(around: Surroundings, bare: Pointer, data: bytes) -> str:
@@ -207,7 +141,8 @@ def decode_member(around: Surroundings, member: Member, found: Object, depth: in
     if member.bit_size:
         text = decode_bits(around, member, found.data)
     else:
-        part = Object(found.address + member.offset, found.data[member.offset :])
+        end = member.offset + around.types.size(member.type)
+        part = Object(found.address + member.offset, found.data[member.offset : end])
         text = decode(around, member.type, part, depth + 1)
     if member.is_base:
         return f"<{type_name(around.types, member.type, around.language)}> = {text}"
@@ -261,8 +196,24 @@ def dense_extents(bare: Array, element: int) -> Optional[list[Extent]]:
     return extents[::-1]
 
 
+@dataclass(frozen=True)
+class Elements:
+    """The elements that a descriptor describes: dimensions slowest first, and their bytes."""
+
+    extents: list[Extent]
+    found: Object
+
+
 def decode_described(around: Surroundings, bare: Array, found: Object, element: int, depth: int) -> str:
-    """A Fortran allocatable or pointer array (DWARF 5, 5.18.1)."""
+    """A Fortran allocatable or pointer array."""
+    elements = described_elements(around, bare, found, element)
+    if isinstance(elements, Elements):
+        return decode_elements(around, bare, elements.found, elements.extents, depth)
+    return elements
+
+
+def described_elements(around: Surroundings, bare: Array, found: Object, element: int) -> Union[Elements, str]:
+    """The elements of an array with a descriptor (DWARF 5, 5.18.1), or what to show instead of them."""
     for expression, words in ((bare.allocated, "<not allocated>"), (bare.associated, "<not associated>")):
         if expression is not None and not truth(evaluate(expression, found.address, around.read, (MemoryUnreadable,))):
             return words
@@ -278,7 +229,16 @@ def decode_described(around: Surroundings, bare: Array, found: Object, element: 
         data = around.read(start & (1 << 64) - 1, span) if span else b""
     except MemoryUnreadable as error:
         return f"<{error}>"
-    return decode_elements(around, bare, Object(start, data), known[::-1], depth)
+    return Elements(known[::-1], Object(start, data))
+
+
+def elements_of(around: Surroundings, index: int, found: Object) -> bytes:
+    """The bytes that make up the value: of an array with a descriptor its elements, else the variable itself."""
+    bare = around.types.strip(index)
+    if not isinstance(bare, Array) or bare.data_location is None:
+        return found.data
+    elements = described_elements(around, bare, found, around.types.size(bare.element))
+    return elements.found.data if isinstance(elements, Elements) else b""
 
 
 def truth(value: Union[int, Absent]) -> bool:
@@ -295,91 +255,81 @@ def described_extent(around: Surroundings, one: Dimension, address: int, element
 
 def decode_elements(around: Surroundings, bare: Array, found: Object, extents: list[Extent], depth: int) -> str:
     """All dimensions, slowest first, at most `MOST_ELEMENTS` elements in all."""
-    left = [MOST_ELEMENTS]
-    return decode_dimension(around, bare, found, extents, depth, left)
+    return Elementwise(around, bare, depth).dimension(found, extents)
 
 
-def decode_dimension(
-    around: Surroundings, bare: Array, found: Object, extents: list[Extent], depth: int, left: list[int]
-) -> str:
-    extent, inner = (extents[0], extents[1:]) if extents else (Extent(1, 0), [])
-    if not inner and is_characters(around.types, bare):
-        return decode_characters(found.data[: extent.count])
-    size = sum((one.count - 1) * one.stride for one in inner) + around.types.size(bare.element)
+class Elementwise:
+    """Writes one array; long runs of elements with equal bytes are written once, and count as `REPEATS` elements."""
 
-    def elements() -> Iterator[str]:
-        for number in range(min(extent.count, left[0] + REPEATS * MOST_ELEMENTS)):
+    def __init__(self, around: Surroundings, bare: Array, depth: int) -> None:
+        self._around = around
+        self._bare = bare
+        self._depth = depth
+        self._left = MOST_ELEMENTS
+        self._fortran = around.language == "Fortran"
+
+    def dimension(self, found: Object, extents: list[Extent]) -> str:
+        """One dimension and all within it."""
+        extent, inner = (extents[0], extents[1:]) if extents else (Extent(1, 0), [])
+        if not inner and is_characters(self._around.types, self._bare):
+            return decode_characters(found.data[: extent.count])
+        size = sum((one.count - 1) * one.stride for one in inner) + self._around.types.size(self._bare.element)
+        parts: list[str] = []
+        number = 0
+        while number < extent.count and self._left > 0:
             start = number * extent.stride
             part = Object(found.address + start, found.data[start : start + max(size, 0)])
-            if inner:
-                yield decode_dimension(around, bare, part, inner, depth, left)
+            text = (
+                self.dimension(part, inner)
+                if inner
+                else decode(self._around, self._bare.element, part, self._depth + 1)
+            )
+            run = run_length(found.data, extent, number, part.data)
+            number += self._write(parts, text, run, bool(inner))
+        return self._joined(parts, bool(inner), number < extent.count)
+
+    def _element(self, part: Object) -> str:
+        return decode(self._around, self._bare.element, part, self._depth + 1)
+
+    def _write(self, parts: list[str], text: str, run: int, nested: bool) -> int:
+        """Add an element that stands `run` times; returns how many of them are dealt with."""
+        if run >= REPEATS:
+            parts.append(f"{text}{',' if self._fortran else ''} <repeats {run} times>")
+            self._left -= 0 if nested else REPEATS
+            return run
+        shown = 1 if nested else min(run, self._left)
+        parts += [text] * shown
+        self._left -= 0 if nested else shown
+        return shown
+
+    def _joined(self, parts: list[str], nested: bool, more: bool) -> str:
+        opening, closing = ("(", ")") if self._fortran else ("{", "}")
+        separator = " " if nested and self._fortran else ", "
+        return opening + separator.join(parts) + ("..." if more else "") + closing
+
+
+def run_length(data: bytes, extent: Extent, number: int, element: bytes) -> int:
+    """How many elements from `number` on have the bytes `element`; dense ones are compared in growing blocks."""
+    size, length = len(element), 1
+    if size and extent.stride == size:
+        step = 1
+        while step:
+            block = min(step, extent.count - number - length)
+            start = (number + length) * size
+            if block > 0 and data[start : start + block * size] == element * block:
+                length += block
+                step = min(step * 2, 1 << 16)
             else:
-                yield decode(around, bare.element, part, depth + 1)
-
-    separator = " " if inner and around.language == "Fortran" else ", "
-    opening, closing = ("(", ")") if around.language == "Fortran" else ("{", "}")
-    repeats = ", <repeats" if around.language == "Fortran" else " <repeats"
-    parts = list(folded(elements(), extent.count, left, bool(inner), repeats))
-    more = "..." if left[0] <= 0 and parts[-1:] == ["..."] else ""
-    return opening + separator.join(parts[: len(parts) - bool(more)]) + more + closing
-
-
-def folded(elements: Iterable[str], count: int, left: list[int], nested: bool, repeats: str) -> Iterator[str]:
-    """Elements with long runs of equal ones written once, and "..." where the limit is reached."""
-    seen = 0
-    for text, group in groupby(elements):
-        run = sum(1 for _ in group)
-        seen += run
-        fold = run >= REPEATS
-        shown = 1 if fold else run if nested else min(run, left[0])
-        if not nested:
-            left[0] -= REPEATS if fold else run
-        yield from [f"{text}{repeats} {run} times>" if fold else text] * shown
-        if left[0] <= 0 and seen < count:
-            yield "..."
-            return
+                step = min(step, block) // 2
+        return length
+    while number + length < extent.count:
+        start = (number + length) * extent.stride
+        if data[start : start + size] != element:
+            break
+        length += 1
+    return length
 
 
 def is_characters(types: TypeTable, bare: Array) -> bool:
     element = types.strip(bare.element)
     return isinstance(element, Base) and element.size == 1 and element.encoding in ("signed_char", "unsigned_char")
-
-
-def decode_characters(data: bytes) -> str:
-    """A char array as GDB shows it: the last zero left out, long runs of equal characters folded."""
-    text = data[:-1] if data.endswith(b"\0") and len(data) <= MOST_ELEMENTS else data
-    parts: list[str] = []
-    plain = b""
-    left = MOST_ELEMENTS
-    for run in (bytes(group) for _, group in groupby(text)):
-        if left <= 0:
-            break
-        left -= min(len(run), REPEATS)
-        if len(run) > REPEATS:
-            parts += [quoted(plain, '"')] if plain else []
-            parts.append(f"{character(run[0])} <repeats {len(run)} times>")
-            plain = b""
-        else:
-            plain += run
-    parts += [quoted(plain, '"')] if plain or not parts else []
-    return ", ".join(parts) + ("..." if left <= 0 and len(text) > MOST_ELEMENTS and plain else "")
-
-
-_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\033", 92: "\\\\"}
-
-
-def character(code: int, quote: str = "'") -> str:
-    """A character literal, control and non-ASCII characters escaped."""
-    return quote + escaped(code, quote) + quote
-
-
-def escaped(code: int, quote: str) -> str:
-    if code in _ESCAPES:
-        return _ESCAPES[code]
-    if 32 <= code < 127:
-        return f"\\{quote}" if chr(code) == quote else chr(code)
-    return f"\\{code:03o}" if code < 256 else f"\\u{code:04x}"
-
-
-def quoted(data: bytes, quote: str) -> str:
-    return quote + "".join(escaped(byte, quote) for byte in data) + quote

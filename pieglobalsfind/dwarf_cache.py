@@ -11,9 +11,9 @@ import json
 from typing import Any
 
 from pieglobalsfind import dwarf_types as kinds
-from pieglobalsfind import index
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_types import Expression, Type, TypeTable, Variable, Variables
+from pieglobalsfind.index import load, store
 
 KIND = "variables-1"  # changes with the form of what is stored
 
@@ -40,7 +40,7 @@ _CLASSES: dict[str, Any] = {
 
 def declared(path: str, build_id: bytes) -> Variables:
     """What the ELF file `path` declares; raises `ObjectFileError` if it can't be opened."""
-    stored = index.load(build_id, KIND) if build_id else None
+    stored = load(build_id, KIND) if build_id else None
     if stored is not None:
         try:
             return decode(stored)
@@ -50,7 +50,7 @@ def declared(path: str, build_id: bytes) -> Variables:
     try:
         found = information.declared
         if build_id and information.is_there:
-            index.store(build_id, KIND, encode(found))
+            store(build_id, KIND, encode(found))
         return found
     finally:
         information.close()

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 
 from inspector.job import open_job
 from inspector.pointers import HEAP, Audit, Finding, audit_pointers
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.model import Absent
+from pieglobalsfind.model import Absent, Rebase
 from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import PROGRAMS, Job
 from tests.inspector.conftest import StartRanks
@@ -143,3 +145,29 @@ def test_a_value_that_the_program_changed_is_no_rewrite(start_ranks: StartRanks)
     assert "changed_long" not in symbols
     # rank 0 to 3 store &anchor[0] to &anchor[3], none of them &anchor[5]
     assert "changed_pointer" not in {one.ground.symbol for one in found.findings if one.rewritten}
+
+
+def test_alarm_when_a_copy_names_the_original(start_ranks: StartRanks) -> None:
+    job = start_ranks(PLANTED / "planted.c", ranks=RANKS)
+    table = decode(LiveTarget(job.pid))
+    program = next(one for one in table.objects if one.is_program)
+    copy = next(
+        one.copy for one in table.ranks[2].placements if isinstance(one, Rebase) and one.object == program.index
+    )
+    slots = [one for one in relocated_words(Path(program.path)) if one % 8 == 0]
+    with open(f"/proc/{job.pid}/mem", "r+b", buffering=0) as memory:  # the test does what a failing runtime would
+        for slot in slots:
+            memory.seek(program.load_bias + slot)
+            word = memory.read(8)
+            memory.seek(copy + program.load_bias - program.base + slot)
+            memory.write(word)
+    (alarm,) = audit(job).alarms
+    assert alarm.ranks == (2,)
+    assert alarm.sentence.startswith(f"privatization of {program.path} failed in 1 of {RANKS} ranks")
+
+
+def relocated_words(path: Path) -> list[int]:
+    """Where dynamic relocations of the file store addresses, by pyelftools."""
+    with path.open("rb") as stream:
+        sections = [one for one in ELFFile(stream).iter_sections() if isinstance(one, RelocationSection)]
+        return [entry["r_offset"] for one in sections if one["sh_flags"] & 2 for entry in one.iter_relocations()]

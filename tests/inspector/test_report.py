@@ -58,6 +58,16 @@ def test_values_by_rank(inspector: Path, start_ranks: StartRanks) -> None:
     assert all(value.startswith("<heap+0x") for _, value in groups(answer, "block"))
 
 
+def test_what_differs_beyond_what_is_shown(inspector: Path, start_ranks: StartRanks) -> None:
+    answer = report(inspector, start_ranks(SOURCES / "ranks.c", ranks=RANKS))
+    large, listed = groups(answer, "large"), groups(answer, "listed")
+    assert [ranks for ranks, _ in large] == ["0-1,3", "2"]
+    assert large[1][1] == large[0][1] + " (differs from rank 0 at [390])"
+    assert [ranks for ranks, _ in listed] == ["0-2", "3"], "pointers into the own image are the same"
+    assert listed[1][1].endswith("(differs from rank 0 at [250].where)")
+    assert [ranks for ranks, _ in groups(answer, "padded")] == ["0-3"], "padding is no value"
+
+
 def test_declarations(inspector: Path, start_ranks: StartRanks) -> None:
     answer = report(inspector, start_ranks(SOURCES / "ranks.c", ranks=RANKS))
     lines = (SOURCES / "ranks.c").read_text().splitlines()

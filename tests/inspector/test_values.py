@@ -23,6 +23,7 @@ LANGUAGES = {"values.c": "c", "values.cpp": "c++", "values.f90": "fortran"}
 ASK = """
 import gdb, json
 gdb.execute("set language " + LANGUAGE)
+gdb.execute("set max-value-size unlimited")
 answers = {}
 for name in json.load(open("names.json")):
     answers[name] = gdb.parse_and_eval(name).format_string()

@@ -19,6 +19,15 @@ int *to_odd = &same;
 char label[16];
 char hostile[16] = "\033[31m[bold]";
 int *block;
+int large[400];
+struct padded {
+    char letter;
+    double number;
+} padded[300];
+struct list {
+    long number;
+    int *where;
+} listed[300];
 const char *greeting = "hello";
 
 static int step(int by) {
@@ -38,6 +47,17 @@ int main(int argc, char **argv) {
         to_odd = &mine;
     snprintf(label, sizeof label, "rank %d", mine);
     block = malloc(1000);
+    for (int i = 0; i < 400; i++)
+        large[i] = i;
+    if (mine == 2)
+        large[390] = -1;
+    memset(padded, mine, sizeof padded);
+    for (int i = 0; i < 300; i++) {
+        padded[i] = (struct padded){'p', i};
+        memset(&padded[i].letter + 1, mine, 7);
+        listed[i].number = i;
+        listed[i].where = i == 250 && mine == 3 ? &same : &mine;
+    }
     step(mine);
     MPI_Barrier(MPI_COMM_WORLD);
     if (mine == 0) {

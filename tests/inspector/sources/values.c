@@ -53,7 +53,9 @@ bool ready = true, done;
 enum color color = GREEN, odd_color = 3, blue = BLUE;
 enum option options = OPTION_A | OPTION_C, no_options, odd_options = 16 | OPTION_B;
 int matrix[2][3] = {{1, 2, 3}, {4, 5, 6}};
-int zeros[50], runs[30] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3}, many[300];
+double grid[100][100], wide_rows[3][300];
+struct inner inners[20000];
+int zeros[50], huge[50000], runs[30] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3}, many[300];
 char text[16] = "hello", full[4] = "full", empty[6], long_text[300], mixed[8] = "a\0b\tc\"d";
 unsigned char octets[3] = {1, 2, 3};
 struct outer outer = {7, {{1, 0.5}, {2, 0.25}}, {9}, {3}, "tag", &outer, answer};
@@ -68,6 +70,10 @@ int main(void) {
     infinite = big * big;
     for (int i = 0; i < 300; i++)
         many[i] = i;
+    huge[30000] = 1;
+    grid[60][7] = 2;
+    wide_rows[1][2] = 3;
+    inners[15000].low = 4;
     memset(long_text, 'x', sizeof long_text);
     puts("ready");
     fflush(stdout);
