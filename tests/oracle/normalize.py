@@ -9,8 +9,9 @@
 - The number of a value in GDB's history: in a job of virtual ranks all ranks' values share one history.
 - The object file's name in `info symbol`: the one is an executable, the other a shared object.
 - What follows from that difference in the link: distances between code and data (`0x..(%rip)`, `Base address 0x..` of
-  location lists), and the stubs through which a shared object reaches its own functions (`f@plt`), which `info line f`
-  lists as further places of that name.
+  location lists, `DW_OP_addr 0x..`), and the stubs through which a shared object reaches its own functions
+  (`f@plt`), which `info line f` lists as further places of that name.
+- Whether there is a frame beyond `main` in `info frame`: GDB hides a process's start-up code.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ PC_OF_FRAME = re.compile(r"\bADDRESS in (?=\S+ ?\()")
 HISTORY = re.compile(r"^\$\d+ = ", re.MULTILINE)
 OBJECT_FILE = re.compile(r"( in section \S+)(?: of \S+)$", re.MULTILINE)
 STACK_LEVEL = re.compile(r"^Stack level \d+, ", re.MULTILINE)
-DISTANCE = re.compile(r"0x[0-9a-f]+(?=\(%rip\))|(?<=Base address )0x[0-9a-f]+")
+DISTANCE = re.compile(r"0x[0-9a-f]+(?=\(%rip\))|(?<=Base address )0x[0-9a-f]+|(?<=DW_OP_addr )0x[0-9a-f]+")
 STUB = re.compile(r"^No line number information available for address ADDRESS <\w+@(?:plt|got\.plt)>\n?", re.MULTILINE)
+CALLER = re.compile(r"called by frame at ADDRESS(?:, |$)", re.MULTILINE)
 FRAME = re.compile(r"^#\d+\s+", re.MULTILINE)
 
 
@@ -36,6 +38,7 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     text = OBJECT_FILE.sub(r"\1", text)
     text = DISTANCE.sub("DISTANCE", text)
     text = STUB.sub("", text)
+    text = CALLER.sub("", text)
     text = STACK_LEVEL.sub("Stack level, ", text)
     return _user_frames(text, tuple(sources)).rstrip()
 
