@@ -1,61 +1,102 @@
-"""The registers of a suspended rank, from where its runtime saved them.
+"""The registers of suspended ranks, from where their runtime saved them.
 
-Takes a target and its rank table; checks what it reads against the rank's stack. Walking frames is the debugger's.
+Takes a target and its rank table; believes a context only if it makes sense: aligned, its stack pointer in the rank's
+stack, its pc in executable memory. Walking frames is the debugger's.
 """
 
 from __future__ import annotations
 
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import MemoryMapping, Target
 
-RSP, RIP = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)
+# (stack pointer, pc) by DWARF number: x86-64 psABI, figure 3.36; AArch64 DWARF (its pc as GDB numbers it)
+STACK_AND_PC = ((7, 16), (31, 32))
+WORD = 8
 _MASK = (1 << 64) - 1
+_SWITCHING = "it is being switched at this moment, or its record is damaged"
 
 
 def context_registers(target: Target, table: RankTable, rank: Rank) -> dict[int, int]:
-    """DWARF register number -> value; raises `RanklensError` if the rank runs, or its context makes no sense."""
-    if rank.state == RUNNING:
-        raise UsageError(f"rank {rank.rank} is running: its registers are its kernel thread's", "select that thread")
-    if isinstance(rank.context, Absent):
-        raise RanklensError(f"rank {rank.rank} has no saved registers, {rank.context.reason}", rank.context.hint)
-    if not table.context_layout:
-        raise RanklensError(f"where rank {rank.rank} saves its registers is unknown", "its runtime does not tell")
-    if isinstance(rank.stack, Region) and rank.context not in rank.stack:
-        raise RanklensError(
-            f"the saved registers of rank {rank.rank} would be at {rank.context:#x}, outside its stack",
-            "it is being switched at this moment, or its record is damaged",
-        )
-    registers = read_registers(target, table, rank, rank.context)
-    check(rank, registers)
-    return registers
+    """DWARF register number -> value; raises `RanklensError` if the rank runs, or its context makes no sense.
+
+    For many ranks make one `Contexts`: it reads the memory map once.
+    """
+    return Contexts(target, table).registers(rank)
 
 
-def read_registers(target: Target, table: RankTable, rank: Rank, context: int) -> dict[int, int]:
-    saved = [one for one in table.context_layout if one.saved]
-    low = min((one.offset for one in saved), default=0)
-    high = max((one.offset for one in saved), default=0) + 8
-    if high - low > 65536:
-        raise RanklensError("the description of saved registers makes no sense", "the registry is damaged")
-    try:
-        content = target.read(context + low, high - low)
-    except MemoryUnreadable as error:
-        raise RanklensError(f"the saved registers of rank {rank.rank} are unreadable ({error.sentence})") from error
-    return {
-        one.dwarf_register: int.from_bytes(content[one.offset - low : one.offset - low + 8], "little")
-        if one.saved
-        else (context + one.offset) & _MASK
-        for one in table.context_layout
-    }
+class Contexts:
+    """The contexts of a target's ranks, for one moment."""
+
+    def __init__(self, target: Target, table: RankTable) -> None:
+        self._target = target
+        self._table = table
+        self._executable: tuple[list[int], list[int]] = ([], [])
+        saved = [one.offset for one in table.context_layout if one.saved]
+        self._low = min(saved, default=0)
+        self._size = max(saved, default=-WORD) + WORD - self._low
+        numbers = {one.dwarf_register for one in table.context_layout}
+        pairs = [pair for pair in STACK_AND_PC if numbers.issuperset(pair)]
+        self._stack_and_pc = pairs[0] if pairs else STACK_AND_PC[0]
+
+    def registers(self, rank: Rank) -> dict[int, int]:
+        """DWARF register number -> value; raises `RanklensError` as `context_registers` does."""
+        if rank.state == RUNNING:
+            raise UsageError(
+                f"rank {rank.rank} is running: its registers are its kernel thread's", "select that thread"
+            )
+        if isinstance(rank.context, Absent):
+            raise RanklensError(f"rank {rank.rank} has no saved registers, {rank.context.reason}", rank.context.hint)
+        if not self._table.context_layout:
+            raise RanklensError(f"where rank {rank.rank} saves its registers is unknown", "its runtime does not say")
+        registers = self._read(rank, rank.context)
+        self._check(rank, rank.context, registers)
+        return registers
+
+    def _read(self, rank: Rank, context: int) -> dict[int, int]:
+        try:
+            data = self._target.read(context + self._low, self._size)
+        except MemoryUnreadable as error:
+            raise RanklensError(f"rank {rank.rank} has no readable context, {error.sentence}", _SWITCHING) from error
+        return {
+            one.dwarf_register: struct.unpack_from("<Q", data, one.offset - self._low)[0]
+            if one.saved
+            else (context + one.offset) & _MASK
+            for one in self._table.context_layout
+        }
+
+    def _check(self, rank: Rank, context: int, registers: dict[int, int]) -> None:
+        """The stack pointer may be the stack's very end: then nothing is pushed yet."""
+        stack, pc = (registers.get(number) for number in self._stack_and_pc)
+        if stack is None or pc is None:
+            raise RanklensError(f"contexts of {self._table.runtime or 'this runtime'} hold no stack pointer or no pc")
+        wrong = ""
+        if context % WORD or stack % WORD:
+            wrong = "it is not aligned"
+        elif isinstance(rank.stack, Region) and not rank.stack.start <= stack <= rank.stack.end:
+            wrong = f"its stack pointer {stack:#x} is outside the rank's stack"
+        elif not self._is_executable(pc):
+            wrong = f"its pc {pc:#x} is not in executable memory"
+        if wrong:
+            raise RanklensError(f"the context of rank {rank.rank} at {context:#x} makes no sense, {wrong}", _SWITCHING)
+
+    def _is_executable(self, pc: int) -> bool:
+        """By the memory map, read once more if what is known of it does not have the pc."""
+        if not _covers(self._executable, pc):
+            self._executable = _executable(self._target.maps())
+        return _covers(self._executable, pc)
 
 
-def check(rank: Rank, registers: dict[int, int]) -> None:
-    """A stack pointer within the stack (its end included: nothing is pushed yet) and a pc that could be one."""
-    pointer, pc = registers.get(RSP), registers.get(RIP)
-    stack = rank.stack
-    sound = pointer is not None and pc is not None and 4096 <= pc < 1 << 47
-    if not sound or (isinstance(stack, Region) and not stack.start <= (pointer or 0) <= stack.end):
-        raise RanklensError(
-            f"the saved registers of rank {rank.rank} make no sense (pc {pc or 0:#x}, sp {pointer or 0:#x})",
-            "it is being switched at this moment, or its record is damaged",
-        )
+def _executable(maps: Sequence[MemoryMapping]) -> tuple[list[int], list[int]]:
+    found = [one for one in maps if one.executable]
+    return [one.start for one in found], [one.end for one in found]
+
+
+def _covers(ranges: tuple[list[int], list[int]], address: int) -> bool:
+    starts, ends = ranges
+    at = bisect_right(starts, address) - 1
+    return at >= 0 and address < ends[at]
