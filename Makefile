@@ -38,14 +38,14 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector tests
 	@$(VENV)/bin/lint-imports --no-cache
-	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' | xargs -0 clang-format --dry-run --Werror
+	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
 	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
 
 .PHONY: format
 format: ## rewrite Python and C sources in the project's format
 	@.ci/setup lint
 	@$(VENV)/bin/ruff check --fix-only -q . ; $(VENV)/bin/ruff format -q .
-	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' | xargs -0 clang-format -i
+	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format -i
 
 .PHONY: bench
 bench: setup ## measure what the documents claim, write docs/benchmarks.md

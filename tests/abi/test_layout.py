@@ -13,7 +13,7 @@ from pieglobalsfind.decoders import registry_layout as layout
 from tests.conftest import ROOT
 
 INCLUDE = ROOT / "runtime-hooks" / "include"
-RECORDS = {
+RECORDS: dict[Any, str] = {
     layout.Object: "object",
     layout.Segment: "segment",
     layout.Rank: "rank",
@@ -48,16 +48,17 @@ def compiled_layout(compiler: str, standard: str, language: str, folder: Path) -
     lines = []
     for kind, name in RECORDS.items():
         fields = kind._fields
-        for field in fields:
-            lines.append(f'printf("{name} {field} %zu\\n", offsetof(struct rank_debug_{name}, {field}));')
+        lines += [f'printf("{name} {field} %zu\\n", offsetof(struct rank_debug_{name}, {field}));' for field in fields]
         lines.append(f'printf("{name} sizeof %zu\\n", sizeof(struct rank_debug_{name}));')
-    for field in layout.Header._fields:
-        lines.append(f'printf("header {field} %zu\\n", offsetof(struct rank_debug_header, {field}));')
+    lines += [
+        f'printf("header {field} %zu\\n", offsetof(struct rank_debug_header, {field}));'
+        for field in layout.Header._fields
+    ]
     lines.append('printf("header sizeof %zu\\n", offsetof(struct rank_debug_header, strings));')
     source, program = folder / "layout.source", folder / "layout"
     source.write_text('#include <stdio.h>\n#include "rank_debug.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
-    command = [compiler, standard, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-x", language, source, "-o", program]
-    subprocess.run(command, check=True, timeout=60)
+    command = [compiler, standard, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-x", language, str(source)]
+    subprocess.run([*command, "-o", str(program)], check=True, timeout=60)
     printed = subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout
     found: dict[str, list[tuple[str, int]]] = {}
     for line in printed.splitlines():

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from tests import bench
-from tests.bench.result import Result
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks

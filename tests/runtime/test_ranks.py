@@ -20,7 +20,7 @@ COMPILERS = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}
 def build(name: str, folder: Path, *options: str) -> Path:
     source = PROGRAMS / name
     program = folder / source.stem
-    command = [BIN / COMPILERS[source.suffix], "-g", "-O1", *options, source, "-o", program]
+    command = [str(BIN / COMPILERS[source.suffix]), "-g", "-O1", *options, str(source), "-o", str(program)]
     subprocess.run(command, check=True, timeout=120, cwd=folder)
     return program
 
