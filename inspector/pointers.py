@@ -131,8 +131,18 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
         for index, (stale, total) in comparison.relocated.items():
             if stale:
                 alarms.setdefault(index, []).append((rank.rank, stale, total))
-    absent = tuple(one for found in evidence.values() for one in found.absent)
+    absent = what_is_unknown(job, evidence)
     return Audit(tuple(findings), dict(counts), tuple(alarm(job, *one) for one in alarms.items()), changed, absent)
+
+
+def what_is_unknown(job: Job, evidence: dict[int, ObjectEvidence]) -> tuple[Absent, ...]:
+    """Why the program's words can't be judged; of libraries only that types are not known."""
+    own = [one for found in job.privatized if found.is_program for one in evidence[found.index].absent]
+    libraries = [found for found in job.privatized if not found.is_program and evidence[found.index].absent]
+    if libraries:
+        names = ", ".join(one.path.rpartition("/")[2] for one in libraries)
+        own.append(Absent(f"pointers in {names} are known by relocations alone, for want of debug information"))
+    return tuple(own)
 
 
 def find_objects_in_bytes(job: Job, parts: list[Part], evidence: dict[int, ObjectEvidence]) -> None:

@@ -16,12 +16,14 @@ StartRanks = Callable[..., Job]
 
 
 @pytest.fixture
-def start_ranks(tmp_path: Path, rankrun: Path, rankcc: Path, rankcxx: Path, start_job: StartJob) -> StartRanks:
+def start_ranks(
+    tmp_path: Path, rankrun: Path, rankcc: Path, rankcxx: Path, rankfort: Path, start_job: StartJob
+) -> StartRanks:
     """Build `source`, run it under `ranks` ranks with further options of rankrun, and wait until it stands still."""
 
     def start(source: Path, *options: str, ranks: int = 4) -> Job:
         binary = tmp_path / f"{source.stem}.so"
-        compiler = rankcc if source.suffix == ".c" else rankcxx
+        compiler = {".c": rankcc, ".cpp": rankcxx, ".f90": rankfort}[source.suffix]
         subprocess.run([compiler, "-g", str(source), "-o", str(binary)], check=True, cwd=tmp_path, timeout=120)
         job = start_job(rankrun, "-n", ranks, *options, binary)
         job.wait_for("ready")

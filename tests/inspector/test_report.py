@@ -26,7 +26,7 @@ def run(inspector: Path, *arguments: object, columns: str = "") -> subprocess.Co
 
 def report(inspector: Path, job: Job) -> dict[str, Any]:
     done = run(inspector, "report", job.pid, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.stderr, done.returncode) == ("", 0)
     answer: dict[str, Any] = json.loads(done.stdout)
     jsonschema.validate(answer, SCHEMA)
     return answer
@@ -56,6 +56,23 @@ def test_values_by_rank(inspector: Path, start_ranks: StartRanks) -> None:
     assert groups(answer, "step::calls") == [(str(rank), str(100 + rank)) for rank in range(RANKS)]
     assert groups(answer, "greeting") == [("0-3", '"hello"')]
     assert all(value.startswith("<heap+0x") for _, value in groups(answer, "block"))
+
+
+def test_fortran(inspector: Path, start_ranks: StartRanks) -> None:
+    answer = report(inspector, start_ranks(SOURCES / "fields.f90", ranks=3))
+    assert groups(answer, "state::mine") == each("{rank}")[:3]
+    assert groups(answer, "fill::calls") == [("0", "100"), ("1", "101"), ("2", "102")]
+    assert groups(answer, "weight") == each("{half}")[:3]
+    assert groups(answer, "shared") == [("0-2", "7")]
+    assert groups(answer, "state::title") == each("'rank {rank}  '")[:3]
+    assert groups(answer, "state::view") == [("0-2", "(1, 2, 3)")]
+    assert [value for _, value in groups(answer, "state::field")] == [
+        "((9, 0))",
+        "((9, 1) (1, 1))",
+        "((9, 2) (2, 2) (2, 2))",
+    ]
+    (shared,) = [one for one in answer["globals"] if one["name"] == "shared"]
+    assert (shared["storage"], shared["type"]) == ("common", "integer(kind=4)")
 
 
 def test_what_differs_beyond_what_is_shown(inspector: Path, start_ranks: StartRanks) -> None:
@@ -132,6 +149,29 @@ def test_a_core_says_the_same(inspector: Path, start_ranks: StartRanks, tmp_path
     jsonschema.validate(core, SCHEMA)
     for part in ("method", "ranks", "globals", "pointers", "payload"):
         assert core[part] == live[part]
+
+
+def test_a_program_without_debug_information(inspector: Path, start_ranks: StartRanks, tmp_path: Path) -> None:
+    job = start_ranks(SOURCES / "ranks.c", ranks=RANKS)
+    binary = tmp_path / "ranks.so"
+    stripped = binary.with_name("stripped.so")
+    subprocess.run(["strip", "-g", "-o", str(stripped), str(binary)], check=True, timeout=60)
+    stripped.replace(binary)  # the same build-id, other contents
+    answer = report(inspector, job)
+    assert answer["globals"] == []
+    assert any("no debug information" in one for one in answer["warnings"])
+    assert {one["verdict"] for one in answer["pointers"]["counts"]} <= {"proven", "untyped"}
+
+
+def test_another_file_in_its_place(inspector: Path, start_ranks: StartRanks, tmp_path: Path) -> None:
+    job = start_ranks(SOURCES / "ranks.c", ranks=RANKS)
+    (tmp_path / "ranks.so").unlink()
+    subprocess.run(
+        ["gcc", "-g", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", "ranks.so"], cwd=tmp_path, check=True
+    )
+    answer = report(inspector, job)
+    assert answer["globals"] == []
+    assert any("another file" in one for one in answer["warnings"])
 
 
 def fails(done: subprocess.CompletedProcess[str], word: str) -> None:
