@@ -14,6 +14,7 @@ from typing import Any, Optional
 import gdb
 import gdb.unwinder
 
+from gdbext import backtraces
 from gdbext.target import NAMES, PC, RSP
 from pieglobalsfind.model import Region
 
@@ -24,7 +25,7 @@ BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner
 class Stack:
     """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
 
-    `entry` is the function where the rank's backtrace ends. `live_pc` and `live_sp` are those of the thread in whose
+    `entry` is the function where the rank's backtrace ends if it is not at `main`, as a process's does. `live_pc` and `live_sp` are those of the thread in whose
     chain the rank's frames appear.
     """
 
@@ -75,11 +76,12 @@ class RankFilter:
         self.enabled = False
         self.stack: Optional[Stack] = None
         gdb.frame_filters[self.name] = self
+        backtraces.install_printer()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
         if self.stack is None:
             return decorators
-        return own(self.stack, decorators, lambda decorator: decorator.inferior_frame())
+        return map(backtraces.RankFrame, own(self.stack, decorators, lambda decorator: decorator.inferior_frame()))
 
 
 def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
@@ -87,9 +89,11 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
     if stack.registers is not None:
         first = stack.registers[PC], stack.registers[RSP]
         items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
+    past_main = bool(gdb.parameter("backtrace past-main"))
     for item in items:
         yield item
-        if frame_of(item).pc() in stack.entry:
+        frame = frame_of(item)
+        if frame.pc() in stack.entry or (frame.name() == "main" and not past_main):
             return
 
 

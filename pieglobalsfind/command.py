@@ -62,30 +62,22 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Variable:
-    """An argument or a local variable as the debugger prints it."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Frame:
     """One frame of a rank's stack. `level` is the number by which the debugger selects it.
 
-    `library` is where a function without line information comes from. `variables` are the locals, innermost block
-    first, if they were asked for.
+    `arguments` (`n=4, grid=...`) and `variables` (lines `name = value`, the innermost block's first, if they were
+    asked for) are the debugger's own text. `library` is where a function without line information comes from.
     """
 
     level: int
     pc: int
     shows_pc: bool
     function: str
-    arguments: tuple[Variable, ...]
+    arguments: str
     file: str = ""
     line: int = 0
     library: str = ""
-    variables: tuple[Variable, ...] = ()
+    variables: str = ""
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,9 @@ def file_name(found: Object) -> str:
 def frame_text(frame: Frame) -> str:
     """`#3  0x... in solve (n=4) at solver.c:81`, and below it the locals if there are any."""
     pc = f"{frame.pc:#018x} in " if frame.shows_pc else ""
-    arguments = ", ".join(f"{one.name}={one.text}" for one in frame.arguments)
     place = f" at {frame.file}:{frame.line}" if frame.file else f" from {frame.library}" if frame.library else ""
-    lines = [f"#{frame.level:<2} {pc}{frame.function or '??'} ({arguments}){place}"]
-    lines += [f"{INDENT}{one.name} = {one.text}" for one in frame.variables]
-    return "\n".join(lines)
+    line = f"#{frame.level:<2} {pc}{frame.function or '??'} ({frame.arguments}){place}"
+    return "\n".join([line, *(INDENT + one for one in frame.variables.splitlines())])
 
 
 def owner_text(moment: Moment, owner: Owner) -> str:
