@@ -1,0 +1,13 @@
+/*
+ * libc_state.h: state that the C library keeps for a program behind its back, made part of the program.
+ *
+ * libc itself is not copied for every rank, so what it keeps between calls (where getopt stands, the random numbers'
+ * state) would be one for all ranks.  The functions here are linked into every program instead, and copied with it.
+ * Hidden: a default symbol would lose to libc's, which comes first in the global scope.
+ */
+#ifndef RANK_LIBC_STATE_H
+#define RANK_LIBC_STATE_H
+
+#define RANK_PRIVATE __attribute__((visibility("hidden")))
+
+#endif
