@@ -7,7 +7,7 @@ a copy is asked of the object, so that ten thousand ranks cost no more than thei
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional, Union
@@ -31,7 +31,7 @@ from pieglobalsfind.target import MemoryMapping
 COPY, STACK, HEAP, TLS, REDIRECTED = range(5)
 ADDRESSES = 1 << 64
 
-Part = Union[Rebase, Redirect, Region, TlsBlock]
+Part = Union[Rebase, Redirect]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,23 @@ class TlsPart:
     object: Optional[int]
     start: int
     size: int
+
+
+# (start, end, what, index of the rank, part)
+Interval = tuple[int, int, int, int, Union[Part, TlsPart, None]]
+
+
+class Intervals:
+    """Intervals that do not overlap, asked by bisection."""
+
+    def __init__(self, found: Iterable[Interval]) -> None:
+        self._found = sorted(found, key=lambda one: one[0])
+        self._starts = [one[0] for one in self._found]
+
+    def at(self, address: int) -> Optional[Interval]:
+        """The interval that covers an address."""
+        index = bisect_right(self._starts, address) - 1
+        return self._found[index] if index >= 0 and address < self._found[index][1] else None
 
 
 class Translator:
@@ -54,17 +71,14 @@ class Translator:
     # ---- the tables ----
 
     @cached_property
-    def _intervals(self) -> list[tuple[int, int, int, int, Union[Part, TlsPart, None]]]:
-        """(start, end, what, index of the rank, part), ascending. Only what a rank uses, so without overlaps."""
-        found = list(self._parts())
-        found.sort(key=lambda one: one[0])
-        return found
+    def _levels(self) -> tuple[Intervals, ...]:
+        """What may lie within something else comes before it: variables apart, TLS areas, then copies and regions."""
+        blocks = list(self._tls())
+        variables = [*self._redirected(), *(one for one in blocks if is_of_object(one))]
+        areas = [one for one in blocks if not is_of_object(one)]
+        return tuple(Intervals(one) for one in (variables, areas, self._images()))
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [one[0] for one in self._intervals]
-
-    def _parts(self) -> Iterator[tuple[int, int, int, int, Union[Part, TlsPart, None]]]:
+    def _images(self) -> Iterator[Interval]:
         for index, rank in enumerate(self._table.ranks):
             stack, heap = rank.stack, rank.heap
             if isinstance(stack, Region):
@@ -72,12 +86,19 @@ class Translator:
             if isinstance(heap, Region):
                 yield heap.start, heap.start + heap.size, HEAP, index, None
             for one in rank.placements:
-                if isinstance(one, Rebase):
-                    if one.object is not None:
-                        yield one.copy, one.copy + one.size, COPY, index, one
-                elif isinstance(one, Redirect):
+                if isinstance(one, Rebase) and one.object is not None:
+                    yield one.copy, one.copy + one.size, COPY, index, one
+
+    def _redirected(self) -> Iterator[Interval]:
+        for index, rank in enumerate(self._table.ranks):
+            for one in rank.placements:
+                if isinstance(one, Redirect):
                     yield one.storage, one.storage + one.size, REDIRECTED, index, one
-                elif isinstance(one, TlsBlock):
+
+    def _tls(self) -> Iterator[Interval]:
+        for index, rank in enumerate(self._table.ranks):
+            for one in rank.placements:
+                if isinstance(one, TlsBlock):
                     for part in self._tls_parts(one):
                         yield part.start, part.start + part.size, TLS, index, part
 
@@ -132,23 +153,16 @@ class Translator:
         """Whose `address` is. Never fails: what belongs to nothing has kind "unmapped" and a reason."""
         if not 0 <= address < ADDRESSES:
             return Owner(address, "unmapped", reason="there is no such address")
-        found = self._interval(address)
-        if found is not None:
-            return self._of_rank(address, found)
+        for level in self._levels:
+            found = level.at(address)
+            if found is not None:
+                return self._of_rank(address, found)
         at = bisect_right(self._range_starts, address) - 1
         if at >= 0 and address < self._ranges[at][1]:
             return self._of_range(address, self._ranges[at][2])
         return self._of_original(address) or self._of_process(address)
 
-    def _interval(self, address: int) -> Optional[tuple[int, int, int, int, Union[Part, TlsPart, None]]]:
-        """The innermost interval: TLS blocks and redirected variables may lie within heaps, and each other."""
-        at = bisect_right(self._starts, address) - 1
-        for index in range(at, max(at - NESTED, -1), -1):
-            if address < self._intervals[index][1]:
-                return self._intervals[index]
-        return None
-
-    def _of_rank(self, address: int, found: tuple[int, int, int, int, Union[Part, TlsPart, None]]) -> Owner:
+    def _of_rank(self, address: int, found: Interval) -> Owner:
         start, _, what, index, part = found
         rank = self._table.ranks[index]
         offset = address - start
@@ -261,7 +275,9 @@ class Translator:
         return owner.rank if owner.rank is not None else Absent(owner.reason or "it belongs to no rank")
 
 
-NESTED = 64  # intervals that may begin within another: TLS blocks of a rank, redirected variables
+def is_of_object(found: Interval) -> bool:
+    """Whether a TLS interval is one object's block, which lies in an area of many."""
+    return isinstance(found[4], TlsPart) and found[4].object is not None
 
 
 def segment_kind(known: Object, offset: int) -> Optional[str]:

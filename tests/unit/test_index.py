@@ -1,0 +1,106 @@
+"""The cache: what was stored comes back, and nothing else ever does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind import index
+
+BUILD_ID = b"\x12\x34"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the cache is, by the fixture that every test has."""
+    return tmp_path / "cache" / "ranklens" / "index"
+
+
+def test_stored_and_loaded(folder: Path) -> None:
+    assert index.load(BUILD_ID, "kind") is None
+    index.store(BUILD_ID, "kind", b"content")
+    index.store(BUILD_ID, "other", b"")
+    assert index.load(BUILD_ID, "kind") == b"content"
+    assert index.load(BUILD_ID, "other") == b""
+    assert index.load(b"\x12", "kind") is None
+    assert sorted(one.name for one in folder.iterdir()) == ["1234.kind", "1234.other"]
+    assert [one.stat().st_mode & 0o777 for one in (folder, folder.parent)] == [0o700, 0o700]
+
+
+def test_damage_is_nothing(folder: Path) -> None:
+    index.store(BUILD_ID, "kind", b"content" * 50)
+    path = folder / "1234.kind"
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert index.load(BUILD_ID, "kind") is None
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert index.load(BUILD_ID, "kind") is None
+    path.write_bytes(whole + b"x")
+    assert index.load(BUILD_ID, "kind") is None
+    path.write_bytes(whole)
+    assert index.load(BUILD_ID, "kind") == b"content" * 50
+
+
+def test_what_is_no_file_of_ours(folder: Path, tmp_path: Path) -> None:
+    index.store(BUILD_ID, "kind", b"content")
+    path = folder / "1234.kind"
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert index.load(BUILD_ID, "kind") is None
+    path.unlink()
+    os.mkfifo(path)
+    assert index.load(BUILD_ID, "kind") is None
+
+
+@pytest.mark.parametrize("kind", ["", "a/b", "../x", "x" * 65, "a\0b"])
+def test_kinds_are_names(kind: str, folder: Path) -> None:
+    index.store(BUILD_ID, kind, b"content")
+    assert index.load(BUILD_ID, kind) is None
+    assert not folder.exists()
+
+
+def test_no_build_id_no_cache(folder: Path) -> None:
+    index.store(b"", "kind", b"content")
+    assert index.load(b"", "kind") is None
+    assert not folder.exists()
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", Path("/proc/1")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+        index.store(BUILD_ID, "kind", b"content")
+        assert index.load(BUILD_ID, "kind") is None
+
+
+def test_relative_places_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the XDG Base Directory Specification says."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    index.store(BUILD_ID, "kind", b"content")
+    assert not (tmp_path / "relative").exists()
+    assert (tmp_path / "home/.cache/ranklens/index/1234.kind").exists()
+
+
+WRITER = """
+import sys
+from pieglobalsfind import index
+for count in range(200):
+    index.store(b"\\x12\\x34", "kind", sys.argv[1].encode() * 5000)
+    found = index.load(b"\\x12\\x34", "kind")
+    assert found in (b"a" * 5000, b"b" * 5000), found
+"""
+
+
+def test_two_writers_at_once(folder: Path) -> None:
+    """Each load sees one of the two, whole; no partial file stays behind."""
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, word]) for word in "ab"]
+    assert [one.wait(60) for one in writers] == [0, 0]
+    assert [one.name for one in folder.iterdir()] == ["1234.kind"]
