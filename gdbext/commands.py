@@ -28,7 +28,11 @@ class Bound(gdb.Command):
         self.__doc__ = command.help
         is_prefix = any(other.name.startswith(name + " ") for other in COMMANDS)
         self._face, self._command = face, command
-        super().__init__(name, gdb.COMMAND_DATA, COMPLETIONS.get(command.completes, gdb.COMPLETE_NONE), is_prefix)
+        if command.completes == "ranks":
+            super().__init__(name, gdb.COMMAND_DATA, prefix=is_prefix)  # by `complete` of the subclass
+        else:
+            completer = COMPLETIONS.get(command.completes, gdb.COMPLETE_NONE)
+            super().__init__(name, gdb.COMMAND_DATA, completer, is_prefix)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         with sentences():

@@ -45,8 +45,6 @@ class Extension:
             return self.face.follow_thread()
         except (NotVirtualizedError, TargetError):
             return False
-        finally:
-            functions.show_selected(self.face.selected)
 
     def _stopped(self, event: Any) -> None:
         self.face.state().moment = None

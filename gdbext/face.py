@@ -37,6 +37,7 @@ class State:
         self.moment: Optional[Moment] = None
         self.focus = Focus()
         self.selection = selection
+        self.told: set[str] = set()
 
 
 class GdbFace:
@@ -62,6 +63,7 @@ class GdbFace:
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.moment = None
+            state.told.clear()
             state.focus.forget()
             state.selection.clear("the process is new")
         return state
@@ -103,8 +105,11 @@ class GdbFace:
             innermost.select()
 
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
-        for failure in self.state().focus.move(moment, rank):
-            gdb.write(f"warning: {failure}\n", gdb.STDERR)
+        state = self.state()
+        for failure in state.focus.move(moment, rank):
+            if failure not in state.told:
+                state.told.add(failure)
+                gdb.write(f"warning: {failure}\n", gdb.STDERR)
 
     def _show_source(self) -> None:
         """Make a plain `list` begin at the selected frame, as after `thread N`."""

@@ -1,11 +1,9 @@
-"""`$_rank_count()`, `$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)`, and the variable `$_rank`.
+"""`$_rank_count()`, `$_rankaddr("symbol", N)` and `$_rank_of(ADDRESS)`.
 
-Takes the face; usable in every expression, conditions included. `$_rank` is -1 when no rank is selected.
+Takes the face; usable in every expression, conditions included. The variable `$_rank` is the selected rank, -1 if none is.
 """
 
 from __future__ import annotations
-
-from typing import Optional
 
 import gdb
 
@@ -62,12 +60,7 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
     return arguments
 
 
-def show_selected(rank: Optional[int]) -> None:
-    """Keep `$_rank` up to date."""
-    gdb.set_convenience_variable("_rank", -1 if rank is None else rank)
-
-
 def bind(face: GdbFace) -> None:
     for kind in (RankAddress, RankOf, RankCount):
         kind(face)
-    show_selected(None)
+    gdb.set_convenience_variable("_rank", -1)

@@ -1,27 +1,23 @@
 """What users source in GDB: `source gdbext/rank.py`.
 
-Takes GDB's Python; puts the project's root on `sys.path` and switches the extension on, once. Knows nothing else.
+Takes GDB's Python; puts the project's root on `sys.path` and switches the extension on, once. GDB runs this file among
+the user's own names, so it leaves none behind.
 """
 
-import sys
-from pathlib import Path
 
-import gdb
+def _ranklens() -> None:
+    import sys
+    from pathlib import Path
 
-OLDEST = (12, 1)
+    import gdb
 
-
-def version() -> "tuple[int, ...]":
-    """GDB's own version, (13, 1); vendors' suffixes are left out."""
-    numbers = gdb.VERSION.split(".")[:2]
-    return tuple(int("".join(filter(str.isdigit, number)) or 0) for number in numbers)
-
-
-def main() -> None:
-    if version() < OLDEST or sys.version_info < (3, 9):
-        print(f"ranklens needs GDB {OLDEST[0]}.{OLDEST[1]} with Python 3.9 or newer, this is GDB {gdb.VERSION}")
+    oldest = (12, 1)
+    numbers = ["".join(filter(str.isdigit, part)) for part in gdb.VERSION.split(".")[:2]]
+    if tuple(int(number or 0) for number in numbers) < oldest or sys.version_info < (3, 9):
+        print(f"ranklens needs GDB 12.1 or newer with Python 3.9 or newer; this is GDB {gdb.VERSION}")
         return
-    root = str(Path(__file__).resolve().parent.parent)
+    # Not __file__: in a script that sources this one it is the script's.
+    root = str(Path(_ranklens.__code__.co_filename).resolve().parent.parent)
     if root not in sys.path:
         sys.path.append(root)
     from gdbext import extension
@@ -29,4 +25,5 @@ def main() -> None:
     extension.switch_on()
 
 
-main()
+_ranklens()
+del _ranklens

@@ -68,11 +68,12 @@ class Selection:
             gdb.invalidate_cached_frames()
 
     def show(self) -> None:
-        """Make the unwinder and the filter work for this inferior's selection."""
+        """Make the unwinder, the filter and `$_rank` tell this inferior's selection."""
         thread = gdb.selected_thread()
         self.thread = thread.global_num if thread is not None else 0
         self._unwinder.stack = self._filter.stack = self.stack
         self._filter.enabled = self.stack is not None
+        gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
 
 
 def stack_of(moment: Moment, rank: Rank) -> Stack:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Optional, Protocol, Union
+from typing import TYPE_CHECKING, Optional, Protocol, Union
 
 from pieglobalsfind.model import Absent, Rank, RankTable
 from pieglobalsfind.rankset import no_such_rank
-from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.translate import Translator
+
+if TYPE_CHECKING:
+    from pieglobalsfind.symbolize import Symbolizer
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Moment:
 
     @cached_property
     def symbolizer(self) -> Symbolizer:
+        from pieglobalsfind.symbolize import Symbolizer  # late: it takes longer to import than all the rest
+
         return Symbolizer(self.target, self.table)
 
     @cached_property

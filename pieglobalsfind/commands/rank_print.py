@@ -22,7 +22,8 @@ from pieglobalsfind.command import Block, Command, Face, Finding, Moment, Text
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.model import Absent
 
-_FORM = re.compile(r"/\w+(?=\s)")
+_FORM = re.compile(r"/\w+(?=\s|$)")
+_DASHES = re.compile(r"(?:^|\s)--(?:\s|$)")
 _ENDS_AS_OPERAND = re.compile(r"[\w)\]}'\"$@]$")
 _ENDS_AS_OPERATOR = re.compile(r"\b(and|or|not|xor|bitand|bitor|compl|sizeof|alignof|new|mod|div|rem|in)$")
 _STARTS_AS_OPERAND = re.compile(r"[\w($'\"@{\[~]|::|!(?!=)|[-+*&](?=[^\s=])")
@@ -49,9 +50,10 @@ def parse(text: str) -> Request:
 
 
 def _split(text: str) -> tuple[rankset.RankSet, str]:
-    before, dashes, after = (f" {text}").partition(" -- ")
+    dashes = _DASHES.search(text)
     if dashes:
-        return (rankset.parse(before.strip()) if before.strip() else rankset.ALL), after.strip()
+        before = text[: dashes.start()].strip()
+        return (rankset.parse(before) if before else rankset.ALL), text[dashes.end() :].strip()
     first, _, rest = text.partition(" ")
     chosen = rankset.recognize(first)
     if chosen is not None and _STARTS_AS_OPERAND.match(rest.strip()) and not _is_all_sets(rest):

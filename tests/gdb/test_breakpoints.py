@@ -1,0 +1,231 @@
+"""Breakpoints among copies: hit in every rank at the right place, copied into none.
+
+The program tells nothing here: places are found by what the source says, code is compared with the file's own bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from tests.conftest import StartJob
+from tests.gdb.conftest import RANKS
+from tests.gdb.session import Session, Told
+
+STOPS = """
+def stop():
+    frame = gdb.selected_frame()
+    sal = frame.find_sal()
+    return {"rank": value("$_rank"), "function": frame.name(), "line": sal.line, "is_start": frame.pc() == sal.pc,
+            "args": [int(symbol.value(frame)) for symbol in frame.block() if symbol.is_argument]}
+
+def go(most=100):
+    stops = []
+    gdb.execute("run")
+    while gdb.selected_inferior().pid and len(stops) < most:
+        stops.append(stop())
+        gdb.execute("continue")
+    return stops
+
+def texts(path, start, size, symbol):
+    "Whether the code of the original and of each copy is as in the file, by the kernel: GDB hides its own breakpoints."
+    with open(path, "rb") as file:
+        file.seek(start)
+        expected = file.read(size)
+    pid = gdb.selected_inferior().pid
+    with open(f"/proc/{pid}/mem", "rb") as memory, open(f"/proc/{pid}/maps") as maps:
+        bases = [next(int(line.split("-")[0], 16) for line in maps if path in line)]
+        bases += [value(f'(long)$_rankaddr("move_on", {rank})') - symbol for rank in range(value("$_rank_count()"))]
+        found = []
+        for base in bases:
+            memory.seek(base + start)
+            found.append(memory.read(size) == expected)
+    return found
+"""
+
+
+def launch(session: Session, script: str, rankrun: Path, program: Path, *words: object) -> Told:
+    return session.run(STOPS + script, "--args", rankrun, "-n", RANKS, program, *words)
+
+
+def code_of(program: Path) -> tuple[int, int, int]:
+    """Offset and size of the program's code in its file (and, as it is linked, in memory); value of `move_on`."""
+    with program.open("rb") as file:
+        elf = ELFFile(file)
+        code = next(one for one in elf.iter_segments("PT_LOAD") if one["p_flags"] & 1)
+        assert code["p_offset"] == code["p_vaddr"]
+        (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name("move_on")
+        return code["p_offset"], code["p_filesz"], symbol["st_value"]
+
+
+def test_hit_once_per_rank_at_the_right_place(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+    gdb.execute("break work")
+    gdb.execute("break main")
+    stops = go()
+    tell("stops", stops)
+    """.replace("\n    ", "\n")
+    told = launch(session, script, rankrun, program, "end")
+    for function in ("main", "work"):
+        stops = [one for one in told["stops"] if one["function"] == function]
+        assert sorted(one["rank"] for one in stops) == list(range(RANKS)), told.output
+        assert all(one["is_start"] for one in stops)
+        assert len({one["line"] for one in stops}) == 1
+        if function == "work":
+            assert all(one["args"] == [one["rank"]] for one in stops)
+    assert "SIGTRAP" not in told.output and "exited normally" in told.output
+
+
+def test_the_program_does_the_same_as_without(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path
+) -> None:
+    alone = start_job(rankrun, "-n", RANKS, program, "end")
+    assert alone.finish() == 0
+    script = 'gdb.execute("break move_on")\ntell("stops", len(go()))\n'
+    told = launch(session, script, rankrun, program, "end")
+    assert told["stops"] == 3 * RANKS
+    assert set(alone.lines) <= set(told.output.splitlines()), "breakpoints have changed what the program computes"
+
+
+def test_code_is_as_in_the_file_afterwards(session: Session, rankrun: Path, program: Path) -> None:
+    where = code_of(program)
+    script = f"""
+gdb.execute("break move_on")
+gdb.execute("break {program.name}.c:80")
+gdb.execute("tbreak work if rank == 3")
+gdb.execute("run")
+gdb.execute("continue")
+tell("stopped", texts("{program}", *{where}))
+gdb.execute("delete")
+gdb.execute("break spin")
+gdb.execute("continue")
+tell("later", texts("{program}", *{where}))
+"""
+    told = launch(session, script, rankrun, program)
+    assert told["stopped"] == [True] * (RANKS + 1), told.output
+    assert told["later"] == [True] * (RANKS + 1), told.output
+
+
+def test_conditions_mean_the_rank_that_stops(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break move_on if number == 1 && shared_name == 12")
+gdb.execute("break places.c:90 if file_static == 22 || 'places.c'::file_static == 26")
+gdb.execute("tbreak work if pair.second == 51")
+tell("stops", go())
+tell("left", [one.number for one in gdb.breakpoints() if one.visible])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted((one["rank"], one["function"]) for one in told["stops"]) == [
+        (1, "main"),
+        (1, "work"),
+        (2, "move_on"),
+        (3, "main"),
+    ], told.output
+    assert told["left"] == [1, 2]
+
+
+def test_ignore_counts_commands_and_deletion(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break move_on")
+gdb.execute("ignore 1 5")
+gdb.execute("break work")
+gdb.execute("commands 2\\nsilent\\nset $worked = $worked + 1\\nend")
+gdb.execute("set $worked = 0")
+gdb.execute("break main")
+gdb.execute("run")
+gdb.execute("delete 3")
+stops = []
+while gdb.selected_inferior().pid:
+    gdb.execute("continue")
+    if gdb.selected_inferior().pid:
+        stops.append(stop())
+tell("stops", [one["function"] for one in stops])
+tell("worked", value("$worked"))
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["stops"].count("main") == 0
+    assert told["stops"].count("work") == told["worked"] == RANKS, told.output
+    assert told["stops"].count("move_on") == 3 * RANKS - 5, told.output
+
+
+def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break move_on")
+gdb.execute("run")
+gdb.execute("continue")
+gdb.execute("disable 1")
+gdb.execute("tbreak places.c:90")
+gdb.execute("continue")
+tell("stop", stop())
+gdb.execute("enable 1")
+gdb.execute("tbreak work")
+gdb.execute("continue")
+tell("next", stop())
+gdb.execute("continue")
+tell("last", stop())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["stop"]["function"] == "main", told.output
+    assert (told["next"]["function"], told["last"]["function"]) == ("work", "move_on"), told.output
+
+
+def test_a_breakpoint_set_while_one_rank_is_selected_stops_all(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path
+) -> None:
+    script = """
+gdb.execute("break work")
+gdb.execute("run")
+gdb.execute("rank 2")
+gdb.execute("break move_on if number == 0")
+gdb.execute("delete 1")
+stops = []
+while gdb.selected_inferior().pid:
+    gdb.execute("continue")
+    if gdb.selected_inferior().pid:
+        stops.append(stop())
+tell("stops", stops)
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted(one["rank"] for one in told["stops"]) == list(range(RANKS)), told.output
+
+
+def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break work")
+first = [(one["rank"], one["line"]) for one in go()]
+tell("same", first == [(one["rank"], one["line"]) for one in go()])
+tell("count", len(first))
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["same"] and told["count"] == RANKS, told.output
+
+
+def test_stepping_and_finishing_in_a_rank(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break work if rank == 2")
+gdb.execute("run")
+start = stop()["line"]
+gdb.execute("next")
+gdb.execute("next")
+tell("next", [stop()["line"] - start, value("$_rank")])
+gdb.execute("break move_on")
+gdb.execute("continue")
+gdb.execute("finish")
+tell("finished", [gdb.selected_frame().name(), value("$_rank"), value("$")])
+gdb.execute("step")
+gdb.execute("step")
+tell("stepped", gdb.selected_frame().name())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["next"] == [2, 2], told.output
+    assert told["finished"] == ["work", 2, 32], told.output
+    assert told["stepped"] in ("move_on", "work"), told.output
+
+
+@pytest.mark.parametrize("ranks", [1, 70])
+def test_any_number_of_ranks(session: Session, rankrun: Path, program: Path, ranks: int) -> None:
+    script = 'gdb.execute("break work")\ntell("ranks", [one["rank"] for one in go(1000)])\n'
+    told = session.run(STOPS + script, "--args", rankrun, "-n", ranks, program, "end")
+    assert sorted(told["ranks"]) == list(range(ranks)), told.output

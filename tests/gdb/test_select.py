@@ -1,0 +1,156 @@
+"""After `rank N` GDB's own commands mean that rank: live and in core files, suspended and running."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartJob
+from tests.gdb.conftest import RANKS, Owned, Places
+from tests.gdb.session import Session, Told
+
+SCRIPT = f"""
+answers = []
+for rank in list(range({RANKS})) + [1, 0]:
+    gdb.execute(f"rank {{rank}}")
+    answer = {{"rank": rank, "selected": value("$_rank"), "functions": functions(), "bt": ask("bt"), "host": []}}
+    for name in ("shared_name", "constant", "file_static", "move_on", "'places.c'::file_static"):
+        answer["host"].append([name, value("(long)&" + name), ask("output " + name)])
+    frame = gdb.newest_frame()
+    while frame.name() != "work" and frame.name() != "stay":
+        frame = frame.older()
+    gdb.execute(f"frame level {{frame.older().level()}}", to_string=True)
+    answer["main"] = gdb.selected_frame().name()
+    answer["user"] = []
+    for name in ("shared_name", "constant", "file_static", "pair", "pointer", "table", "move_on"):
+        answer["user"].append([name, value("(long)&" + name), ask("output " + name)])
+    answer["static"] = [value("(long)&move_on::calls"), value("move_on::calls")]
+    answer["target"] = [value("(long)pointer"), value("*pointer")]
+    answer["locals"] = ask("info locals")
+    answer["symbol"] = ask("info symbol &pair.second")
+    answer["list"] = ask("list")
+    answers.append(answer)
+tell("answers", answers)
+"""
+
+
+def own(places: Places, rank: int, name: str) -> Owned:
+    return places.owned[rank, name]
+
+
+def check(told: Told, places: Places) -> None:
+    assert [one["rank"] for one in told["answers"]] == [*range(RANKS), 1, 0]
+    for answer in told["answers"]:
+        rank = answer["rank"]
+        assert answer["selected"] == rank
+        check_stack(answer, rank)
+        check_globals(answer, rank, places)
+        assert answer["main"] == "main"
+        assert f"rank = {rank}\n" in answer["locals"] and f"size = {RANKS}\n" in answer["locals"]
+        assert answer["symbol"].startswith("pair + 4 in section .data")
+        assert "stay(rank, size);" in answer["list"]
+
+
+def check_stack(answer: dict[str, object], rank: int) -> None:
+    functions = answer["functions"]
+    assert isinstance(functions, list)
+    users = ["spin", "stay", "main"] if rank == RANKS - 1 else ["wait_for", "stay", "main"]
+    found = [name for name in functions if name in (*users, "wait_for", "spin")]
+    assert found == users, f"rank {rank}: {functions}"
+    lines = str(answer["bt"]).splitlines()
+    assert re.match(r"#\d+ +0x[0-9a-f]+ in main \(argc=1, argv=0x[0-9a-f]+\) at .*places\.c:\d+", lines[-1]), lines
+    shown = [line for line in lines if f"stay (rank={rank}, size={RANKS})" in line]
+    assert len(shown) == 1, lines
+    suspended = rank != RANKS - 1
+    assert lines[0].startswith("#1" if suspended else "#0"), "the thread's own frame must not be shown"
+
+
+def check_globals(answer: dict[str, list[list[object]]], rank: int, places: Places) -> None:
+    for where in ("host", "user"):
+        for name, address, text in answer[where]:
+            one = own(places, rank, str(name).rpartition("::")[2])
+            assert address == one.address, f"rank {rank}, {where}: &{name} is {address:#x}, the program says {one}"
+            if name in ("shared_name", "constant", "file_static"):
+                assert text == str(one.value), f"rank {rank}, {where}: {name} is {text}, the program says {one}"
+    calls = own(places, rank, "calls")
+    assert answer["static"] == [calls.address, calls.value]
+    assert answer["target"] == [own(places, rank, "shared_name").address, own(places, rank, "shared_name").value]
+
+
+def test_live(session: Session, places: Places) -> None:
+    check(session.attach(SCRIPT, places.pid), places)
+
+
+def test_core(session: Session, places: Places, rankrun: Path, core: Path) -> None:
+    check(session.run(SCRIPT, rankrun.resolve(), core), places)
+
+
+def test_the_running_rank_is_selected_on_arrival(session: Session, places: Places) -> None:
+    told = session.attach('tell("rank", value("$_rank")); tell("bt", ask("bt")); tell("why", ask("rank"))', places.pid)
+    assert told["rank"] == RANKS - 1
+    assert "spin (rank=3)" in told["bt"].splitlines()[0]
+    assert told["why"].startswith("Rank 3 is selected because it runs on the stopped thread 1")
+
+
+def test_none_means_the_original(session: Session, places: Places) -> None:
+    script = """
+    gdb.execute("rank 1")
+    gdb.execute("rank none")
+    tell("selected", value("$_rank"))
+    tell("value", value("shared_name"))
+    tell("address", value("(long)&shared_name"))
+    tell("why", ask("rank"))
+    tell("bt", ask("bt"))
+    """
+    told = session.attach(script, places.pid)
+    assert told["selected"] == -1
+    assert told["value"] == 10
+    assert told["address"] not in {one.address for one in places.owned.values()}
+    assert told["why"] == "No rank is selected because you asked for none\n"
+
+
+def test_a_selection_that_fails_changes_nothing(session: Session, places: Places) -> None:
+    script = """
+    gdb.execute("rank 1")
+    gdb.execute("frame function stay")
+    before = ask("frame")
+    tell("error", ask("rank 99"))
+    tell("same", before == ask("frame"))
+    tell("value", value("shared_name"))
+    """
+    told = session.attach(script, places.pid)
+    assert told["error"] == "error: there is no rank 99: this process has 0-3"
+    assert told["same"] and told["value"] == 11
+
+
+def test_continuing_ends_the_selection_of_a_suspended_rank(session: Session, places: Places) -> None:
+    script = """
+    gdb.execute("rank 0")
+    gdb.execute("stepi")
+    tell("rank", value("$_rank"))
+    tell("functions", functions())
+    """
+    told = session.attach(script, places.pid)
+    assert told["rank"] == RANKS - 1
+    assert told["functions"][0] == "spin" and "wait_for" not in told["functions"]
+
+
+@pytest.mark.parametrize("elements", [2])
+def test_every_thread_has_its_rank(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, elements: int
+) -> None:
+    job = start_job(rankrun, "-n", RANKS, "--pes", elements, program)
+    job.wait_for("ready")
+    script = """
+    gdb.execute("rank 3")
+    tell("thread", gdb.selected_thread().num)
+    tell("running", ask("rank bt running"))
+    tell("all", ask("rank diff shared_name"))
+    tell("still", value("$_rank"))
+    """
+    told = session.attach(script, job.pid)
+    assert "spin (rank=3)" in told["running"]
+    assert told["still"] == 3
+    assert told["all"] == "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))
