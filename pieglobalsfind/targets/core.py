@@ -23,6 +23,7 @@ from pieglobalsfind.elf import (
     ProgramHeader,
     parse_program_headers,
 )
+from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.core_notes import FileMapping, Notes, read_notes
@@ -123,11 +124,37 @@ class CoreTarget:
                 raise MemoryUnreadable(*whole, f"the core file is truncated before {address:#x}")
             return self._elf.read(offset, held)
         mapping = self._mapping_at(address)
+        if mapping is None and load is not None and self._is_untouched_bss(load):
+            return bytes(min(size, load.end - address))
         if mapping is None:
             why = "the core file does not hold it (see core(5), coredump_filter)" if load else "it is not mapped"
             raise MemoryUnreadable(*whole, why)
         next_load = self._starts[index + 1] if index + 1 < len(self._starts) else TOP
         return self._read_file(mapping, address, min(size, next_load - address, mapping.end - address), whole)
+
+    def _is_untouched_bss(self, load: ProgramHeader) -> bool:
+        """Whether a mapping that the kernel left out whole is zeros that nobody had touched.
+
+        The kernel leaves out anonymous memory that was never written; but also what coredump_filter or MADV_DONTDUMP
+        exclude. Zeros are certain where the program headers of the object before it say so.
+        """
+        before = bisect_right(self._mapped_starts, load.vaddr) - 1
+        if load.file_size or before < 0:
+            return False
+        path = self._mapped[before].path
+        base = next((one.start for one in self._mapped if one.path == path and one.offset == 0), None)
+        try:
+            loaded = LoadedElf(self.read, base) if base is not None else None
+        except RanklensError:
+            return False
+        return loaded is not None and any(
+            loaded.load_bias + one.vaddr + one.file_size <= load.vaddr and load.end <= self._page_end(loaded, one)
+            for one in loaded.segments
+        )
+
+    @staticmethod
+    def _page_end(loaded: LoadedElf, segment: ProgramHeader) -> int:
+        return -(-(loaded.load_bias + segment.end) // PAGE) * PAGE
 
     def _read_file(self, mapping: FileMapping, address: int, size: int, whole: tuple[int, int]) -> bytes:
         file = self._verified(mapping.path)
@@ -170,7 +197,10 @@ class CoreTarget:
         return sorted(found, key=lambda one: one.start)
 
     def maps(self) -> Sequence[MemoryMapping]:
-        """PT_LOADs under the names that NT_FILE gives them, and files that only NT_FILE knows."""
+        """PT_LOADs under the names that NT_FILE gives them, and files that only NT_FILE knows.
+
+        Protections are the core file's: GDB's gcore marks everything readable, guard pages too.
+        """
         return self._maps
 
     def _load_mapping(self, load: ProgramHeader) -> MemoryMapping:

@@ -1,0 +1,142 @@
+"""One process that holds known bytes, and every way there is to look at it."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from pieglobalsfind.target import Target
+from pieglobalsfind.targets import open_target
+
+SOURCE = Path(__file__).parent / "held.c"
+READY = ("first", "second")
+
+
+@dataclass(frozen=True)
+class Held:
+    """The process, its program, and the addresses that it printed."""
+
+    process: subprocess.Popen[str]
+    program: Path
+    places: dict[str, int]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+
+def build(folder: Path, *options: str) -> Path:
+    program = folder / "held"
+    command = ["gcc", "-g", "-Wall", "-Werror", "-o", str(program), str(SOURCE), "-pthread", *options]
+    subprocess.run(command, check=True, timeout=120)
+    return program
+
+
+def start(program: Path, folder: Path, root: Optional[str] = None) -> Held:
+    """Start the program and read the addresses; both of its threads wait in pause() then, or will at once."""
+    command = [str(program)] if root is None else ["chroot", root, str(program)]
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)),
+    )
+    assert process.stdout is not None
+    places: dict[str, int] = {}
+    while not all(name in places for name in READY):
+        name, _, address = process.stdout.readline().partition(" ")
+        places[name] = int(address, 16)
+    wait_until_blocked(process.pid)
+    return Held(process, program, places)
+
+
+def wait_until_blocked(pid: int) -> None:
+    """Until every thread is in a system call: a thread prints before it waits."""
+    deadline = time.monotonic() + 20
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        while (task / "syscall").read_text().startswith("running"):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+
+def end(held: Held) -> None:
+    held.process.kill()
+    held.process.wait()
+    if held.process.stdout is not None:
+        held.process.stdout.close()
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    """The process, waiting."""
+    found = start(build(tmp_path), tmp_path)
+    yield found
+    end(found)
+
+
+def gcore(held: Held, folder: Path) -> Path:
+    """A core file by GDB."""
+    subprocess.run(
+        ["gcore", "-o", str(folder / "core.gdb"), str(held.pid)],
+        check=True, timeout=120, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    return folder / f"core.gdb.{held.pid}"
+
+
+def kernel_core(held: Held, folder: Path) -> Path:
+    """A core file by the kernel, where it writes them into the working directory."""
+    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if pattern != "core":
+        pytest.skip(f"this machine's core files go to {pattern!r}")
+    held.process.send_signal(signal.SIGSEGV)
+    held.process.wait(60)
+    found = [one for one in (folder / "core", folder / f"core.{held.pid}") if one.exists()]
+    if not found:
+        pytest.skip("this machine writes no core files")
+    return found[0]
+
+
+BACKENDS = ("live", "gcore", "kernel core")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A target, and the process that it shows."""
+
+    target: Target
+    held: Held
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    """Each backend in turn, every one on a process of its own."""
+    folder = tmp_path_factory.mktemp("held")
+    held = start(build(folder), folder)
+    try:
+        if request.param == "live":
+            yield Seen(open_target(pid=held.pid), held)
+        else:
+            core = gcore(held, folder) if request.param == "gcore" else kernel_core(held, folder)
+            yield Seen(open_target(core=str(core)), held)
+    finally:
+        end(held)
+
+
+@pytest.fixture
+def target(seen: Seen) -> Target:
+    return seen.target
+
+
+@pytest.fixture
+def shown(seen: Seen) -> Held:
+    """The process that the target shows; with a kernel's core file it has ended."""
+    return seen.held
