@@ -30,9 +30,10 @@ def note(owner: bytes, kind: int, description: bytes) -> bytes:
 
 
 def header(kind: int, count: int, sections: int = 0, section_offset: int = 0, machine: int = 62) -> bytes:
-    """The ELF header; program headers follow it at once."""
+    """The ELF header; program headers follow it at once. PN_XNUM (0xffff) stands for more than it can count."""
     ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
     names = max(sections - 1, 0)
+    count = min(count, 0xFFFF)
     fields = (kind, machine, 1, 0, HEADER, section_offset, 0, HEADER, PROGRAM_HEADER, count, SECTION_HEADER)
     return ident + struct.pack("<HHIQQQIHHHHHH", *fields, sections, names)
 

@@ -40,11 +40,10 @@ def build(folder: Path, *options: str) -> Path:
     return program
 
 
-def start(program: Path, folder: Path, root: Optional[str] = None) -> Held:
+def start(program: Path, folder: Path, command: Optional[list[str]] = None) -> Held:
     """Start the program and read the addresses; both of its threads wait in pause() then, or will at once."""
-    command = [str(program)] if root is None else ["chroot", root, str(program)]
     process = subprocess.Popen(
-        command,
+        command or [str(program)],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
