@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.demangle import demangle
-
 from pieglobalsfind.dwarf_libdw import Module
 from pieglobalsfind.dwarf_lines import LineReader
 from pieglobalsfind.dwarf_types import Line, TypeTable, Variable, Variables
