@@ -25,13 +25,8 @@ BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner
 class Stack:
     """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
 
-    <<<<<<< Updated upstream
-        The backtrace ends at `main`, as a process's does, or else at the function `entry`. `live_pc` and `live_sp` are
-        those of the thread in whose chain the rank's frames appear.
-    =======
-        `entry` is the function where the rank's backtrace ends if it is not at `main`, as a process's does.
-        chain the rank's frames appear.
-    >>>>>>> Stashed changes
+    The backtrace ends at `main`, as a process's does, or else at the function `entry`. `live_pc` and `live_sp` are
+    those of the thread in whose chain the rank's frames appear.
     """
 
     rank: int

@@ -56,7 +56,7 @@ def code_of(program: Path) -> tuple[int, int, int]:
         elf = ELFFile(file)
         code = next(one for one in elf.iter_segments("PT_LOAD") if one["p_flags"] & 1)
         assert code["p_offset"] == code["p_vaddr"]
-        (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name("move_on")
+        (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name("move_on")  # type: ignore[union-attr]
         return code["p_offset"], code["p_filesz"], symbol["st_value"]
 
 
