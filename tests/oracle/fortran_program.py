@@ -182,8 +182,6 @@ _GLOBALS = at(
     "list fields.f90:50,55",
 )
 
-# Not yet at -O2: GDB 13.1 ends with an internal error (gdbtypes.h, const_val) on `print values(3)`, an element of an
-# argument whose bounds it can't compute, since the runtime's caller of `main` has no debug information.
 PROGRAMS = tuple(
-    Program("fields", ("hold.c", "fields.f90"), optimization, (*_FRAMES, *_GLOBALS)) for optimization in ("-O0",)
+    Program("fields", ("hold.c", "fields.f90"), optimization, (*_FRAMES, *_GLOBALS)) for optimization in ("-O0", "-O2")
 )

@@ -11,7 +11,8 @@
 - What follows from that difference in the link: distances between code and data (`0x..(%rip)`, `Base address 0x..` of
   location lists, `DW_OP_addr 0x..`), and the stubs through which a shared object reaches its own functions
   (`f@plt`), which `info line f` lists as further places of that name.
-- What lies beyond a process's `main`, which GDB hides: the caller in `info frame`, and what it gave (`argc@entry`).
+- What lies beyond a process's `main`, which GDB hides: the caller in `info frame`, and what it gave (`argc@entry`);
+  of the `main` that gfortran makes all arguments, which GDB knows from that caller alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ DISTANCE = re.compile(r"0x[0-9a-f]+(?=\(%rip\))|(?<=Base address )0x[0-9a-f]+|(?
 STUB = re.compile(r"^No line number information available for address ADDRESS <\w+@(?:plt|got\.plt)>\n?", re.MULTILINE)
 CALLER = re.compile(r"called by frame at ADDRESS(?:, |$)", re.MULTILINE)
 GIVEN = re.compile(r", arg[cv]@entry=[^,)\n]*")
+FORTRAN_MAIN = re.compile(r"\bmain \(argc=[^,)]*, argv=[^,)]*\)(?= at \S+\.f90)")
 FRAME = re.compile(r"^#\d+\s+", re.MULTILINE)
 
 
@@ -39,7 +41,7 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     text = OBJECT_FILE.sub(r"\1", text)
     text = DISTANCE.sub("DISTANCE", text)
     text = STUB.sub("", text)
-    text = GIVEN.sub("", CALLER.sub("", text))
+    text = FORTRAN_MAIN.sub("main ()", GIVEN.sub("", CALLER.sub("", text)))
     text = STACK_LEVEL.sub("Stack level, ", text)
     return _user_frames(text, tuple(sources)).rstrip()
 
