@@ -135,6 +135,10 @@ static bool is_dense(const struct datatype *type) {
     return type->block_count == 1 && type->blocks[0].offset == 0 && (ptrdiff_t)type->size == type_extent(type);
 }
 
+bool type_fits_buffer(const struct datatype *type, size_t bytes, const void *buffer) {
+    return buffer || bytes == 0 || type->lower > 0;
+}
+
 void type_pack(const struct datatype *type, int count, const void *from, void *bytes) {
     unsigned char *out = bytes;
     if (count == 0 || type->size == 0)

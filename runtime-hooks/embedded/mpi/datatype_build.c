@@ -61,7 +61,10 @@ static void add(struct builder *builder, int count, ptrdiff_t offset, const stru
     if (builder->failed || count == 0)
         return;
     ptrdiff_t extent = type_extent(old);
-    for (int i = 0; i < count; i++)
+    bool dense = old->block_count == 1 && (ptrdiff_t)old->blocks[0].bytes == extent;
+    if (dense)
+        add_block(builder, offset + old->blocks[0].offset, (size_t)extent * (size_t)count);
+    for (int i = 0; i < count && !dense; i++)
         for (size_t b = 0; b < old->block_count; b++)
             add_block(builder, offset + i * extent + old->blocks[b].offset, old->blocks[b].bytes);
     ptrdiff_t span = (count - 1) * extent;

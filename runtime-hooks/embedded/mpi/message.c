@@ -78,6 +78,8 @@ int message_send(struct mpi_rank *self, struct communicator *comm, enum channel 
     if (!rank_by_number(world))
         return MPI_ERR_INTERN; /* a rank of another process: this library knows only one */
     size_t bytes = type->size * (size_t)count;
+    if (!type_fits_buffer(type, bytes, buffer))
+        return MPI_ERR_BUFFER;
     struct message *message = host_allocate(sizeof *message + bytes);
     *message = (struct message){.context = comm->context,
                                 .channel = channel,

@@ -7,9 +7,7 @@
 
 #include <limits.h>
 
-int check_message(struct mpi_rank *self, struct communicator *comm, int count, struct datatype *type, int peer, int tag,
-                  bool receives) {
-    (void)self;
+int check_message(struct communicator *comm, int count, struct datatype *type, int peer, int tag, bool receives) {
     if (!comm)
         return MPI_ERR_COMM;
     if (count < 0)
@@ -35,7 +33,7 @@ static struct transfer begin(enum call call, int count, MPI_Datatype type, int p
                              bool receives) {
     struct mpi_rank *self = mpi_self(call);
     struct transfer transfer = {self, comm_get(self, comm), type_get(self, type), MPI_SUCCESS};
-    transfer.code = check_message(self, transfer.comm, count, transfer.type, peer, tag, receives);
+    transfer.code = check_message(transfer.comm, count, transfer.type, peer, tag, receives);
     if (transfer.code)
         mpi_fail(self, transfer.comm, call, transfer.code);
     return transfer;
@@ -141,8 +139,12 @@ static int start_send_call(enum call call, const void *buffer, int count, MPI_Da
         return transfer.code;
     int code;
     struct request *started = start_send(&transfer, buffer, count, dest, tag, synchronous, &code);
+    if (code) {
+        request_release(started);
+        return result(&transfer, call, code);
+    }
     *request = table_add(&transfer.self->requests, started);
-    return result(&transfer, call, code);
+    return MPI_SUCCESS;
 }
 
 int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,

@@ -71,8 +71,10 @@ static int complete(const struct request *request, MPI_Status *status) {
     }
     size_t room = request->type->size * (size_t)request->count;
     size_t bytes = message->bytes < room ? message->bytes : room;
-    type_unpack(request->type, bytes, message->data, request->buffer);
     status_set(status, message->source, message->tag, bytes);
+    if (!type_fits_buffer(request->type, bytes, request->buffer))
+        return MPI_ERR_BUFFER;
+    type_unpack(request->type, bytes, message->data, request->buffer);
     return message->bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }
 

@@ -109,13 +109,17 @@ static void table_grow(struct table *table) {
     table->size = size;
 }
 
+/* Half of the slots are free, so the search is short. */
 int table_add(struct table *table, void *value) {
-    int handle = 1;
-    while (handle < table->size && table->slots[handle])
-        handle++;
-    if (handle >= table->size)
+    if (2 * (table->used + 1) > table->size)
         table_grow(table);
+    int handle = table->last;
+    do
+        handle = handle + 1 < table->size ? handle + 1 : 1;
+    while (table->slots[handle]);
     table->slots[handle] = value;
+    table->last = handle;
+    table->used++;
     return handle;
 }
 
@@ -125,4 +129,5 @@ void *table_get(const struct table *table, int handle) {
 
 void table_remove(struct table *table, int handle) {
     table->slots[handle] = NULL;
+    table->used--;
 }

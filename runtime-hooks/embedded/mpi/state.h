@@ -101,8 +101,14 @@ struct inbox {
 struct table {
     void **slots;
     int size;
+    int used;
+    int last; /* handle given out last: the next search begins behind it, so that a freed one stays bad for long */
 };
 
+/*
+ * Of one rank alone, and reached by its attachment.  If the rank moved to another process, this, all that the tables
+ * hold, and the inbox's messages and requests would move with it; the inbox's lock and predefined datatypes would not.
+ */
 struct mpi_rank {
     struct rank *rank;
     int world;
@@ -169,14 +175,15 @@ void request_release(struct request *request);
 void request_sweep(struct mpi_rank *self); /* completes detached receives whose message has come */
 
 /* point_to_point.c */
-int check_message(struct mpi_rank *self, struct communicator *comm, int count, struct datatype *type, int peer, int tag,
-                  bool receives);
+int check_message(struct communicator *comm, int count, struct datatype *type, int peer, int tag, bool receives);
 
 /* datatype.c, datatype_build.c */
 struct datatype *type_get(struct mpi_rank *self, MPI_Datatype handle); /* NULL: no such type */
 void type_hold(struct datatype *type);
 void type_drop(struct datatype *type);
 ptrdiff_t type_extent(const struct datatype *type);
+/* False for a NULL buffer, unless the type itself has addresses (MPI_BOTTOM). */
+bool type_fits_buffer(const struct datatype *type, size_t bytes, const void *buffer);
 void type_pack(const struct datatype *type, int count, const void *from, void *bytes);
 void type_unpack(const struct datatype *type, size_t bytes_limit, const void *bytes, void *to);
 void types_initialize(struct mpi_rank *self);
