@@ -1,9 +1,10 @@
 /*
  * jacobi3d.c: a 3-D heat problem solved by Jacobi's method with a 7-point stencil; an ordinary MPI program.
  *
- * jacobi3d [--seconds S] [--size N] [--iterations K]: each rank has N x N x N points, the ranks a grid of three
- * dimensions.  It iterates K times, or until S seconds have passed, and prints the residual.  Its state is in globals
- * and statics on purpose: it is what a program that knows nothing of virtual ranks looks like.
+ * jacobi3d [--seconds S] [--size N] [--iterations K] [--tolerance T]: each rank has N x N x N points, the ranks a grid
+ * of three dimensions.  It iterates until S seconds have passed, or else K times, or, with K = 0, until the residual is
+ * below T.  Its state is in globals and statics on purpose: it is what a program that knows nothing of virtual ranks
+ * looks like.
  */
 #include <math.h>
 #include <mpi.h>
@@ -26,14 +27,16 @@ int grid[3];
 int place[3];
 int size = 24;
 int iteration;
-double residual;
+double residual;       /* of this rank's points: the sum of their squared changes */
+double total_residual; /* of all ranks, equal on each */
 
 static int iterations = 100;
 static double seconds;
+static double tolerance = 1e-4;
 static double *values;
 static double *next_values;
 static struct face faces[FACES];
-static const char *const usage = "usage: jacobi3d [--seconds S] [--size N] [--iterations K]";
+static const char *const usage = "usage: jacobi3d [--seconds S] [--size N] [--iterations K] [--tolerance T]";
 
 static size_t at(int x, int y, int z) {
     size_t side = (size_t)size + 2;
@@ -64,6 +67,8 @@ static void read_options(int argc, char **argv) {
             size = (int)number(argv[i + 1]);
         else if (!strcmp(argv[i], "--iterations"))
             iterations = (int)number(argv[i + 1]);
+        else if (!strcmp(argv[i], "--tolerance"))
+            tolerance = number(argv[i + 1]);
         else
             fail(usage);
     }
@@ -162,7 +167,7 @@ static void exchange(void) {
         unpack(i);
 }
 
-/* One step over this rank's points; leaves the sum of the squared changes in `residual`. */
+/* One step over this rank's points. */
 static void relax(void) {
     residual = 0;
     for (int z = 1; z <= size; z++)
@@ -180,21 +185,40 @@ static void relax(void) {
     next_values = swap;
 }
 
-/* All ranks must leave the loop together, but their clocks differ: they agree. */
+/* Adds up the residuals.  All ranks must leave the loop together, but their clocks differ: time is up for all at once.
+ */
+static int time_is_up(double start) {
+    double mine[2] = {residual, seconds > 0 && MPI_Wtime() - start >= seconds}, all[2];
+    MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    total_residual = sqrt(all[0]);
+    return all[1] > 0;
+}
+
 static int is_over(double start) {
-    if (seconds <= 0)
-        return iteration >= iterations;
-    int mine = MPI_Wtime() - start >= seconds, any;
-    MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    return any;
+    int late = time_is_up(start);
+    if (seconds > 0)
+        return late;
+    return iterations > 0 ? iteration >= iterations : total_residual < tolerance;
+}
+
+static void report(int last) {
+    static int next_report = 10;
+    if (my_rank != 0 || (iteration < next_report && !last))
+        return;
+    next_report *= 10;
+    printf("jacobi3d: residual %.6e after %d iterations\n", total_residual, iteration);
+    fflush(stdout);
 }
 
 static void iterate(void) {
     double start = MPI_Wtime();
-    while (!is_over(start)) {
+    int over = 0;
+    while (!over) {
         exchange();
         relax();
         iteration++;
+        over = is_over(start);
+        report(over);
     }
 }
 
@@ -212,10 +236,6 @@ int main(int argc, char **argv) {
         fflush(stdout);
     }
     iterate();
-    double total;
-    MPI_Reduce(&residual, &total, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (my_rank == 0)
-        printf("jacobi3d: residual %.8e after %d iterations\n", sqrt(total), iteration);
     for (int i = 0; i < FACES; i++) {
         free(faces[i].outgoing);
         free(faces[i].incoming);
