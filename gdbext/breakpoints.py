@@ -44,6 +44,8 @@ class Breakpoints:
         self._event: Optional[EventBreakpoint] = None
         self._followers: dict[tuple[int, int, int], Follower] = {}
         self._followed: dict[int, frozenset[Place]] = {}
+        self._known: dict[int, object] = {}
+        self._ranks: set[int] = set()
         self.hit: Optional[Hit] = None
 
     def watch_events(self) -> None:
@@ -54,17 +56,24 @@ class Breakpoints:
     def _on_event(self, kind: int, rank: int) -> None:
         state = self._face.state()
         state.moment = None
-        moment = self._face.moment()
+        if not any(map(follows, gdb.breakpoints())):
+            return
         if kind == BEFORE_COPIES:
-            state.focus.take_out(moment, inserted=True)
+            state.focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
             self._drop(lambda follower: follower.rank == rank)
-        elif kind in (AFTER_COPIES, CREATED, AFTER_UNPACK) and any(map(follows, gdb.breakpoints())):
-            if state.focus.rank is None:
-                first = next((one.rank for one in moment.table.ranks if one.state not in (EXITED, MIGRATED_OUT)), None)
-                state.focus.move(moment, first, inserted=True)
+            self._ranks.discard(rank)
+        elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in self._ranks):
+            self._have_focus()
             self.synchronize()
         state.moment = None
+
+    def _have_focus(self) -> None:
+        """Let GDB resolve what is pending: the symbols of one rank are enough."""
+        focus, moment = self._face.state().focus, self._face.moment()
+        if focus.rank is None:
+            first = next((one.rank for one in moment.table.ranks if one.state not in (EXITED, MIGRATED_OUT)), None)
+            focus.move(moment, first, inserted=True)
 
     def synchronize(self) -> None:
         """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
@@ -72,6 +81,7 @@ class Breakpoints:
             moment = self._face.moment()
         except RanklensError:
             return
+        self._ranks = {one.rank for one in moment.table.ranks}
         wanted = dict(self._wanted(moment))
         self._drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
@@ -114,15 +124,22 @@ class Breakpoints:
         """The process is gone."""
         self._drop(lambda follower: True)
         self._followed.clear()
+        self._known.clear()
+        self._ranks.clear()
 
     def changed(self, user: gdb.Breakpoint) -> None:
-        """A breakpoint was made or changed, by the user or because symbols moved."""
-        if follows(user) and not self._face.state().focus.moving:
+        """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
+        if not follows(user) or self._face.state().focus.moving:
+            return
+        now = (user.enabled, user.commands, user.pending, tuple(one.address for one in user.locations))
+        if self._known.get(user.number) != now:
+            self._known[user.number] = now
             self.synchronize()
 
     def deleted(self, user: gdb.Breakpoint) -> None:
         number = user.number
         self._followed.pop(number, None)
+        self._known.pop(number, None)
         self._drop(lambda follower: follower.key[0] == number)
 
     def tell_hit(self) -> None:
@@ -155,7 +172,7 @@ class Follower(gdb.Breakpoint):
     def __init__(
         self, owner: Breakpoints, face: GdbFace, user: gdb.Breakpoint, key: tuple[int, int, int], address: int
     ) -> None:
-        super().__init__(f"*{address:#x}", type=user.type, internal=True)
+        super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
         self.silent = True
         self.key = key
         self.rank = key[1]

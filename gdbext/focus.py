@@ -23,6 +23,7 @@ from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rebase
 
+KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
 
@@ -43,6 +44,7 @@ class Focus:
         self._originals_out = False
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
+        self._kernel_library = ""
         self.moving = False
 
     @property
@@ -54,6 +56,7 @@ class Focus:
         """The process is gone, or another one runs: GDB has dropped what belonged to it."""
         self._remove(self._placed)
         self._placed, self._originals_out, self.rank = (), False, None
+        self._kernel_library = ""
 
     def original_loaded(self, path: str, moment: Optional[Moment]) -> None:
         """GDB has read symbols of `path` by itself."""
@@ -119,19 +122,24 @@ class Focus:
             if one.owner is not None and one.owner.filename in paths and one.filename:
                 self._debug_files[str(one.owner.filename)] = one.filename
         if any(one.filename in paths for one in loaded):
-            others = [str(one.filename) for one in loaded if one.filename not in paths]
-            forget_libraries(others, inserted or always_inserted())
+            self._kernel_library = kernel_library() or self._kernel_library
+            forget_libraries(kept_names(loaded, paths), self._kernel_library, inserted or always_inserted())
         self._originals_out = True
 
 
-def forget_libraries(keep: list[str], inserted: bool) -> None:
-    """Drop all libraries' symbols, then read those of `keep` again: GDB has no command for one library.
+def kept_names(loaded: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
+    """The names of the libraries that stay; a view has its original's name, and is none."""
+    without = {Path(path).name for path in originals}
+    return frozenset(Path(str(one.filename)).name for one in loaded) - without
+
+
+def forget_libraries(keep: frozenset[str], kernel: str, inserted: bool) -> None:
+    """Drop all libraries' symbols, then read those of `keep` and at `kernel` again: GDB has no command for one library.
 
     Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
     inside a breakpoint's stop method, for instance) they are taken out before.
     """
-    names = sorted({Path(path).name for path in keep})
-    pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in names)
+    pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in sorted(keep))
     taken_out = [one for one in gdb.breakpoints() if one.enabled and one.type in IN_MEMORY] if inserted else []
     for one in taken_out:
         one.enabled = False
@@ -139,10 +147,18 @@ def forget_libraries(keep: list[str], inserted: bool) -> None:
         execute("nosharedlibrary")
         if pattern:
             execute(f"sharedlibrary {pattern}")
+        if kernel:
+            execute(f"add-symbol-file-from-memory {kernel}")
     finally:
         for one in taken_out:
             if one.is_valid():
                 one.enabled = True
+
+
+def kernel_library() -> str:
+    """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
+    found = (KERNEL_LIBRARY.match(str(one.username)) for one in gdb.objfiles())
+    return next((one.group(1) for one in found if one), "")
 
 
 def always_inserted() -> bool:

@@ -1,6 +1,6 @@
 """`$_rank_count()`, `$_rankaddr("symbol", N)` and `$_rank_of(ADDRESS)`.
 
-Takes the face; usable in every expression, conditions included. The variable `$_rank` is the selected rank, or -1.
+Takes the face; usable in every expression, conditions included. `$_rank`, a variable, is kept by the selection.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def _ranklens() -> None:
         print(f"ranklens needs GDB 12.1 or newer with Python 3.9 or newer; this is GDB {gdb.VERSION}")
         return
     # Not __file__: in a script that sources this one it is the script's.
-    root = str(Path(_ranklens.__code__.co_filename).resolve().parent.parent)  # noqa: F821 - deleted after its only call
+    root = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
     if root not in sys.path:
         sys.path.append(root)
     from gdbext import extension

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS
@@ -56,8 +57,11 @@ def code_of(program: Path) -> tuple[int, int, int]:
         elf = ELFFile(file)
         code = next(one for one in elf.iter_segments("PT_LOAD") if one["p_flags"] & 1)
         assert code["p_offset"] == code["p_vaddr"]
-        (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name("move_on")  # type: ignore[union-attr]
-        return code["p_offset"], code["p_filesz"], symbol["st_value"]
+        table = elf.get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        symbols = table.get_symbol_by_name("move_on")
+        assert symbols is not None and len(symbols) == 1
+        return code["p_offset"], code["p_filesz"], symbols[0]["st_value"]
 
 
 def test_hit_once_per_rank_at_the_right_place(session: Session, rankrun: Path, program: Path) -> None:
