@@ -1,0 +1,89 @@
+"""What README tells a newcomer to type, typed in a clean clone: the commands themselves, with all that they install."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PROCESSES = Path("/proc")
+TIMEOUT = 900
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this tree is no git checkout, so there is nothing to clone")
+    folder = tmp_path_factory.mktemp("newcomer") / "ranklens"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, timeout=TIMEOUT)
+    yield folder
+    assert left_behind(folder) == []
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Command lines of processes that run in `folder` or name it."""
+    found = []
+    for process in PROCESSES.iterdir():
+        try:
+            if process.name.isdigit() and int(process.name) != os.getpid():
+                words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                if str(folder) in words or os.readlink(process / "cwd").startswith(str(folder)):
+                    found.append(words)
+        except OSError:
+            continue
+    return found
+
+
+def make(folder: Path, *words: str, **variables: str) -> str:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))
+    }
+    done = subprocess.run(
+        ["make", *words],
+        cwd=folder,
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, f"make {' '.join(words)}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.mark.timeout(TIMEOUT)
+def test_demo(clone: Path) -> None:
+    shown = make(clone, "demo")
+    assert left_behind(clone) == []
+    report, gdb, find, end = re.split(r"^== .* ==$", shown, flags=re.MULTILINE)[2:6]
+    assert "my_rank" in report and re.search(r"0-7|8 ranks", report)
+    assert len(re.findall(r"^[ *]*\d+ +(?:running|ready|blocked)", gdb, re.MULTILINE)) == 8
+    assert len(re.findall(r"^#\d+ .*\bmain \(", gdb, re.MULTILINE)) == 2  # rank bt, twice
+    assert re.search(r"^\(gdb\) print my_rank\n\$\d+ = 5$", gdb, re.MULTILINE)
+    assert re.search(r"\brank 5\b.* code .*main.*jacobi3d\.c:\d+", find)
+    assert re.search(r"\brank 5\b.* data .*my_rank", find)
+    assert re.search(r"jacobi3d: residual \S+ after \d+ iterations", end)
+
+
+@pytest.mark.timeout(TIMEOUT)
+def test_setup_has_nothing_left_to_do(clone: Path) -> None:
+    make(clone, "setup")
+    built = {path: path.stat().st_mtime_ns for part in ("build", ".venv") for path in (clone / part).rglob("*")}
+    assert make(clone, "setup") == ""
+    again = {path: path.stat().st_mtime_ns for part in ("build", ".venv") for path in (clone / part).rglob("*")}
+    assert again == built
+    for command in ("rankcc", "rankcxx", "rankfort", "rankrun", "pieglobalsfind", "inspector"):
+        assert os.access(clone / ".venv" / "bin" / command, os.X_OK), command
+
+
+@pytest.mark.timeout(TIMEOUT)
+def test_test(clone: Path) -> None:
+    """One folder of tests stands for all: this test is itself a part of `make test`."""
+    shown = make(clone, "test", "PYTEST_ARGS=tests/abi")
+    assert re.search(r"\b\d+ passed", shown) and "failed" not in shown
