@@ -28,16 +28,17 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def left_behind(folder: Path) -> list[str]:
     """Command lines of processes that run in `folder` or name it."""
-    found = []
-    for process in PROCESSES.iterdir():
-        try:
-            if process.name.isdigit() and int(process.name) != os.getpid():
-                words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-                if str(folder) in words or os.readlink(process / "cwd").startswith(str(folder)):
-                    found.append(words)
-        except OSError:
-            continue
-    return found
+    processes = (one for one in PROCESSES.iterdir() if one.name.isdigit() and int(one.name) != os.getpid())
+    return [words for words in (words_of(one, str(folder)) for one in processes) if words]
+
+
+def words_of(process: Path, folder: str) -> str:
+    """The command line of a process that has to do with `folder`; "" for any other, and for one that is gone."""
+    try:
+        words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        return words if folder in words or str((process / "cwd").readlink()).startswith(folder) else ""
+    except OSError:
+        return ""
 
 
 def make(folder: Path, *words: str, **variables: str) -> str:
