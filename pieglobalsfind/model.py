@@ -187,6 +187,7 @@ class Rank:
     """One virtual rank. `context` is the address of its saved registers (Absent while it runs, or when unknown).
 
     `kernel_thread` is the tid that runs it or would, 0 if unknown. `placements` are in order, first match wins.
+    `record` is where the runtime publishes the rank, so that what changes can be read again (0: nowhere).
     """
 
     rank: int
@@ -203,6 +204,7 @@ class Rank:
     placements: tuple[Placement, ...]
     evidence: Evidence
     address_space: int = 0
+    record: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,7 @@ class RankTable:
 
     `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
     `constructor_heap` is what the originals' constructors allocated from; `constructor_blocks` are its (address, size).
+    `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order.
     """
 
     method: str
@@ -233,6 +236,8 @@ class RankTable:
     constructor_heap: Optional[Region] = None
     constructor_blocks: tuple[tuple[int, int], ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    calls: tuple[str, ...] = ()
+    byte_order: str = field(default="<", compare=False)
 
 
 @dataclass(frozen=True)

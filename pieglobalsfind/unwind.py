@@ -10,6 +10,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from pieglobalsfind.decoders.rank_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import MemoryMapping, Target
@@ -49,10 +50,13 @@ class Contexts:
             raise UsageError(
                 f"rank {rank.rank} is running: its registers are its kernel thread's", "select that thread"
             )
-        if isinstance(rank.context, Absent):
-            raise RanklensError(f"rank {rank.rank} has no saved registers, {rank.context.reason}", rank.context.hint)
         if not self._table.context_layout:
             raise RanklensError(f"where rank {rank.rank} saves its registers is unknown", "its runtime does not say")
+        return while_suspended(self._target, self._table, rank, self._believed)[1]
+
+    def _believed(self, rank: Rank) -> dict[int, int]:
+        if isinstance(rank.context, Absent):
+            raise RanklensError(f"rank {rank.rank} has no saved registers, {rank.context.reason}", rank.context.hint)
         registers = self._read(rank, rank.context)
         self._check(rank, rank.context, registers)
         return registers

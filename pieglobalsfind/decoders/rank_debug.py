@@ -1,20 +1,20 @@
 """Ranks by the debug ABI: what a runtime publishes in its registry (rank_debug.h), as a `RankTable`.
 
 Takes a target; gives None if it has no registry. Every record is checked before it is used; [live] fields of a running
-process are read twice, and a rank that was being switched meanwhile has no known context.
+process are read until they stand still; a rank that is switched all the time has no known context.
 """
 
 from __future__ import annotations
 
 import gc
-import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Optional, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
+from pieglobalsfind.decoders.rank_state import GONE, MOST_TRIES, SWITCHING, context_of, moment_of, waiting_of
 from pieglobalsfind.decoders.registry_check import check
 from pieglobalsfind.decoders.registry_layout import Records, text
 from pieglobalsfind.decoders.registry_snapshot import Snapshot, take
@@ -27,15 +27,6 @@ TORN = "the registry was being changed at this moment; what it says of ranks and
 _NO_STACK = Absent("the runtime does not say where its stack is")
 _NO_HEAP = Absent("the runtime does not say where its heap is")
 _NO_RANGE = Absent("it has no address range of its own")
-_GONE = Absent("it has migrated to another process", "look for it in the job's other processes")
-_NO_CONTEXT = {
-    model.STARTING: Absent("it has not begun to run"),
-    model.RUNNING: Absent("it is running", "its registers are its kernel thread's"),
-    model.MIGRATED_OUT: _GONE,
-    model.EXITED: Absent("it has ended"),
-}
-_UNSAVED = Absent("the runtime has not saved its registers")
-_SWITCHING = Absent("it was being switched while it was read", "try again")
 
 
 def decode(target: Target) -> Optional[RankTable]:
@@ -45,8 +36,7 @@ def decode(target: Target) -> Optional[RankTable]:
         if snapshot is None:
             return None
         check(snapshot.records)
-        switching = _switched_meanwhile(target, snapshot.records) if target.is_live else frozenset()
-        return _table(snapshot, switching)
+        return _table(target, snapshot)
 
 
 @contextmanager
@@ -61,34 +51,54 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _switched_meanwhile(target: Target, records: Records) -> frozenset[int]:
-    """Ranks whose state and context may be of different moments: they are switched by plain stores, without a lock."""
-    snapshot = take_ranks(target, records)
-    return frozenset(
-        old.rank
-        for old, new in zip(records.ranks, snapshot)
-        if (old.state, old.context, old.switches) != (new.state, new.context, new.switches)
-    )
-
-
-def take_ranks(target: Target, records: Records) -> list[layout.Rank]:
-    """The ranks' records once more; what was read before if they can't be had."""
-    header = records.header
+def _rank_table(target: Target, snapshot: Snapshot) -> Optional[layout.Table]:
+    """Where the records of the ranks are; None if the registry is not what it was a moment ago."""
+    header = snapshot.records.header
     try:
-        order = "<" if struct.unpack("<Q", target.read(header.mapping_address, 8))[0] == layout.MAGIC else ">"
-        _, tables = layout.parse_header(target.read(header.mapping_address, layout.HEADER_SIZE), order)
-        table = tables[layout.TABLES.index(layout.Rank)]
-        if table.count != len(records.ranks) or table.stride < layout.record_size(layout.Rank):
-            return records.ranks
-        return layout.parse_records(
+        _, tables = layout.parse_header(target.read(header.mapping_address, layout.HEADER_SIZE), snapshot.order)
+    except RanklensError:
+        return None
+    table = tables[layout.TABLES.index(layout.Rank)]
+    good = table.count == len(snapshot.records.ranks) and table.stride >= layout.record_size(layout.Rank)
+    return table if good else None
+
+
+def _steady(
+    target: Target, records: list[layout.Rank], table: layout.Table, order: str
+) -> tuple[list[layout.Rank], set[int]]:
+    """The records with those that changed meanwhile read again until they stand still, and the ranks that never did."""
+    try:
+        again = layout.parse_records(
             layout.Rank, target.read(table.address, table.count * table.stride), table.stride, order
         )
     except RanklensError:
-        return records.ranks
+        return records, set()
+    restless = set()
+    for index, (old, new) in enumerate(zip(records, again)):
+        if moment_of(old) != moment_of(new):
+            still = _stands_still(target, new, table.address + index * table.stride, order)
+            again[index] = still or new
+            if still is None:
+                restless.add(new.rank)
+    return again, restless
 
 
-def _table(snapshot: Snapshot, switching: frozenset[int]) -> RankTable:
+def _stands_still(target: Target, first: layout.Rank, address: int, order: str) -> Optional[layout.Rank]:
+    """The record once two readings in a row agree, None if they never do."""
+    last = first
+    for _ in range(MOST_TRIES):
+        (now,) = layout.parse_records(
+            layout.Rank, target.read(address, layout.record_size(layout.Rank)), layout.record_size(layout.Rank), order
+        )
+        if moment_of(now) == moment_of(last):
+            return now
+        last = now
+    return None
+
+
+def _table(target: Target, snapshot: Snapshot) -> RankTable:
     records, header = snapshot.records, snapshot.records.header
+    calls = tuple(text(one.name) or "an unnamed call" for one in records.calls)
     evidence = Evidence("registry", snapshot.source)
     heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None
     return RankTable(
@@ -103,7 +113,7 @@ def _table(snapshot: Snapshot, switching: frozenset[int]) -> RankTable:
         rank_count=header.rank_count,
         generation=header.generation,
         objects=_objects(records),
-        ranks=_ranks(records, evidence, switching),
+        ranks=_ranks(target, snapshot, evidence, calls),
         context_layout=tuple(
             model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
             for one in records.context_registers
@@ -115,6 +125,8 @@ def _table(snapshot: Snapshot, switching: frozenset[int]) -> RankTable:
         constructor_heap=heap,
         constructor_blocks=tuple((one.address, one.size) for one in records.blocks),
         warnings=(TORN,) if snapshot.torn else (),
+        calls=calls,
+        byte_order=snapshot.order,
     )
 
 
@@ -141,45 +153,57 @@ def _objects(records: Records) -> tuple[Object, ...]:
     )
 
 
-def _ranks(records: Records, evidence: Evidence, switching: frozenset[int]) -> tuple[model.Rank, ...]:
-    placements = _placements(records)
-    calls = [text(one.name) or "an unnamed call" for one in records.calls]
+def _ranks(target: Target, snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> tuple[model.Rank, ...]:
+    placements = _placements(snapshot.records)
+    found, restless = snapshot.records.ranks, set[int]()
+    table = _rank_table(target, snapshot)
+    if table is not None and target.is_live:
+        found, restless = _steady(target, found, table, snapshot.order)
     return tuple(
-        _rank(one, placements.get(one.rank, ()), calls, evidence, one.rank in switching)
-        for one in sorted(records.ranks)
+        _rank(one, placements.get(one.rank, ()), calls, evidence, one.rank in restless, record)
+        for one, record in sorted(zip(found, _addresses(table, len(found))))
     )
 
 
+def _addresses(table: Optional[layout.Table], count: int) -> Iterable[int]:
+    """Where the records are; 0 for all if that is not known."""
+    if table is None:
+        return (0,) * count
+    return range(table.address, table.address + count * table.stride, table.stride)
+
+
 def _rank(
-    one: layout.Rank, placements: tuple[Placement, ...], calls: list[str], evidence: Evidence, switching: bool
+    one: layout.Rank,
+    placements: tuple[Placement, ...],
+    calls: tuple[str, ...],
+    evidence: Evidence,
+    restless: bool,
+    record: int,
 ) -> model.Rank:
     state = model.STATES[one.state]
     gone = state == model.MIGRATED_OUT
-    context = _NO_CONTEXT.get(state) or (_SWITCHING if switching else one.context or _UNSAVED)
-    waiting = None
-    if one.call:
-        waiting = model.Waiting(calls[one.call], one.wait_peer, one.wait_tag, one.wait_communicator)
     return model.Rank(
         one.rank,
         state,
         one.processing_element,
         one.kernel_thread,
-        context,
+        SWITCHING if restless else context_of(one),
         _region(one.stack_start, one.stack_size, gone, _NO_STACK),
         _region(one.heap_start, one.heap_size, gone, _NO_HEAP),
         one.heap_used if one.heap_size and not gone else _NO_HEAP,
         _region(one.range_start, one.range_size, False, _NO_RANGE),
-        waiting,
+        waiting_of(one, calls),
         one.switches,
         () if gone else placements,
         evidence,
         one.address_space,
+        record,
     )
 
 
 def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Absent]:
     if gone:
-        return _GONE
+        return GONE
     return Region(start, size) if size else none
 
 

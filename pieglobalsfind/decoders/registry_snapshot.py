@@ -28,11 +28,15 @@ GENERATION_AT = 16
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The records of one moment. `source` says how they were found; `torn`: the writer was stopped in the middle."""
+    """The records of one moment. `source` says how they were found; `torn`: the writer was stopped in the middle.
+
+    `order` is struct's sign of their byte order.
+    """
 
     records: Records
     source: str
     torn: bool
+    order: str
 
 
 def take(target: Target) -> Optional[Snapshot]:
@@ -44,7 +48,7 @@ def take(target: Target) -> Optional[Snapshot]:
     address, source = found
     order = _order(target, address)
     records, torn = _consistent(target, address, order, maps)
-    return Snapshot(records, f"{source} at {address:#x}", torn)
+    return Snapshot(records, f"{source} at {address:#x}", torn, order)
 
 
 def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, str]]:

@@ -14,6 +14,7 @@ import pytest
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import decode, rank_debug
+from pieglobalsfind.decoders.rank_state import while_suspended
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
 from pieglobalsfind.model import Absent, RankTable, Region
 from pieglobalsfind.target import KernelThread
@@ -293,19 +294,51 @@ def test_while_a_thread_writes() -> None:
 
 
 class Switching(MemoryTarget):
-    """A running target whose rank 1 is switched between two reads of the ranks' table."""
+    """A running target whose rank 1 is switched after every read of its record, as often as `left` says."""
+
+    left = 1
+    done = 1
 
     def read(self, address: int, size: int) -> bytes:
         data = super().read(address, size)
-        if size == 3 * 112:
-            ranks = (rank(0), rank(1, context=FIRST + RANGE + 0x7100, switches=2), rank(2))
+        if size in (3 * 112, 112) and self.left:
+            self.left -= 1
+            self.done += 1
+            ranks = (
+                rank(0),
+                rank(1, context=FIRST + RANGE + 0x7000 + 16 * (self.done % 2), switches=self.done),
+                rank(2),
+            )
             self.mapped[0].data = registry().changed(ranks=ranks).encode()
         return data
 
 
-def test_a_rank_that_is_switched_meanwhile_has_no_context() -> None:
-    table = decode(Switching(target_of(registry()).mapped, is_live=True))
+def switching(left: int) -> Switching:
+    target = Switching(target_of(registry()).mapped, is_live=True)
+    target.left = left
+    return target
+
+
+def test_a_rank_that_is_switched_meanwhile_is_read_until_it_stands_still() -> None:
+    table = decode(switching(5))
+    assert [one.switches for one in table.ranks] == [1, 6, 1]
+    assert table.ranks[1].context == FIRST + RANGE + 0x7000
+
+
+def test_a_rank_that_is_switched_all_the_time_has_no_context() -> None:
+    table = decode(switching(1_000_000))
     assert [isinstance(one.context, Absent) for one in table.ranks] == [False, True, False]
+
+
+def test_what_is_read_of_a_rank_is_of_one_moment() -> None:
+    target = switching(0)
+    table = decode(target)
+    target.left = 7
+    now, seen = while_suspended(target, table, table.ranks[1], lambda one: one.context)
+    assert now.switches == target.done and now.context == seen and target.left == 0
+    target.left = 1_000_000
+    with pytest.raises(RanklensError, match="switched too often"):
+        while_suspended(target, table, table.ranks[1], lambda one: one.context)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,0 +1,102 @@
+"""What changes about a rank at every switch: its state, saved context and call, read again while the job goes on.
+
+Takes a target and a rank of its table; gives the rank as it is now. Runtimes write these fields by plain stores and
+without a lock, so of a running job they are believed only when `switches` stood still around the reading.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Callable, Optional, TypeVar, Union
+
+from pieglobalsfind import model
+from pieglobalsfind.decoders import registry_layout as layout
+from pieglobalsfind.errors import RanklensError, RegistryError
+from pieglobalsfind.model import Absent, Rank, RankTable, Waiting
+from pieglobalsfind.target import Target
+
+Value = TypeVar("Value")
+
+MOST_TRIES = 100  # two reads take some 20 microseconds; the busiest ranks are switched every few
+PATIENCE = 0.02  # seconds
+BREATH = 0.0005  # seconds
+SWITCHING = Absent("it was being switched while it was read", "try again")
+GONE = Absent("it has migrated to another process", "look for it in the job's other processes")
+_NO_CONTEXT = {
+    model.STARTING: Absent("it has not begun to run"),
+    model.RUNNING: Absent("it is running", "its registers are its kernel thread's"),
+    model.MIGRATED_OUT: GONE,
+    model.EXITED: Absent("it has ended"),
+}
+_UNSAVED = Absent("the runtime has not saved its registers")
+
+
+def context_of(one: layout.Rank) -> Union[int, Absent]:
+    """Where the rank's registers are saved."""
+    return _NO_CONTEXT.get(model.STATES[one.state]) or one.context or _UNSAVED
+
+
+def waiting_of(one: layout.Rank, calls: tuple[str, ...]) -> Optional[Waiting]:
+    """What the rank waits for, None if it waits for nothing."""
+    return Waiting(calls[one.call], one.wait_peer, one.wait_tag, one.wait_communicator) if one.call else None
+
+
+def moment_of(one: layout.Rank) -> tuple[int, int, int]:
+    """Equal for two readings of a record only if the rank was not switched in between."""
+    return one.state, one.context, one.switches
+
+
+def read_again(target: Target, table: RankTable, rank: Rank) -> Rank:
+    """The rank as its record has it now; raises `RanklensError` if the record can't be read or makes no sense."""
+    data = target.read(rank.record, layout.record_size(layout.Rank))
+    (one,) = layout.parse_records(layout.Rank, data, len(data), table.byte_order)
+    if one.rank != rank.rank or one.state >= len(model.STATES) or one.call >= max(len(table.calls), 1):
+        raise RegistryError(
+            f"the record of rank {rank.rank} is damaged or another rank's by now", "look at the job again"
+        )
+    return dataclasses.replace(
+        rank,
+        state=model.STATES[one.state],
+        context=context_of(one),
+        waiting=waiting_of(one, table.calls),
+        switches=one.switches,
+    )
+
+
+def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> tuple[Rank, Value]:
+    """The rank, and what `read` makes of it, its context and its stack: all of one moment, also while the job goes on.
+
+    Raises what `read` raises if the rank stood still meanwhile, and `RanklensError` if it never does.  A rank that
+    runs is waited for, as long as `PATIENCE`.
+    """
+    if not target.is_live or not rank.record:
+        return rank, read(rank)
+    now, patience = read_again(target, table, rank), time.monotonic() + PATIENCE
+    while True:
+        value, problem = _attempt(read, now)
+        after = read_again(target, table, now)
+        late = time.monotonic() > patience
+        if (after.state, after.context, after.switches) == (now.state, now.context, now.switches):
+            if value is not None:
+                return now, value[0]
+            if now.state != model.RUNNING or late:
+                raise problem or _restless(rank)
+            time.sleep(BREATH)
+        elif late:
+            raise _restless(rank)
+        now = after
+
+
+def _restless(rank: Rank) -> RanklensError:
+    return RanklensError(
+        f"rank {rank.rank} is switched too often to be read", "stop the job with a debugger, or take a core file"
+    )
+
+
+def _attempt(read: Callable[[Rank], Value], rank: Rank) -> tuple[Optional[tuple[Value]], Optional[RanklensError]]:
+    """The result in a tuple of its own, or why there is none."""
+    try:
+        return (read(rank),), None
+    except RanklensError as error:
+        return None, error
