@@ -81,6 +81,8 @@ class Focus:
                     execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
                     self._placed += (one,)
             self.rank = rank
+            # Conditions are evaluated before a stop is known to be one, and so before the selection follows.
+            gdb.set_convenience_variable("_rank", -1 if rank is None else rank)
         finally:
             self.moving = False
         return failures

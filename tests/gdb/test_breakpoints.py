@@ -117,6 +117,7 @@ def test_conditions_mean_the_rank_that_stops(session: Session, rankrun: Path, pr
 gdb.execute("break move_on if number == 1 && shared_name == 12")
 gdb.execute("break places.c:90 if file_static == 22 || 'places.c'::file_static == 26")
 gdb.execute("tbreak work if pair.second == 51")
+gdb.execute("break main if $_rank == 2")
 tell("stops", go())
 tell("left", [one.number for one in gdb.breakpoints() if one.visible])
 """
@@ -124,10 +125,11 @@ tell("left", [one.number for one in gdb.breakpoints() if one.visible])
     assert sorted((one["rank"], one["function"]) for one in told["stops"]) == [
         (1, "main"),
         (1, "work"),
+        (2, "main"),
         (2, "move_on"),
         (3, "main"),
     ], told.output
-    assert told["left"] == [1, 2]
+    assert told["left"] == [1, 2, 4]
 
 
 def test_ignore_counts_commands_and_deletion(session: Session, rankrun: Path, program: Path) -> None:
