@@ -53,7 +53,7 @@ with open("$work/addresses", "w") as file:
 end
 SESSION
 printf '%s$ gdb -p %s%s\n' "$bold" "$job" "$plain"
-gdb -nx -q -batch -p "$job" -x "$work/session.gdb" 2>&1 | grep -v -E '^\[(New|Thread|Inferior)|^(Using host|warning:)'
+gdb -nx -q -batch -iex "set auto-load python-scripts off" -p "$job" -x "$work/session.gdb" 2>&1 | grep -v -E '^\[(New|Thread|Inferior)|^(Using host|warning:)'
 
 title "3. pieglobalsfind: whose address is this?"
 mapfile -t addresses <"$work/addresses"

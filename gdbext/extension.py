@@ -13,6 +13,7 @@ from gdbext import commands, functions
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
+from gdbext.target import path_in_target
 from pieglobalsfind.errors import NotVirtualizedError, TargetError
 
 _extension: Optional[Extension] = None
@@ -36,8 +37,9 @@ class Extension:
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
         events.before_prompt.connect(self._before_prompt)
         self.breakpoints.watch_events()
-        with warnings("no rank is selected"):
-            self._follow()
+        if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
+            with warnings("no rank is selected"):
+                self._follow()
 
     def _follow(self) -> bool:
         """Select the rank on the stopped thread; True if symbols mean another one than before."""
@@ -69,7 +71,7 @@ class Extension:
 
     def _loaded(self, event: Any) -> None:
         state = self.face.state()
-        state.focus.original_loaded(event.new_objfile.filename or "", state.moment)
+        state.focus.original_loaded(path_in_target(event.new_objfile), state.moment)
         self.breakpoints.watch_events()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:

@@ -19,6 +19,7 @@ import gdb
 
 from gdbext import views
 from gdbext.quiet import DebuggerError, execute, quoted
+from gdbext.target import path_here, path_in_target
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rebase
@@ -68,7 +69,9 @@ class Focus:
 
         `inserted`: breakpoints may be in the target's memory now, as they are inside a breakpoint's stop method.
         """
-        wanted = {one.index: bias_of(moment, one, rank) for one in copied(moment)}
+        # What a breakpoint in the original writes there now would be copied into every rank.
+        nowhere = rank is None and is_copying(moment)
+        wanted = {one.index: None if nowhere else bias_of(moment, one, rank) for one in copied(moment)}
         self.moving = True
         try:
             if wanted and not self._originals_out:
@@ -121,9 +124,9 @@ class Focus:
         paths = copied_paths(moment)
         loaded = [one for one in gdb.objfiles() if one.is_file and one.owner is None]
         for one in gdb.objfiles():
-            if one.owner is not None and one.owner.filename in paths and one.filename:
-                self._debug_files[str(one.owner.filename)] = one.filename
-        if any(one.filename in paths for one in loaded):
+            if one.owner is not None and path_in_target(one.owner) in paths:
+                self._debug_files[path_in_target(one.owner)] = path_here(one)
+        if any(path_in_target(one) in paths for one in loaded):
             self._kernel_library = kernel_library() or self._kernel_library
             forget_libraries(kept_names(loaded, paths), self._kernel_library, inserted or always_inserted())
         self._originals_out = True
@@ -170,6 +173,12 @@ def always_inserted() -> bool:
 
 def copied(moment: Moment) -> tuple[Object, ...]:
     return tuple(one for one in moment.table.objects if one.privatized and Path(one.path).is_absolute())
+
+
+def is_copying(moment: Moment) -> bool:
+    """Whether ranks are still being made, so that the originals are about to be copied."""
+    table = moment.table
+    return not table.ranks or (table.process_count == 1 and len(table.ranks) < table.rank_count)
 
 
 def copied_paths(moment: Moment) -> frozenset[str]:

@@ -7,17 +7,23 @@ bytes, because GDB takes its own breakpoints out of them. Nothing is ever writte
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Optional, Union
 
 import gdb
 
-from gdbext.quiet import execute, gdb_errors
+from gdbext.quiet import DebuggerError, execute, gdb_errors, quoted
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 
+FROM_STUB = "target:"  # GDB's prefix of paths that the stub sends
 RSP, PC = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)
 NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
 NAMES.update({number: f"r{number}" for number in range(8, 16)})
@@ -139,18 +145,52 @@ class RemoteInferior(Inferior):
         return tuple(parse_mappings(execute("info proc mappings")))
 
     def open_path(self, path: str) -> Optional[str]:
-        """The file that GDB itself found for it (`set sysroot`, `set solib-search-path`)."""
-        for found in gdb.objfiles():
-            if found.is_file and path in (found.username, found.filename):
-                return found.filename
-        return None
+        """The file below `set sysroot` if that is a folder of this machine, else what the stub sends of it."""
+        root = str(gdb.parameter("sysroot") or "")
+        if not root.startswith(FROM_STUB):
+            place = Path(root + path)
+            return str(place) if place.is_file() else None
+        return fetched(path, self._inferior.connection_num)
 
     def file_identity(self, path: str) -> Optional[bytes]:
         with gdb_errors():
             for found in gdb.objfiles():
-                if path in (found.username, found.filename) and found.build_id:
+                if path == path_in_target(found) and found.build_id:
                     return bytes.fromhex(found.build_id)
         return None
+
+
+def path_in_target(found: gdb.Objfile) -> str:
+    """An object file's path as the process itself knows it; GDB marks files that a stub sent."""
+    return (found.filename or "").removeprefix(FROM_STUB)
+
+
+def path_here(found: gdb.Objfile) -> str:
+    """Where an object file can be opened by us, "" if nowhere."""
+    name = found.filename or ""
+    if not name.startswith(FROM_STUB):
+        return name
+    return fetched(path_in_target(found), gdb.selected_inferior().connection_num) or ""
+
+
+@cache
+def fetched(path: str, connection: Optional[int]) -> Optional[str]:
+    """A file of a stub's machine, brought here once, and removed when GDB ends; None if there is none."""
+    place = Path(received(), f"{len(list(Path(received()).iterdir()))}", Path(path).name)
+    place.parent.mkdir()
+    try:
+        execute(f"remote get {quoted(path)} {quoted(str(place))}")
+    except DebuggerError:
+        return None
+    return str(place)
+
+
+@cache
+def received() -> str:
+    """A private folder for files of stubs' machines."""
+    folder = tempfile.mkdtemp(prefix="ranklens-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def parse_mappings(text: str) -> list[MemoryMapping]:
