@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import gdb
 
+from gdbext.face import GdbFace
 from gdbext.quiet import sentences
-from pieglobalsfind.command import Command, Face
+from pieglobalsfind.command import Command
 from pieglobalsfind.commands import COMMANDS
 from pieglobalsfind.model import STATES
 from pieglobalsfind.render import render
@@ -24,7 +25,7 @@ COMPLETIONS = {
 class Bound(gdb.Command):
     """A declared command as one of GDB's."""
 
-    def __init__(self, face: Face, command: Command, name: str) -> None:
+    def __init__(self, face: GdbFace, command: Command, name: str) -> None:
         self.__doc__ = command.help
         is_prefix = any(other.name.startswith(name + " ") for other in COMMANDS)
         self._face, self._command = face, command
@@ -35,7 +36,7 @@ class Bound(gdb.Command):
             super().__init__(name, gdb.COMMAND_DATA, completer, is_prefix)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        with sentences():
+        with sentences(), self._face.returning():
             for text in render(self._command.run(self._face, argument), self._face.width):
                 gdb.write(text + "\n")
 
@@ -47,7 +48,7 @@ class BoundToRanks(Bound):
         return [one for one in ("all", *STATES) if one.startswith(word)]
 
 
-def bind(face: Face) -> None:
+def bind(face: GdbFace) -> None:
     """Make every declared command known to GDB."""
     for command in COMMANDS:
         for name in (command.name, *command.aliases):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
 
@@ -29,6 +30,16 @@ POINTERS = (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_INT, gdb.TYPE_CODE_REF, gdb.TYPE_CO
 ADDRESS = 1 << 64
 
 
+@dataclass(frozen=True)
+class Home:
+    """What the user has selected while a command visits other ranks."""
+
+    rank: Optional[int]
+    reason: str
+    thread: Optional[gdb.InferiorThread]
+    level: int
+
+
 class State:
     """What is known of one inferior."""
 
@@ -48,6 +59,8 @@ class GdbFace:
         self._filter = RankFilter()
         gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
         self._states: dict[int, State] = {}
+        self._is_visiting = False
+        self._home: Optional[Home] = None  # where to return to; None also once the user's command has selected anew
 
     @property
     def width(self) -> int:
@@ -77,14 +90,15 @@ class GdbFace:
 
     @property
     def selected(self) -> Optional[int]:
-        return self.state().selection.rank
+        return self.state().selection.rank if self._home is None else self._home.rank
 
     @property
     def reason(self) -> str:
-        return self.state().selection.reason
+        return self.state().selection.reason if self._home is None else self._home.reason
 
     def select(self, rank: Optional[int]) -> None:
         state, moment = self.state(), self.moment()
+        self._home = None
         if rank is None:
             self._move(moment, None)
             state.selection.clear("you asked for none")
@@ -124,30 +138,46 @@ class GdbFace:
         return state.focus.rank != before
 
     @contextmanager
-    def visiting(self, rank: int) -> Iterator[None]:
-        """The rank is selected inside, and what was selected is so again afterwards."""
-        state, moment = self.state(), self.moment()
-        before, reason, thread = state.selection.rank, state.selection.reason, gdb.selected_thread()
-        level = gdb.selected_frame().level()
-        if before == rank:
-            try:
-                yield
-            finally:
-                select_level(level)
+    def returning(self) -> Iterator[None]:
+        """What the user has selected is so again afterwards, however many ranks are visited inside."""
+        if self._is_visiting:
+            yield
             return
+        selection, thread = self.state().selection, gdb.selected_thread()
+        level = gdb.selected_frame().level() if thread is not None else 0
+        self._home, self._is_visiting = Home(selection.rank, selection.reason, thread, level), True
         try:
-            self._enter(moment, rank, reason)
             yield
         finally:
-            if thread is not None and thread.is_valid():
-                thread.switch()
-            if before is None:
-                state.selection.clear(reason)
-                self._move(moment, None)
+            home, self._home, self._is_visiting = self._home, None, False
+            if home is not None and selection is self.state().selection:
+                self._return(home)
+
+    def _return(self, home: Home) -> None:
+        state = self.state()
+        if state.moment is None:
+            return  # the target ran or ended meanwhile: what was selected is no more
+        if home.thread is not None and home.thread.is_valid():
+            home.thread.switch()
+        if state.selection.rank != home.rank:
+            if home.rank is None:
+                state.selection.clear(home.reason)
             else:
-                state.selection.choose(moment, before, reason)
-                self._move(moment, before)
-            select_level(level)
+                state.selection.choose(state.moment, home.rank, home.reason)
+        if state.focus.rank != home.rank:
+            self._move(state.moment, home.rank)
+        select_level(home.level)
+
+    @contextmanager
+    def visiting(self, rank: int) -> Iterator[None]:
+        """The rank is selected inside; where the user was in it, if it is the user's own."""
+        with self.returning():
+            state, moment, home = self.state(), self.moment(), self._home
+            if state.selection.rank != rank or state.focus.rank != rank:
+                self._enter(moment, rank, state.selection.reason)
+            if home is not None and home.rank == rank:
+                select_level(home.level)
+            yield
 
     def _own_frames(self) -> Iterator[gdb.Frame]:
         stack = self.state().selection.stack
@@ -210,12 +240,9 @@ class GdbFace:
                 yield
         except UsageError:
             moment.rank(rank)
-            focused = self.state().focus.rank
-            self._move(moment, rank)
-            try:
+            with self.returning():
+                self._move(moment, rank)
                 yield
-            finally:
-                self._move(moment, focused)
 
     def address(self, expression: str) -> int:
         with gdb_errors():

@@ -78,11 +78,7 @@ class Focus:
                 self.take_out(moment, inserted)
             placed, failures = self._planned(moment, wanted)
             if placed != self._placed:
-                self._remove(self._placed)
-                self._placed = ()
-                for one in placed:
-                    execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
-                    self._placed += (one,)
+                self._place(placed)
             self.rank = rank
             # Conditions are evaluated before a stop is known to be one, and so before the selection follows.
             gdb.set_convenience_variable("_rank", -1 if rank is None else rank)
@@ -114,7 +110,17 @@ class Focus:
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
 
+    def _place(self, wanted: tuple[Placed, ...]) -> None:
+        """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
+        old = self._placed
+        for one in wanted:
+            execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
+            self._placed += (one,)
+        self._remove(old)
+        self._placed = wanted
+
     def _remove(self, placed: tuple[Placed, ...]) -> None:
+        """Of two places of a file GDB removes the one that it has had for longer."""
         for one in placed:
             with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
                 execute(f"remove-symbol-file {quoted(one.path)}")

@@ -16,7 +16,6 @@ from gdbext.quiet import gdb_errors
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, Absent, Rank, Region
-from pieglobalsfind.unwind import context_registers
 
 NOT_YET = "nothing has been looked at yet"
 GONE = {
@@ -88,7 +87,7 @@ def stack_of(moment: Moment, rank: Rank) -> Stack:
             f"rank {rank.rank} has no known registers, {rank.context.reason}",
             rank.context.hint or f"its globals can be printed: rank print EXPR {rank.rank}",
         )
-    registers = context_registers(moment.target, moment.table, rank)
+    registers = moment.contexts.registers(rank)
     frame = gdb.newest_frame()
     return Stack(rank.rank, registers, entry_of(moment), frame.pc(), int(frame.read_register("rsp")))
 

@@ -15,6 +15,7 @@ from pieglobalsfind.model import Absent, Rank, RankTable
 from pieglobalsfind.rankset import no_such_rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.translate import Translator
+from pieglobalsfind.unwind import Contexts
 
 if TYPE_CHECKING:
     from pieglobalsfind.symbolize import Symbolizer
@@ -98,6 +99,10 @@ class Moment:
         from pieglobalsfind.symbolize import Symbolizer  # late: it takes longer to import than all the rest
 
         return Symbolizer(self.target, self.table)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        return Contexts(self.target, self.table)
 
     @cached_property
     def _ranks(self) -> dict[int, Rank]:
