@@ -36,7 +36,7 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@.ci/setup lint
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector tests
+	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector lldbext tests
 	@$(VENV)/bin/lint-imports --no-cache
 	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
 	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck

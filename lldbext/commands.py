@@ -1,0 +1,78 @@
+"""Binds the shared command declarations to LLDB.
+
+Takes the declarations and a debugger; LLDB's commands of the same first words run them. LLDB can't have `rank N` beside
+`rank list`, so `rank` is one command to it, and finds the declaration by its longest name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import lldb
+
+from lldbext.face import LldbFace
+from lldbext.quiet import sentence_of
+from pieglobalsfind.command import Command
+from pieglobalsfind.commands import COMMANDS
+from pieglobalsfind.render import render
+
+
+class Bound:
+    """All declared commands that begin with the same word; LLDB makes one for each debugger."""
+
+    word: ClassVar[str]
+
+    def __init__(self, debugger: Any, internal_dict: dict[str, Any]) -> None:
+        self._face = LldbFace(debugger)
+
+    def __call__(self, debugger: Any, arguments: str, context: Any, result: Any) -> None:
+        try:
+            command, rest = resolved(self.word, arguments)
+            for text in render(command.run(self._face, rest), self._face.width):
+                result.AppendMessage(text)
+            result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
+        except Exception as error:  # LLDB would print a traceback
+            result.SetError(sentence_of(error))
+
+    def get_short_help(self) -> str:
+        return declared(self.word)[0].summary
+
+    def get_long_help(self) -> str:
+        return "\n\n".join(one.help for one in declared(self.word))
+
+
+class Rank(Bound):
+    """`rank` and everything that begins with it."""
+
+    word = "rank"
+
+
+class PieGlobalsFind(Bound):
+    """`pieglobalsfind`."""
+
+    word = "pieglobalsfind"
+
+
+BOUND = (Rank, PieGlobalsFind)
+
+
+def declared(word: str) -> list[Command]:
+    return [one for one in COMMANDS if one.name.split()[0] == word]
+
+
+def resolved(word: str, arguments: str) -> tuple[Command, str]:
+    """The declaration that is meant, and what follows its name."""
+    text = " ".join((word, arguments.strip()))
+    named = [(name, one) for one in declared(word) for name in (one.name, *one.aliases) if begins(text, name)]
+    name, command = max(named, key=lambda pair: len(pair[0]))
+    return command, text[len(name) :].strip()
+
+
+def begins(text: str, name: str) -> bool:
+    return text == name or text.startswith(name + " ")
+
+
+def bind(debugger: Any) -> None:
+    """Make every declared command known to a debugger."""
+    for kind in BOUND:
+        debugger.HandleCommand(f"command script add -o -c {__name__}.{kind.__name__} {kind.word}")

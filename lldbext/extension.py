@@ -1,0 +1,40 @@
+"""Switches the extension on: its commands, and the plugin that makes threads of ranks.
+
+Takes a debugger; does nothing the second time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import lldb
+
+from lldbext import commands
+from lldbext.session import PLUGIN, SETTING
+
+OLDEST = 14
+COMPLETE = 16  # what an older one lacks is said
+
+_on: set[int] = set()
+
+
+def version() -> int:
+    """LLDB's major version, 0 if it does not say."""
+    found = re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString())
+    return int(found.group(1)) if found else 0
+
+
+def switch_on(debugger: Any) -> None:
+    """Once per debugger; importing again changes nothing."""
+    number = version()
+    if 0 < number < OLDEST:
+        print(f"ranklens needs LLDB {OLDEST} or newer; this is LLDB {number}")
+        return
+    if 0 < number < COMPLETE:
+        print(f"ranklens: LLDB {number} can't look into core files of ranks; LLDB {COMPLETE} or newer can")
+    if debugger.GetID() in _on:
+        return
+    _on.add(debugger.GetID())
+    commands.bind(debugger)
+    debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')

@@ -1,0 +1,172 @@
+"""LLDB as a `Face`: what the shared commands may ask of a debugger, answered by LLDB.
+
+Takes a debugger's selected process; which rank is selected follows from LLDB's own selected thread. Never prints, and
+never catches what commands should report.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional, Union
+
+import lldb
+
+from lldbext import frames, values
+from lldbext.quiet import DebuggerError, bare, execute
+from lldbext.selection import Selection
+from lldbext.session import SESSIONS, Session
+from pieglobalsfind.command import Frame, Moment, Value
+from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.model import Absent
+
+_REGISTER = re.compile(r"\$[a-z][a-z0-9]*")
+_UNDECLARED = re.compile(r"use of undeclared identifier '([^']*)'")
+
+
+class LldbFace:
+    """The one object behind every command of a debugger."""
+
+    def __init__(self, debugger: Any) -> None:
+        self.debugger = debugger
+
+    @property
+    def width(self) -> int:
+        return int(self.debugger.GetTerminalWidth()) if os.isatty(1) else 0
+
+    def session(self) -> Session:
+        """Of the selected process; raises `TargetError` if there is none."""
+        process = self.debugger.GetSelectedTarget().GetProcess()
+        if not process.IsValid():
+            raise TargetError(
+                "there is no process and no core file", "run the program, attach to it, or open a core file"
+            )
+        if process.GetState() == lldb.eStateRunning:
+            raise TargetError("the process is running", "stop it first: process interrupt")
+        return SESSIONS.of(process)
+
+    def selection(self) -> Selection:
+        return Selection(self.session())
+
+    def moment(self) -> Moment:
+        return self.session().moment()
+
+    @property
+    def selected(self) -> Optional[int]:
+        return self.selection().rank
+
+    @property
+    def reason(self) -> str:
+        return self.selection().reason
+
+    def select(self, rank: Optional[int]) -> None:
+        self.selection().choose(rank)
+
+    def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        own = self.selection().frames(rank)
+        return iter([frames.describe(frame, variables) for frame, _ in zip(own, range(limit or frames.MOST_FRAMES))])
+
+    def user_frame(self, rank: int) -> Any:
+        """The innermost frame in the program's own copy; in any copy if there is none; None without either."""
+        moment, nearest = self.moment(), None
+        for frame in self.selection().frames(rank):
+            owner = moment.translator.owner(frame.GetPC())
+            if owner.rank == rank and owner.object is not None:
+                if moment.table.objects[owner.object].is_program:
+                    return frame
+                nearest = nearest or frame
+        return nearest
+
+    def location(self, rank: int) -> str:
+        try:
+            frame = self.user_frame(rank)
+        except RanklensError:
+            return ""
+        if frame is None:
+            return ""
+        line = frame.GetLineEntry()
+        place = f" at {line.GetFileSpec().GetFilename()}:{line.GetLine()}" if line.IsValid() and line.GetLine() else ""
+        return (frames.function_name(frame) or "??") + place
+
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+        with self._in_rank(rank) as frame:
+            found = evaluated(frame or self.session().process.GetTarget(), expression)
+            if isinstance(found, Absent):
+                return found
+            where = frame or self.session().process.GetTarget()
+            return Value(values.text(found, form), lvalue_address(where, expression, found))
+
+    @contextmanager
+    def _in_rank(self, rank: int) -> Iterator[Any]:
+        """The rank's nearest user frame (None if it has no frames any more), and its globals in focus."""
+        session = self.session()
+        moment, before = session.moment(), session.modules.focused
+        try:
+            frame = self.user_frame(rank)
+        except UsageError:
+            moment.rank(rank)
+            frame = None
+        session.modules.focus(moment, rank)
+        try:
+            yield frame
+        finally:
+            session.modules.focus(moment, before)
+
+    def address(self, expression: str) -> int:
+        selection = self.selection()
+        selection.refocus()
+        frame = selection.frame()
+        if _REGISTER.fullmatch(expression) and frame is not None and frame.FindRegister(expression[1:]).IsValid():
+            return int(frame.FindRegister(expression[1:]).GetValueAsUnsigned())
+        where = frame or self.session().process.GetTarget()
+        found = evaluated(where, expression)
+        if isinstance(found, Absent):
+            raise DebuggerError(found.reason, found.hint)
+        kind = found.GetType().GetCanonicalType()
+        place = None if kind.IsPointerType() else lvalue_address(where, expression, found)
+        return int(found.GetValueAsUnsigned()) if place is None else place
+
+    def execute(self, rank: int, command: str) -> str:
+        selection = self.selection()
+        with selection.visiting(rank):
+            return execute(self.debugger, command)
+
+
+def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
+    """The value of an expression in a frame or a target; nothing is run in the process for it."""
+    found = where.GetValueForVariablePath(expression) if isinstance(where, lldb.SBFrame) else None
+    if found is None or not found.IsValid() or found.GetError().Fail():
+        options = lldb.SBExpressionOptions()
+        options.SetAllowJIT(False)
+        options.SetIgnoreBreakpoints(True)
+        options.SetSuppressPersistentResult(True)
+        found = where.EvaluateExpression(expression, options)
+    failure = found.GetError()
+    if failure.Fail() and failure.GetError() != VOID:
+        return Absent(sentence(failure.GetCString() or ""))
+    return found
+
+
+def lvalue_address(where: Any, expression: str, found: Any) -> Optional[int]:
+    """Where the value of an expression lies, None if it is no lvalue; in core files LLDB tells only if asked."""
+    address = found.GetLoadAddress()
+    if address == lldb.LLDB_INVALID_ADDRESS:
+        pointer = evaluated(where, f"&({expression})")
+        return None if isinstance(pointer, Absent) else int(pointer.GetValueAsUnsigned())
+    return int(address)
+
+
+VOID = 0x1001  # kNoResult of lldb/Expression/UserExpression.h: the expression has no value
+
+
+def sentence(error: str) -> str:
+    """LLDB's error in one line; what both debuggers have to say, in the same words."""
+    unknown = _UNDECLARED.search(error)
+    if unknown:
+        return f'No symbol "{unknown.group(1)}" in current context'
+    if "needs to run" in error or "interpret" in error:
+        return "it would have to run code in the process, which nothing here does"
+    first = next((line for line in error.splitlines() if "error:" in line), error)
+    return bare(re.sub(r"^.*?error:\s*(<user expression \d+>:\d+:\d+:\s*)?", "", first))

@@ -1,0 +1,123 @@
+"""Where LLDB finds the symbols of a rank: modules of its own, placed at its copies, and never the original beside them.
+
+Takes LLDB's target and a rank. LLDB takes one file for one module however often it is added, so every rank has a link
+of its own to the object's file. LLDB's expressions mean the first module that has a name; the modules of the rank in
+focus stand first therefore, and the originals' stand nowhere while there is one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+from pieglobalsfind.command import Moment
+from pieglobalsfind.model import Object, Rebase
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A module of LLDB's, and what is added to its file's addresses."""
+
+    module: Any
+    slide: int
+
+
+class Modules:
+    """The modules of one process's ranks; `failures` says which files could not be used, and why."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._folder = ""
+        self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
+        self._placed: dict[int, tuple[Placed, ...]] = {}
+        self._originals: dict[int, Placed] = {}
+        self.focused: Optional[int] = None
+        self.failures: set[str] = set()
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        """The ranks whose code LLDB knows."""
+        return frozenset(self._placed)
+
+    def place(self, moment: Moment, rank: int) -> None:
+        """Let LLDB know the code of a rank; costs nothing when it does."""
+        wanted = tuple(self._wanted(moment, rank))
+        if self._placed.get(rank) != wanted:
+            self.drop(rank)
+            self._put_in(wanted)
+            self._placed[rank] = wanted
+
+    def drop(self, rank: int) -> None:
+        """The rank has left: nothing of it is where it was."""
+        self._take_out(self._placed.pop(rank, ()))
+        if self.focused == rank:
+            self.focused = None
+
+    def focus(self, moment: Moment, rank: Optional[int]) -> None:
+        """Make names mean a rank's variables, or the originals' if None."""
+        if rank is not None:
+            self.place(moment, rank)
+            self._take_originals_out(moment)
+        if rank == self.focused:
+            return
+        rest = tuple(one for number, found in self._placed.items() if number != rank for one in found)
+        self._take_out(rest)
+        if rank is None:
+            self._put_in(self._originals.values())
+        self._put_in(rest)
+        self.focused = rank
+
+    def _wanted(self, moment: Moment, rank: int) -> list[Placed]:
+        found = []
+        for one in moment.rank(rank).placements:
+            if isinstance(one, Rebase) and one.object is not None:
+                of = moment.table.objects[one.object]
+                module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
+                if module is not None:
+                    self._made[rank, of.index] = module
+                    found.append(Placed(module, of.load_bias + one.copy - one.original))
+        return found
+
+    def _make(self, moment: Moment, rank: int, found: Object) -> Any:
+        path = moment.target.open_path(found.path)
+        if path is None:
+            self.failures.add(f"the file {found.path} is gone, ranks have no symbols of it: put it back")
+            return None
+        link = self._directory() / f"rank{rank}" / str(found.index) / Path(found.path).name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(path)
+        module = self._target.AddModule(str(link), None, None)
+        if not module.IsValid():
+            self.failures.add(f"LLDB can't read {path}: ranks have no symbols of it")
+            return None
+        return module
+
+    def _directory(self) -> Path:
+        if not self._folder:
+            self._folder = tempfile.mkdtemp(prefix="ranklens-")
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return Path(self._folder)
+
+    def _take_originals_out(self, moment: Moment) -> None:
+        """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
+        paths = {one.path: one for one in moment.table.objects if one.privatized}
+        for module in self._target.modules:
+            of = paths.get(str(module.file.fullpath))
+            if of is not None:
+                self._originals[of.index] = Placed(module, of.load_bias)
+                self._target.RemoveModule(module)
+
+    def _put_in(self, which: Iterable[Placed]) -> None:
+        for one in which:
+            self._target.AddModule(one.module)
+            self._target.SetModuleLoadAddress(one.module, one.slide)
+
+    def _take_out(self, which: Iterable[Placed]) -> None:
+        for one in which:
+            self._target.RemoveModule(one.module)

@@ -1,0 +1,140 @@
+"""Which rank LLDB's own commands mean: the one whose thread is selected, unless the user asked for none.
+
+Takes a session; selects threads of LLDB, and keeps the symbols in focus those of the selected rank. Ranks beyond the
+number up to which all of them are threads become threads when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from lldbext.frames import MOST_FRAMES
+from lldbext.session import Session
+from lldbext.threads import FIRST_TID, tid_of
+from pieglobalsfind.errors import TargetError, UsageError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, STARTING, Absent, Rank
+
+GONE = {
+    STARTING: ("is still being made", "go on until it runs"),
+    EXITED: ("has exited", "its globals are still there: rank print EXPR {rank}"),
+    MIGRATED_OUT: ("has migrated to another process", "attach to that one"),
+}
+
+
+class Selection:
+    """The selected rank of a process; made anew for each use."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._process = session.process
+
+    @property
+    def rank(self) -> Optional[int]:
+        if self._session.wants_none():
+            return None
+        return self.rank_of(self._process.GetSelectedThread())
+
+    @property
+    def reason(self) -> str:
+        """Why that rank (or none) is selected, to follow "because"."""
+        thread = self._process.GetSelectedThread()
+        if self._session.wants_none():
+            return "you asked for none"
+        if not thread.IsValid():
+            return "LLDB has no thread"
+        if self.rank_of(thread) is None:
+            return f"none runs on thread {thread.GetIndexID()}"
+        if thread.GetThreadID() >= FIRST_TID or self._session.chosen == self.rank:
+            return "you asked for it"
+        return f"it runs on the stopped thread {thread.GetIndexID()}"
+
+    def rank_of(self, thread: Any) -> Optional[int]:
+        """The rank that a thread of LLDB's is."""
+        if not thread.IsValid():
+            return None
+        tid = thread.GetThreadID()
+        if tid >= FIRST_TID:
+            return int(tid - FIRST_TID)
+        ranks = self._session.moment().table.ranks
+        return next((one.rank for one in ranks if one.state == RUNNING and one.kernel_thread == tid), None)
+
+    def frame(self) -> Any:
+        """The selected frame, None if there is no thread."""
+        thread = self._process.GetSelectedThread()
+        return thread.GetSelectedFrame() if thread.IsValid() else None
+
+    def choose(self, rank: Optional[int]) -> None:
+        """Select a rank's thread, or none. Raises `UsageError` if the rank has no frames; nothing changes then."""
+        session = self._session
+        if rank is None:
+            session.want_none()
+        else:
+            thread = self.thread(rank)
+            session.chosen, session.none_since = rank, None
+            self._process.SetSelectedThread(thread)
+        self.refocus()
+
+    def refocus(self) -> None:
+        """Make names mean the selected rank's variables."""
+        moment = self._session.moment()
+        self._session.modules.focus(moment, self.rank)
+
+    def thread(self, rank: int) -> Any:
+        """LLDB's thread of a rank; raises `UsageError` if it has no frames."""
+        known = self._session.moment().rank(rank)
+        found = self._listed(known)
+        if found is None and may_be_thread(known):
+            self._session.ask_for(rank)
+            found = self._listed(known)
+        if found is None:
+            raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+        return found
+
+    def _listed(self, rank: Rank) -> Any:
+        found = self._process.GetThreadByID(rank.kernel_thread if rank.state == RUNNING else tid_of(rank.rank))
+        return found if found.IsValid() else None
+
+    def frames(self, rank: int) -> Iterator[Any]:
+        """A rank's frames, innermost first, up to `main` or else the function where its runtime enters it."""
+        table = self._session.moment().table
+        first, end = table.entry_function, table.entry_function + table.entry_function_size
+        thread = self.thread(rank)
+        for index in range(MOST_FRAMES):
+            frame = thread.GetFrameAtIndex(index)
+            if not frame.IsValid():
+                return
+            yield frame
+            if first <= frame.GetPC() < end or frame.GetFunctionName() == "main":
+                return
+
+    @contextmanager
+    def visiting(self, rank: int) -> Iterator[None]:
+        """The rank is selected inside, and what was selected is so again afterwards."""
+        session = self._session
+        thread, none = self._process.GetSelectedThread(), session.none_since
+        level = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
+        tid, chosen = thread.GetThreadID(), session.chosen
+        try:
+            self.choose(rank)
+            yield
+        finally:
+            again = self._process.GetThreadByID(tid)
+            self._process.SetSelectedThread(again)
+            again.SetSelectedFrame(level)
+            session.chosen, session.none_since = chosen, none
+            self.refocus()
+
+
+def may_be_thread(rank: Rank) -> bool:
+    """Whether a rank has a stack to be walked; raises `UsageError` that says why not."""
+    if rank.state in GONE:
+        what, hint = GONE[rank.state]
+        raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
+    if isinstance(rank.context, Absent) and rank.state != RUNNING:
+        raise UsageError(
+            f"rank {rank.rank} has no known registers, {rank.context.reason}",
+            rank.context.hint or f"its globals can be printed: rank print EXPR {rank.rank}",
+        )
+    return True

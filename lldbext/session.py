@@ -1,0 +1,99 @@
+"""What is kept of one process: the rank table of the current stop, the modules of its ranks, and what was asked for.
+
+Takes an `SBProcess`; a stop makes a new moment, a new process a new session. Shared by commands, the plugin that makes
+threads of ranks, and breakpoints, because LLDB calls each of them on its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Optional
+
+from lldbext.modules import Modules
+from lldbext.target import open_process
+from pieglobalsfind.command import Moment
+from pieglobalsfind.decoders import decode
+
+MOST_THREADS = 64  # ranks up to which all of them become threads
+PLUGIN = Path(__file__).resolve().parent / "plugin" / "ranklens_threads.py"
+SETTING = "target.process.python-os-plugin-path"
+
+
+class Session:
+    """All that belongs to one process."""
+
+    def __init__(self, process: Any) -> None:
+        self.process = process
+        self.modules = Modules(process.GetTarget())
+        self.asked: dict[int, None] = {}
+        self.chosen: Optional[int] = None
+        self.none_since: Optional[tuple[int, int]] = None
+        self.told: set[str] = set()
+        self._moment: Optional[Moment] = None
+        self._stop = -1
+
+    def moment(self) -> Moment:
+        """The rank table of this stop; raises `NotVirtualizedError` and `TargetError`."""
+        stop = self.process.GetStopID()
+        if self._moment is None or stop != self._stop:
+            target = open_process(self.process)
+            self._moment, self._stop, self.chosen = Moment(target, decode(target)), stop, None
+        return self._moment
+
+    def forget_moment(self) -> None:
+        """The runtime has changed its ranks while LLDB counts no stop."""
+        self._moment = None
+
+    def want_none(self) -> None:
+        """No rank is to be selected until another thread is, or the process runs."""
+        self.none_since = self._place()
+
+    def wants_none(self) -> bool:
+        return self.none_since is not None and self.none_since == self._place()
+
+    def _place(self) -> tuple[int, int]:
+        return self.process.GetStopID(), self.process.GetSelectedThread().GetThreadID()
+
+    def all_are_threads(self, moment: Moment) -> bool:
+        return len(moment.table.ranks) <= SESSIONS.most_threads
+
+    def is_thread(self, moment: Moment, rank: int) -> bool:
+        """Whether a rank that waits is to be in LLDB's thread list."""
+        return self.all_are_threads(moment) or rank in self.asked
+
+    def ask_for(self, rank: int) -> None:
+        """Let a rank, and those that will be asked for next, become threads instead of those asked for before."""
+        numbers = [one.rank for one in self.moment().table.ranks if one.rank >= rank][: SESSIONS.most_threads]
+        selected = self.process.GetSelectedThread().GetThreadID()
+        for number in [*numbers, rank]:
+            self.asked.pop(number, None)
+            self.asked[number] = None
+        for number in list(self.asked)[: -2 * SESSIONS.most_threads]:
+            del self.asked[number]
+        self.list_threads()
+        self.process.SetSelectedThread(self.process.GetThreadByID(selected))
+
+    def list_threads(self) -> None:
+        """Have LLDB ask for its list of threads again: it does when the plugin's path is set."""
+        debugger = self.process.GetTarget().GetDebugger()
+        debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')
+
+
+class Sessions:
+    """Every process's session; those of processes that are gone are dropped."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, Session] = {}
+        self.most_threads = MOST_THREADS
+
+    def of(self, process: Any) -> Session:
+        """The session of a process, made if there is none."""
+        number = process.GetUniqueID()
+        found = self._sessions.get(number)
+        if found is None:
+            self._sessions = {key: one for key, one in self._sessions.items() if one.process.IsValid()}
+            found = self._sessions[number] = Session(process)
+        return found
+
+
+SESSIONS = Sessions()  # LLDB makes the plugin by itself, with nothing but the process

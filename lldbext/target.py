@@ -1,0 +1,82 @@
+"""LLDB's process as a target: bytes through LLDB, everything else from where it is known best.
+
+Takes an `SBProcess`; gives a `Target`. A core file is read by the core's own reader (LLDB lists 17 of 25 mappings, and
+no names); of a live process on this machine the kernel tells mappings and files, and LLDB the bytes, because LLDB takes
+its own breakpoints out of them. Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import lldb
+
+from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+from pieglobalsfind.targets.core import CoreTarget
+from pieglobalsfind.targets.live import LiveTarget
+
+CORE_PLUGINS = ("elf-core", "minidump")
+STOPPED = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
+
+
+def open_process(process: Any) -> Target:
+    """What LLDB debugs; raises `TargetError` if there is nothing to look at now."""
+    if not process.IsValid() or process.GetState() in (lldb.eStateExited, lldb.eStateDetached, lldb.eStateInvalid):
+        raise TargetError("there is no process and no core file", "run the program, attach to it, or open a core file")
+    if process.GetPluginName() in CORE_PLUGINS:
+        return open_core(process)
+    if process.GetTarget().GetPlatform().GetName() != "host":
+        raise TargetError("the process runs on another machine", "start LLDB where it runs: mappings come from there")
+    return StoppedProcess(process)
+
+
+def open_core(process: Any) -> Target:
+    """The core file that LLDB has open."""
+    if not hasattr(process, "GetCoreFile"):
+        raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer for core files")
+    path = process.GetCoreFile().fullpath
+    return CoreTarget(path, process.GetTarget().GetExecutable().fullpath or None)
+
+
+class StoppedProcess:
+    """A process of this machine that LLDB holds."""
+
+    def __init__(self, process: Any) -> None:
+        self._process = process
+        self._kernel = LiveTarget(process.GetProcessID())
+
+    @property
+    def description(self) -> str:
+        return f"process {self._process.GetProcessID()}"
+
+    @property
+    def is_live(self) -> bool:
+        """False: while a command runs, LLDB holds every thread."""
+        return False
+
+    def read(self, address: int, size: int) -> bytes:
+        if size == 0:
+            return b""
+        error = lldb.SBError()
+        try:
+            found = self._process.ReadMemory(address, size, error)
+        except (OverflowError, TypeError, ValueError, MemoryError) as refused:
+            raise MemoryUnreadable(address, size) from refused
+        if not error.Success() or found is None or len(found) != size:
+            raise MemoryUnreadable(address, size)
+        return bytes(found)
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        return self._kernel.maps()
+
+    def threads(self) -> Sequence[KernelThread]:
+        """As the kernel tells them: LLDB's own list holds suspended ranks too, which are made from this one."""
+        return self._kernel.threads()
+
+    def open_path(self, path: str) -> Optional[str]:
+        return self._kernel.open_path(path)
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        return self._kernel.file_identity(path)

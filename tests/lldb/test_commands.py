@@ -1,0 +1,158 @@
+"""The commands' answers in LLDB: against GDB's on the same stopped job, and to bad input."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.conftest import Places
+from tests.gdb.session import Session as GdbSession
+from tests.lldb.session import EXTENSION, Session
+
+SAME = (
+    "rank list",
+    "rank list blocked",
+    "rank list 0-3 --state running",
+    "rank",
+    "rank bt all",
+    "rank bt 0,2",
+    "rank bt 3 full",
+    "rank bt 1 full",
+    "rank info 1",
+    "rank print shared_name",
+    "rank print shared_name 0-1,3",
+    "rank print 1-2 *pointer",
+    "rank print pair",
+    "rank print &pair 2",
+    "rank print pointer",
+    "rank print &table[2] 3",
+    "rank print table",
+    "rank print /x pair.second 3",
+    "rank print /x table",
+    "rank print /d shared_name",
+    "rank print file_static + 1",
+    "rank print running rank",
+    "rank print /stay|wait_for/ peer",
+    "rank print no_such_name",
+    "rank diff constant",
+    "rank diff shared_name == 12",
+    "rank diff no_such_name",
+    "rank where file_static",
+    "rank where shared_name",
+    "pieglobalsfind &pair.second",
+    "pieglobalsfind move_on",
+    "pieglobalsfind 0x10",
+    "rank 2",
+    "rank",
+    "rank info",
+    "pieglobalsfind shared_name",
+    "rank 3",
+    "rank none",
+    "rank",
+    "rank print shared_name",
+)
+
+
+def normalized(answer: str) -> str:
+    """Without the frames inside the MPI library, the frames' numbers, and the folder of a source file.
+
+    GDB gives a suspended rank's frames numbers from 1, and knows another inner frame for the same pc where a file has
+    no line information. Between two debuggers the last rank goes on spinning.
+    """
+    lines = []
+    for line in answer.replace("LLDB", "GDB").splitlines():
+        if re.match(r"#\d+ ", line):
+            if ".so" in line:
+                continue
+            line = re.sub(r"#\d+ +", "# ", line)
+            line = re.sub(r"# (?:0x[0-9a-f]+ in )?(spin .*):4[23]$", r"# \1", line)
+        line = re.sub(r"(turns = |spin at places.c:)\d+", r"\1", line)
+        lines.append(re.sub(r"\S*/(\w+\.c:)", r"\1", line))
+    return "\n".join(lines)
+
+
+ANSWERS = f"tell('answers', [ask(command) for command in {list(SAME)!r}])\n"
+
+
+def compare(session: Session, gdb: GdbSession, lldb_arguments: list[object], gdb_arguments: list[object]) -> None:
+    told = session.run(ANSWERS, *lldb_arguments)
+    mine = [normalized(answer) for answer in told["answers"]]
+    other = [normalized(answer) for answer in gdb.run(ANSWERS, *gdb_arguments)["answers"]]
+    for command, lldbs, gdbs in zip(SAME, mine, other):
+        assert lldbs == gdbs, f"{command}:\nLLDB:\n{lldbs}\nGDB:\n{gdbs}\n{told.output}"
+    assert "Traceback" not in told.output
+
+
+@pytest.fixture
+def gdb_session(gdb: Path, tmp_path: Path) -> GdbSession:
+    (tmp_path / "gdb").mkdir()
+    return GdbSession(gdb, tmp_path / "gdb")
+
+
+def test_both_debuggers_answer_alike_live(session: Session, gdb_session: GdbSession, places: Places) -> None:
+    compare(session, gdb_session, ["-p", places.pid], ["-p", places.pid])
+
+
+def test_both_debuggers_answer_alike_in_a_core(
+    session: Session, gdb_session: GdbSession, rankrun: Path, core: Path
+) -> None:
+    compare(session, gdb_session, [rankrun.resolve(), "-c", core], [rankrun.resolve(), core])
+
+
+BAD = {
+    "rank 4": "there is no rank 4: this process has 0-3",
+    "rank x": "'x' is no rank and no subcommand",
+    "rank -1": "'-1' is no rank and no subcommand",
+    "rank 99999999999999999999": "is no rank",
+    "rank none 3": "`rank none` takes no arguments",
+    "rank list 3-1": "is no set of ranks",
+    "rank list 0-4000000000": "there is no rank 4",
+    "rank list --state asleep": "is no state",
+    "rank bt 5": "there is no rank 5",
+    "rank bt /(/": "is no regular expression",
+    "rank info 8": "there is no rank 8",
+    "rank print": "there is no expression to print",
+    "rank apply": "no set of ranks and no command",
+    "rank apply 1": "no command to apply",
+    "rank apply 1 no_such_command": "'no_such_command' is not a valid command",
+    "rank where": "there is no address",
+    "pieglobalsfind": "there is no address",
+    "pieglobalsfind no_such_name": 'No symbol "no_such_name" in current context',
+    "pieglobalsfind ((": "expected expression",
+}
+
+
+def test_bad_input_is_answered_in_one_sentence(session: Session, places: Places) -> None:
+    script = f"tell('answers', [ask(command) for command in {list(BAD)!r}] + [ask('rank print shared_name 1')])\n"
+    told = session.attach(script, places.pid)
+    for (command, expected), answer in zip(BAD.items(), told["answers"]):
+        assert answer.startswith("error: ") and answer.count("\n") == 1, f"{command}: {answer}"
+        assert expected in answer, f"{command}: {answer}"
+    assert told["answers"][-1] == "1: 11\n"
+    assert "Traceback" not in told.output
+
+
+@pytest.mark.parametrize("command", ["rank list", "rank 0", "rank print 1", "pieglobalsfind 0x10", "rank bt"])
+def test_without_a_process(session: Session, command: str) -> None:
+    told = session.run(f"tell('answer', ask({command!r}))")
+    assert told["answer"].startswith("error: there is no process and no core file: run the program"), told.output
+
+
+def test_a_process_without_ranks(session: Session) -> None:
+    script = """
+    tell("stop", ask("breakpoint set -n main") + ask("process launch"))
+    tell("answer", ask("rank list"))
+    tell("threads", ask("thread list"))
+    ask("process kill")
+    """
+    told = session.run(script, "/bin/true")
+    assert "has no virtual ranks" in told["answer"] or "no process" in told["answer"]
+    assert "warning" not in told.output and "Traceback" not in told.output
+
+
+def test_imported_from_any_place_and_twice(session: Session, tmp_path: Path) -> None:
+    told = session.run(f"ask('command script import {EXTENSION}'); tell('help', ask('help rank'))")
+    assert "Usage: rank list" in told["help"] and "Usage: rank bt" in told["help"]
+    assert "error" not in told.output
