@@ -6,11 +6,11 @@ Never prints, and never catches what commands should report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Union
+from typing import Optional, TypeVar, Union
 
 import gdb
 
@@ -19,11 +19,15 @@ from gdbext.focus import Focus
 from gdbext.frames import RankFilter, RankUnwinder
 from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.selection import Selection
+from gdbext.settings import Settings
 from gdbext.target import open_inferior
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.fold import Folded, fold
 from pieglobalsfind.model import Absent, Owner
+
+Item = TypeVar("Item")
 
 RESULT = "_rank_value"  # the convenience variable through which values are printed
 POINTERS = (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_INT, gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
@@ -43,10 +47,10 @@ class Home:
 class State:
     """What is known of one inferior."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: Selection, settings: Settings) -> None:
         self.pid = 0
         self.moment: Optional[Moment] = None
-        self.focus = Focus()
+        self.focus = Focus(settings)
         self.selection = selection
         self.told: set[str] = set()
 
@@ -56,7 +60,8 @@ class GdbFace:
 
     def __init__(self) -> None:
         self._unwinder = RankUnwinder()
-        self._filter = RankFilter()
+        self._settings = Settings()
+        self._filter = RankFilter(self.folded)
         gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
         self._states: dict[int, State] = {}
         self._is_visiting = False
@@ -66,12 +71,22 @@ class GdbFace:
     def width(self) -> int:
         return int(gdb.parameter("width") or 0)
 
+    @property
+    def folds_runtime(self) -> bool:
+        return self._settings.folds_runtime
+
+    def folded(self, frames: Iterable[Item], frame_of: Callable[[Item], gdb.Frame]) -> Folded[Item]:
+        """Frames of a rank, or what stands for them, without the runtime's own if the user wants that."""
+        if not self.folds_runtime:
+            return Folded(0, iter(frames))
+        return fold(self.moment(), frames, lambda one: frame_of(one).pc())
+
     def state(self) -> State:
         """Of the selected inferior; a process that has been replaced is forgotten."""
         inferior = gdb.selected_inferior()
         state = self._states.get(inferior.num)
         if state is None:
-            state = State(Selection(self._unwinder, self._filter))
+            state = State(Selection(self._unwinder, self._filter), self._settings)
             self._states[inferior.num] = state
         if state.pid != inferior.pid:
             state.pid = inferior.pid
@@ -112,7 +127,8 @@ class GdbFace:
         state.selection.choose(moment, rank, reason)
         self._move(moment, rank)
         if state.selection.stack is not None and state.selection.is_suspended:
-            innermost = next(frames.own(state.selection.stack, frames.chain(), lambda frame: frame), None)
+            own = frames.own(state.selection.stack, frames.chain(), lambda frame: frame)
+            innermost = next(self.folded(own, lambda frame: frame).shown, None)
             if innermost is None:
                 state.selection.clear(f"rank {rank} has no frames")
                 raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")

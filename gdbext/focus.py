@@ -19,10 +19,12 @@ import gdb
 
 from gdbext import views
 from gdbext.quiet import DebuggerError, execute, quoted
+from gdbext.settings import Settings
 from gdbext.target import path_here, path_in_target
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.object_file import identity_of, object_path
 
 KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
@@ -39,7 +41,8 @@ class Placed:
 class Focus:
     """The focus of one inferior."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self.rank: Optional[int] = None
         self._placed: tuple[Placed, ...] = ()
         self._originals_out = False
@@ -102,9 +105,9 @@ class Focus:
         return self._files[found.path]
 
     def _make_file(self, moment: Moment, found: Object) -> Union[str, Absent]:
-        path = moment.target.open_path(found.path)
-        if path is None:
-            return Absent(f"the file {found.path} is gone", "put it back, or name its folder by `set sysroot`")
+        path = object_path(moment.target, identity_of(found), self._settings.object_path)
+        if isinstance(path, Absent):
+            return Absent(path.reason, "name the folder that has it by `set rank object-path`")
         try:
             return views.view_of(path, found.build_id, self._debug_files.get(found.path, ""))
         except ObjectFileError as error:

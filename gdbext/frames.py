@@ -7,7 +7,7 @@ processes and core files alike. The target's registers are neither written nor n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -16,7 +16,10 @@ import gdb.unwinder
 
 from gdbext import backtraces
 from gdbext.target import NAMES, PC, RSP
+from pieglobalsfind.fold import Folded
 from pieglobalsfind.model import Region
+
+Folding = Callable[[Iterable[Any], Callable[[Any], gdb.Frame]], Folded[Any]]
 
 BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner to) its innermost frame
 
@@ -68,9 +71,13 @@ class FrameId:
 
 
 class RankFilter:
-    """Leaves a rank's own frames in backtraces: no posing frame before them, nothing beyond the rank's entry."""
+    """Leaves a rank's own frames in backtraces: no posing frame before them, nothing beyond the rank's entry.
 
-    def __init__(self) -> None:
+    `folded` leaves out more of them, and says how many.
+    """
+
+    def __init__(self, folded: Folding) -> None:
+        self._folded = folded
         self.name = "ranklens"
         self.priority = 100
         self.enabled = False
@@ -81,7 +88,11 @@ class RankFilter:
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
         if self.stack is None:
             return decorators
-        return map(backtraces.RankFrame, own(self.stack, decorators, lambda decorator: decorator.inferior_frame()))
+        mine = own(self.stack, decorators, lambda decorator: decorator.inferior_frame())
+        folded = self._folded(mine, lambda decorator: decorator.inferior_frame())
+        if folded.note:
+            gdb.write(f"{folded.note}\n")
+        return map(backtraces.RankFrame, folded.shown)
 
 
 def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:

@@ -127,6 +127,10 @@ class Face(Protocol):
     def width(self) -> int:
         """Columns of the user's screen; 0: unlimited."""
 
+    @property
+    def folds_runtime(self) -> bool:
+        """Whether the user wants the runtime's own frames left out of backtraces."""
+
     def moment(self) -> Moment:
         """The target as of now; raises `NotVirtualizedError` if it has no ranks."""
 

@@ -46,17 +46,29 @@ def _extents(headers: Sequence[ProgramHeader]) -> tuple[tuple[int, int, int], ..
     return tuple((one.memory_size, one.file_size, one.flags & 7) for one in loads)
 
 
-def object_path(target: Target, wanted: Identity) -> Union[str, Absent]:
-    """Where the very file that the target runs can be opened; Absent names both files if another is in its place."""
+def object_path(target: Target, wanted: Identity, folders: Sequence[str] = ()) -> Union[str, Absent]:
+    """Where the very file that the target runs can be opened; Absent names both files if another is in its place.
+
+    `folders` of the user's are looked into after the file's own place.
+    """
     refusal: Union[Absent, None] = None
-    for name in (wanted.path, f"{wanted.path} (deleted)"):
+    for place in _places(target, wanted.path, folders):
+        reason = _difference(place, wanted)
+        if reason is None:
+            return place
+        refusal = refusal or reason
+    return refusal or Absent(f"the file {wanted.path} is not there any more", "put it back")
+
+
+def _places(target: Target, path: str, folders: Sequence[str]) -> Iterator[str]:
+    for name in (path, f"{path} (deleted)"):
         place = target.open_path(name)
         if place is not None:
-            reason = _difference(place, wanted)
-            if reason is None:
-                return place
-            refusal = refusal or reason
-    return refusal or Absent(f"the file {wanted.path} is not there any more", "put it back")
+            yield place
+    for folder in folders:
+        elsewhere = Path(folder) / Path(path).name
+        if elsewhere.is_file():
+            yield str(elsewhere)
 
 
 def _difference(place: str, wanted: Identity) -> Optional[Absent]:
@@ -69,9 +81,9 @@ def _difference(place: str, wanted: Identity) -> Optional[Absent]:
     hint = "put back the file that was running, or look at a new run"
     if build_id != wanted.build_id:
         theirs = wanted.build_id.hex() or "none"
-        return Absent(f"{wanted.path} has build-id {build_id.hex() or 'none'} now, the target runs {theirs}", hint)
+        return Absent(f"{place} has build-id {build_id.hex() or 'none'}, the target runs {theirs}", hint)
     if not build_id and extents != wanted.extents:
-        return Absent(f"{wanted.path} has other segments now than what the target runs", hint)
+        return Absent(f"{place} has other segments than what the target runs", hint)
     return None
 
 

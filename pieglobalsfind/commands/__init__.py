@@ -12,6 +12,7 @@ from pieglobalsfind.commands import (
     rank_info,
     rank_list,
     rank_print,
+    rank_tree,
     rank_where,
 )
 
@@ -21,6 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     rank.NONE,
     rank_info.COMMAND,
     rank_bt.COMMAND,
+    rank_tree.COMMAND,
     rank_print.COMMAND,
     rank_diff.COMMAND,
     rank_apply.COMMAND,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from pieglobalsfind.command import Block, Command, Face, Text
 from pieglobalsfind.commands.wording import frame_text, state_text
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.fold import fold
 from pieglobalsfind.rankset import HINT
 
 
@@ -21,7 +23,9 @@ def run(face: Face, text: str) -> Iterator[Block]:
     face.moment().rank(number)
     face.select(number)
     yield Text(f"[Switching to rank {number}, {state_text(face.moment().rank(number))}]")
-    for frame in face.frames(number, limit=1):
+    frames = face.frames(number)
+    shown = fold(face.moment(), frames, lambda frame: frame.pc).shown if face.folds_runtime else frames
+    for frame in islice(shown, 1):
         yield Text(frame_text(frame))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Command, Face, Finding, Text
+from pieglobalsfind.command import Block, Command, Face, Finding, Moment, Text
 from pieglobalsfind.commands.wording import frame_text, state_text
 from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.fold import fold
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
@@ -20,11 +21,20 @@ def run(face: Face, text: str) -> Iterator[Block]:
         gap = "\n" if position else ""
         yield Text(f"{gap}Rank {number}, {state_text(moment.rank(number))}:")
         try:
-            yield Text("\n".join(frame_text(frame) for frame in face.frames(number, variables=full)))
+            yield Text(backtrace(face, moment, number, full))
         except RanklensError as error:
             if len(numbers) == 1:
                 raise
             yield Finding(error.sentence, error.hint)
+
+
+def backtrace(face: Face, moment: Moment, number: int, full: bool) -> str:
+    """A line per frame, and before them how many of the runtime are left out."""
+    frames = face.frames(number, variables=full)
+    if not face.folds_runtime:
+        return "\n".join(map(frame_text, frames))
+    folded = fold(moment, frames, lambda frame: frame.pc)
+    return "\n".join([*filter(None, [folded.note]), *map(frame_text, folded.shown)])
 
 
 def arguments(face: Face, text: str) -> tuple[rankset.RankSet, bool]:

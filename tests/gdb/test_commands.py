@@ -272,8 +272,8 @@ def test_a_file_that_is_gone_is_told(
     told = session.run("tell('list', ask('rank list'))\ntell('bt', ask('rank bt 0'))", rankrun.resolve(), core)
     rows = [line.split() for line in told["list"].splitlines()]
     assert [row[0] for row in rows if "blocked" in row] == [str(rank) for rank in range(RANKS - 1)]
-    assert (told["list"] + told.output).count("is gone") == 1, told.output
-    assert "Traceback" not in told.output
+    assert (told["list"] + told.output).count("is not there any more") == 1, told.output
+    assert "set rank object-path" in told.output and "Traceback" not in told.output
 
 
 def test_stripped_programs_have_functions(
@@ -293,3 +293,24 @@ def test_stripped_programs_have_functions(
     assert told["functions"][:3] == ["spin", "stay", "main"]
     assert told["suspended"][-3:] == ["wait_for", "stay", "main"] or "wait_for" in told["suspended"]
     assert told["values"] == [11, 22]
+
+
+def test_tree_is_what_every_ranks_backtrace_says(session: Session, places: Places) -> None:
+    told = session.attach(
+        f"""
+tell("tree", ask("rank tree"))
+tell("one", ask("rank tree 1-2"))
+tell("stacks", {{rank: ask(f"rank bt {{rank}}") for rank in range({RANKS})}})
+""",
+        places.pid,
+    )
+    tree = [re.fullmatch(r"[|` -]*(\w+) .*\[([\d,-]+)\]", line) for line in told["tree"].splitlines()]
+    ranks_of = {match.group(1): match.group(2) for match in tree if match}
+    assert len(tree) == len(ranks_of) and None not in tree, told["tree"]
+    in_call: dict[str, list[int]] = {}
+    for rank, text in told["stacks"].items():
+        for function in re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) \(", text, re.MULTILINE):
+            in_call.setdefault(function, []).append(int(rank))
+    assert ranks_of == {name: compact(ranks) for name, ranks in in_call.items()}
+    assert ranks_of["MPI_Recv"] == "0-2" and ranks_of["spin"] == "3" and ranks_of["main"] == "0-3"
+    assert "[3]" not in told["one"] and "[1-2]" in told["one"]

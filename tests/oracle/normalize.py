@@ -6,6 +6,7 @@
   rank may happen to be.
 - Frames inside the innermost and outside the outermost function of the program's own sources: what MPI and the
   start-up code do is the runtime's business.  The numbers of the remaining frames depend on them.
+- The line that says how many frames of the runtime are folded.
 - The number of a value in GDB's history: in a job of virtual ranks all ranks' values share one history.
 - The object file's name in `info symbol`: the one is an executable, the other a shared object.
 - What follows from that difference in the link: distances between code and data (`0x..(%rip)`, `Base address 0x..` of
@@ -30,6 +31,7 @@ STUB = re.compile(r"^No line number information available for address ADDRESS <\
 CALLER = re.compile(r"called by frame at ADDRESS(?:, |$)", re.MULTILINE)
 GIVEN = re.compile(r", arg[cv]@entry=[^,)\n]*")
 FORTRAN_MAIN = re.compile(r"\bmain \(argc=[^,)]*, argv=[^,)]*\)(?= at \S+\.f90)")
+FOLDED = re.compile(r"^\(\d+ frames? of the runtime folded\)\n", re.MULTILINE)
 FRAME = re.compile(r"^#\d+\s+", re.MULTILINE)
 
 
@@ -40,7 +42,7 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     text = HISTORY.sub("$ = ", text)
     text = OBJECT_FILE.sub(r"\1", text)
     text = DISTANCE.sub("DISTANCE", text)
-    text = STUB.sub("", text)
+    text = FOLDED.sub("", STUB.sub("", text))
     text = FORTRAN_MAIN.sub("main ()", GIVEN.sub("", CALLER.sub("", text)))
     text = STACK_LEVEL.sub("Stack level, ", text)
     return _user_frames(text, tuple(sources)).rstrip()

@@ -1,0 +1,81 @@
+"""`set rank ...` and `show rank ...`: what users may choose about the extension.
+
+Takes GDB's parameters; gives their values. Nothing is kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+
+class SetRank(gdb.Command):
+    """Choose how ranks are shown, and where their files are found."""
+
+    def __init__(self) -> None:
+        super().__init__("set rank", gdb.COMMAND_DATA, prefix=True)
+
+
+class ShowRank(gdb.Command):
+    """Show what `set rank` has chosen."""
+
+    def __init__(self) -> None:
+        super().__init__("show rank", gdb.COMMAND_DATA, prefix=True)
+
+
+class FoldRuntime(gdb.Parameter):
+    """Leave the MPI runtime's own frames out of ranks' backtraces: what it does inside the call that the program made.
+
+    Frames keep their numbers, so `frame N` and `down` still reach them.
+    """
+
+    set_doc = "Set whether the MPI runtime's own frames are left out of ranks' backtraces."
+    show_doc = "Show whether the MPI runtime's own frames are left out of ranks' backtraces."
+
+    def __init__(self) -> None:
+        super().__init__("rank fold-runtime", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
+        self.value = True
+
+    def get_set_string(self) -> str:
+        gdb.invalidate_cached_frames()
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        return f"Folding of the runtime's frames is {value}."
+
+
+class ObjectPath(gdb.Parameter):
+    """Folders, separated by colons, in which files of the job are looked for that are not where they were.
+
+    A file is taken only if its build-id is the one that the job runs.
+    """
+
+    set_doc = "Set the folders in which vanished files of the job are looked for."
+    show_doc = "Show the folders in which vanished files of the job are looked for."
+
+    def __init__(self) -> None:
+        super().__init__("rank object-path", gdb.COMMAND_DATA, gdb.PARAM_STRING)
+        self.value = ""
+
+    def get_set_string(self) -> str:
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        return f"Vanished files are looked for in {value!r}."
+
+
+class Settings:
+    """The settings of one GDB."""
+
+    def __init__(self) -> None:
+        SetRank()
+        ShowRank()
+        self._fold = FoldRuntime()
+        self._object_path = ObjectPath()
+
+    @property
+    def folds_runtime(self) -> bool:
+        return bool(self._fold.value)
+
+    @property
+    def object_path(self) -> tuple[str, ...]:
+        return tuple(one for one in str(self._object_path.value or "").split(":") if one)

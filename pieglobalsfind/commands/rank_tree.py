@@ -1,0 +1,58 @@
+"""`rank tree [SET]`: all ranks' stacks in one call tree, each call with the ranks that are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pieglobalsfind import call_tree, rankset
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.command import Block, Command, Face, Finding, Frame, Moment, Text
+from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.fold import fold
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    words = text.split()
+    if len(words) > 1:
+        raise UsageError("`rank tree` takes one set of ranks", rankset.HINT)
+    moment = face.moment()
+    chosen = rankset.parse(words[0]) if words else rankset.ALL
+    root = call_tree.Node("")
+    without: dict[str, list[int]] = {}
+    for number in rankset.select(chosen, moment.table, face.location):
+        with gathered(without, number):
+            root.add(number, calls(face, moment, number))
+    yield Text("\n".join(call_tree.lines(root)) or "No ranks")
+    for sentence, numbers in without.items():
+        yield Finding(f"no stack of {rankset.compact(numbers)}: {sentence}")
+
+
+@contextmanager
+def gathered(without: dict[str, list[int]], number: int) -> Iterator[None]:
+    """Enter why a rank has no stack in words that are the same for every rank."""
+    try:
+        yield
+    except RanklensError as error:
+        without.setdefault(error.sentence.replace(f"rank {number} ", "it ", 1), []).append(number)
+
+
+def calls(face: Face, moment: Moment, number: int) -> list[Call]:
+    """A rank's stack, outermost first; raises `RanklensError` if it has none."""
+    frames = face.frames(number)
+    shown = list(fold(moment, frames, lambda frame: frame.pc).shown if face.folds_runtime else frames)
+    return [call(frame) for frame in reversed(shown)]
+
+
+def call(frame: Frame) -> Call:
+    return Call(frame.function or "??", frame.file, frame.line, frame.library)
+
+
+COMMAND = Command(
+    name="rank tree",
+    arguments="[SET]",
+    summary="Show where all ranks are as one call tree, each call with its set of ranks.",
+    description=f"Ranks in one function at different lines share its node. For SET {rankset.HINT}.",
+    run=run,
+    completes="ranks",
+)

@@ -1,0 +1,54 @@
+"""Which frames of a rank's stack are the MPI runtime's own affair, and left out unless the user wants them.
+
+Takes frames, innermost first; gives those to show and how many were folded. The call that the program made
+(`MPI_Recv`) stays, what the runtime does inside it goes. It never touches frames of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pieglobalsfind.command import Moment
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Folded(Generic[Item]):
+    """What is left to show, and how many frames were before it."""
+
+    count: int
+    shown: Iterator[Item]
+
+    @property
+    def note(self) -> str:
+        """What a backtrace says of it, "" if nothing is folded."""
+        frames = "frame" if self.count == 1 else "frames"
+        return f"({self.count} {frames} of the runtime folded)" if self.count else ""
+
+
+def runtime_path(moment: Moment) -> str:
+    """The file that the runtime's code is from, "" if it is unknown."""
+    function = moment.table.event_function or moment.table.entry_function
+    return moment.translator.owner(function).path if function else ""
+
+
+def fold(moment: Moment, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
+    """Leave out the runtime's frames inside the innermost call that the program made."""
+    path = runtime_path(moment)
+    rest = iter(frames)
+    inner: list[Item] = []
+    for frame in rest:
+        if not path or moment.translator.owner(pc_of(frame)).path != path:
+            # A rank that is in no call of the program's is shown as it is.
+            return Folded(max(len(inner) - 1, 0), _joined(inner[-1:], frame, rest))
+        inner.append(frame)
+    return Folded(0, iter(inner))
+
+
+def _joined(before: list[Item], frame: Item, rest: Iterator[Item]) -> Iterator[Item]:
+    yield from before
+    yield frame
+    yield from rest
