@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.rankset import compact
 from tests.conftest import Job, StartJob
 from tests.gdb.conftest import RANKS, SOURCES, Places, make_core
 from tests.gdb.session import EXTENSION, Session

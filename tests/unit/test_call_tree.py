@@ -21,7 +21,7 @@ def stacks(count: int, seed: int) -> list[tuple[int, list[Call]]]:
 def expanded(node: Node, path: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
     """Every rank's longest path of functions, from the tree alone."""
     found: dict[int, tuple[str, ...]] = {}
-    for child in node.children.values():
+    for child in node.children.values():  # a rank is in one child at most
         here = (*path, child.function)
         found.update(dict.fromkeys(child.ranks, here))
         found.update(expanded(child, here))
