@@ -50,6 +50,11 @@ class LldbFace:
     def selection(self) -> Selection:
         return Selection(self.session())
 
+    @property
+    def folds_runtime(self) -> bool:
+        """Always: LLDB's own `bt` shows all frames."""
+        return True
+
     def moment(self) -> Moment:
         return self.session().moment()
 
