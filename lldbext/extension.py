@@ -10,11 +10,13 @@ from typing import Any
 
 import lldb
 
-from lldbext import commands
+from lldbext import breakpoints, commands
 from lldbext.session import PLUGIN, SETTING
 
 OLDEST = 14
 COMPLETE = 16  # what an older one lacks is said
+
+NOT_ALL = "target.process.experimental.os-plugin-reports-all-threads"  # a step outlives its rank's wait
 
 _on: set[int] = set()
 
@@ -37,4 +39,6 @@ def switch_on(debugger: Any) -> None:
         return
     _on.add(debugger.GetID())
     commands.bind(debugger)
+    debugger.HandleCommand(f"settings set {NOT_ALL} false")
+    breakpoints.watch_events(debugger)
     debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')

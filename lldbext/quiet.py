@@ -26,9 +26,14 @@ class DebuggerError(RanklensError):
 
 
 def execute(debugger: Any, command: str) -> str:
-    """The output of a command; raises `DebuggerError`."""
+    """The output of a command; raises `DebuggerError`.
+
+    Inside a command LLDB takes its context for that of all commands, whatever has been selected since.
+    """
     result = lldb.SBCommandReturnObject()
-    debugger.GetCommandInterpreter().HandleCommand(command, result, False)
+    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    context = lldb.SBExecutionContext(thread.GetSelectedFrame())
+    debugger.GetCommandInterpreter().HandleCommand(command, context, result, False)
     if not result.Succeeded():
         raise DebuggerError(bare(result.GetError()) or "LLDB refused without a reason")
     return result.GetOutput() or ""

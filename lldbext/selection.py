@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from lldbext.frames import MOST_FRAMES
 from lldbext.session import Session
-from lldbext.threads import FIRST_TID, tid_of
+from lldbext.threads import FIRST_TID, NUMBERS, tid_of
 from pieglobalsfind.errors import TargetError, UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, STARTING, Absent, Rank
 
@@ -46,7 +46,7 @@ class Selection:
             return "LLDB has no thread"
         if self.rank_of(thread) is None:
             return f"none runs on thread {thread.GetIndexID()}"
-        if thread.GetThreadID() >= FIRST_TID or self._session.chosen == self.rank:
+        if self._session.chosen == self.rank or thread.GetThreadID() != tid_of(self.rank or 0):
             return "you asked for it"
         return f"it runs on the stopped thread {thread.GetIndexID()}"
 
@@ -55,10 +55,7 @@ class Selection:
         if not thread.IsValid():
             return None
         tid = thread.GetThreadID()
-        if tid >= FIRST_TID:
-            return int(tid - FIRST_TID)
-        ranks = self._session.moment().table.ranks
-        return next((one.rank for one in ranks if one.state == RUNNING and one.kernel_thread == tid), None)
+        return int(tid - FIRST_TID) // NUMBERS if tid >= FIRST_TID else None
 
     def frame(self) -> Any:
         """The selected frame, None if there is no thread."""
@@ -93,7 +90,8 @@ class Selection:
         return found
 
     def _listed(self, rank: Rank) -> Any:
-        found = self._process.GetThreadByID(rank.kernel_thread if rank.state == RUNNING else tid_of(rank.rank))
+        self._process.GetNumThreads()  # makes LLDB list them
+        found = self._process.GetThreadByID(self._session.numbers.get(rank.rank, 0))
         return found if found.IsValid() else None
 
     def frames(self, rank: int) -> Iterator[Any]:

@@ -28,7 +28,8 @@ class Session:
         self.asked: dict[int, None] = {}
         self.chosen: Optional[int] = None
         self.none_since: Optional[tuple[int, int]] = None
-        self.told: set[str] = set()
+        self.numbers: dict[int, int] = {}  # the tids of the ranks in LLDB's list
+        self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[Moment] = None
         self._stop = -1
 
@@ -39,6 +40,13 @@ class Session:
             target = open_process(self.process)
             self._moment, self._stop, self.chosen = Moment(target, decode(target)), stop, None
         return self._moment
+
+    def turn(self, rank: int, name: str) -> int:
+        """0 or 1, the other one each time that a rank has another name."""
+        before, number = self._turns.get(rank, (name, 0))
+        now = number if before == name else 1 - number
+        self._turns[rank] = name, now
+        return now
 
     def forget_moment(self) -> None:
         """The runtime has changed its ranks while LLDB counts no stop."""
@@ -53,6 +61,12 @@ class Session:
 
     def _place(self) -> tuple[int, int]:
         return self.process.GetStopID(), self.process.GetSelectedThread().GetThreadID()
+
+    def follow(self, running: list[int], waiting: list[int]) -> None:
+        """After a stop: symbols mean a rank that runs, or one that waits where none runs; never the originals."""
+        candidates = running or waiting
+        if candidates and self.modules.focused not in candidates and not self.wants_none():
+            self.modules.focus(self.moment(), candidates[0])
 
     def all_are_threads(self, moment: Moment) -> bool:
         return len(moment.table.ranks) <= SESSIONS.most_threads

@@ -1,8 +1,8 @@
-"""LLDB's process as a target: bytes through LLDB, everything else from where it is known best.
+"""LLDB's process as a target: what the kernel tells of it, and LLDB's own reading where the kernel refuses.
 
-Takes an `SBProcess`; gives a `Target`. A core file is read by the core's own reader (LLDB lists 17 of 25 mappings, and
-no names); of a live process on this machine the kernel tells mappings and files, and LLDB the bytes, because LLDB takes
-its own breakpoints out of them. Nothing is ever written.
+Takes an `SBProcess`; gives a `Target`. LLDB asks for threads while it takes a process to be running (at stops inside a
+step), and reads nothing for us then; the kernel does. A core file is read by the core's own reader (LLDB lists 17 of 25
+mappings, and no names). Nothing is ever written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.targets.live import LiveTarget
 
 CORE_PLUGINS = ("elf-core", "minidump")
-STOPPED = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
 
 
 def open_process(process: Any) -> Target:
@@ -57,11 +56,15 @@ class StoppedProcess:
         return False
 
     def read(self, address: int, size: int) -> bytes:
-        if size == 0:
-            return b""
+        try:
+            return self._kernel.read(address, size)
+        except TargetError:
+            return self._read_by_debugger(address, size)
+
+    def _read_by_debugger(self, address: int, size: int) -> bytes:
         error = lldb.SBError()
         try:
-            found = self._process.ReadMemory(address, size, error)
+            found = self._process.ReadMemory(address, size, error) if size else b""
         except (OverflowError, TypeError, ValueError, MemoryError) as refused:
             raise MemoryUnreadable(address, size) from refused
         if not error.Success() or found is None or len(found) != size:

@@ -1,7 +1,8 @@
 """Ranks as LLDB's threads: what LLDB asks at every stop to fill its thread list.
 
-Takes an `SBProcess`; gives the rows of `thread list`, and the registers of ranks that wait. A rank that runs is its
-kernel thread under a telling name.
+Takes an `SBProcess`; gives the rows of `thread list`, and the registers of ranks that wait. A rank that runs stands for
+its kernel thread. LLDB keeps a thread's name as long as its number: a rank that runs has one number, and one that waits
+two by turns, so that a new state means a new number.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pieglobalsfind.command import Moment
 from pieglobalsfind.commands.wording import state_text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import RUNNING, Absent, Rank
-from pieglobalsfind.unwind import Contexts
 
 FIRST_TID = 10_000_000  # no kernel's tid is as large (proc(5), pid_max)
+NUMBERS = 4  # tids that every rank has
 # DWARF numbers: x86-64 psABI, figure 3.36
 NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
@@ -45,49 +46,41 @@ class OperatingSystemPlugIn:
     """LLDB makes one for each process."""
 
     def __init__(self, process: Any) -> None:
-        self._process = process
         self._session: Session = SESSIONS.of(process)
         self._waiting: dict[int, Rank] = {}
-        self._listing = False
 
     def create_thread(self, tid: int, context: int) -> None:
         """LLDB asks for threads by address only if a user does."""
 
     def get_thread_info(self) -> list[dict[str, Any]]:
         """One row for every rank that is to be a thread."""
-        if self._listing:
-            return []  # asked by `_kernel_threads`
-        self._listing = True
-        try:
-            with warnings("ranks are missing in the thread list"):
-                return list(self._rows())
-            return []
-        finally:
-            self._listing = False
+        with warnings("ranks are missing in the thread list"):
+            try:
+                return list(self._rows(self._session.moment()))
+            except (NotVirtualizedError, TargetError):
+                return []
+        return []
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _rows(self, moment: Moment) -> Iterator[dict[str, Any]]:
         """Those that run come first: LLDB selects the first thread if it has no other reason."""
-        try:
-            moment = self._session.moment()
-        except (NotVirtualizedError, TargetError):
-            return
-        kernel_threads = self._kernel_threads()
+        session, kernel_threads = self._session, [one.tid for one in moment.target.threads()]
         running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
         waiting = [one for one in moment.table.ranks if one not in running and self._is_shown(moment, one)]
-        self._waiting = {tid_of(one.rank): one for one in waiting}
+        session.numbers = {one.rank: tid_of(one.rank) for one in running}
         for one in (*running, *waiting):
-            self._session.modules.place(moment, one.rank)
+            session.modules.place(moment, one.rank)
+        session.follow([one.rank for one in running], [one.rank for one in waiting])
         for one in running:
-            yield row(one, one.kernel_thread, core=kernel_threads.index(one.kernel_thread))
+            yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
+        self._waiting = {}
         for one in waiting:
-            yield row(one, tid_of(one.rank))
+            name = f"rank {one.rank}: {state_text(one)}"
+            tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
+            self._waiting[tid], session.numbers[one.rank] = one, tid
+            yield row(tid, name)
 
     def _is_shown(self, moment: Moment, rank: Rank) -> bool:
         return self._session.is_thread(moment, rank.rank) and has_registers(moment, rank)
-
-    def _kernel_threads(self) -> list[int]:
-        """Their tids in the order by which LLDB wants them named; it calls `get_thread_info` again for that."""
-        return [self._process.GetThreadAtIndex(index).GetThreadID() for index in range(self._process.GetNumThreads())]
 
     def get_register_info(self) -> dict[str, Any]:
         """Which registers a rank has."""
@@ -97,7 +90,7 @@ class OperatingSystemPlugIn:
         """The registers of a rank that waits; what its runtime need not save is 0."""
         with warnings("a rank has no registers"):
             moment = self._session.moment()
-            found = Contexts(moment.target, moment.table).registers(self._waiting[tid])
+            found = moment.contexts.registers(self._waiting[tid])
             return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
         return bytes(8 * len(NAMES))
 
@@ -107,18 +100,17 @@ def has_registers(moment: Moment, rank: Rank) -> bool:
     if rank.state == RUNNING or isinstance(rank.context, Absent):
         return False
     try:
-        Contexts(moment.target, moment.table).registers(rank)
+        moment.contexts.registers(rank)
     except RanklensError:
         return False
     return True
 
 
-def tid_of(rank: int) -> int:
-    """The number by which LLDB knows the thread of a rank that waits."""
-    return FIRST_TID + rank
+def tid_of(rank: int, number: int = 0) -> int:
+    """A number by which LLDB knows a rank's thread."""
+    return FIRST_TID + NUMBERS * rank + number
 
 
-def row(rank: Rank, tid: int, **more: int) -> dict[str, Any]:
+def row(tid: int, name: str, **more: int) -> dict[str, Any]:
     """What LLDB shows of a thread; `core` is the place of the kernel thread that it stands for."""
-    name = f"rank {rank.rank}: {state_text(rank)}"
     return {"tid": tid, "name": name, "queue": "ranks", "state": "stopped", "stop_reason": "none", **more}

@@ -35,12 +35,17 @@ def tell(name, what):
 
 def ask(command):
     result = lldb.SBCommandReturnObject()
-    debugger.GetCommandInterpreter().HandleCommand(command, result, False)
+    context = lldb.SBExecutionContext(target.GetProcess().GetSelectedThread().GetSelectedFrame())
+    interpreter = debugger.GetCommandInterpreter()
+    if context.GetFrame().IsValid():
+        interpreter.HandleCommand(command, context, result, False)
+    else:
+        interpreter.HandleCommand(command, result, False)
     text = result.GetOutput() or ""
     return text if result.Succeeded() else text + (result.GetError() or "error: no reason")
 
 def value(expression):
-    found = process.GetSelectedThread().GetSelectedFrame().EvaluateExpression(expression)
+    found = target.GetProcess().GetSelectedThread().GetSelectedFrame().EvaluateExpression(expression)
     return found.GetValueAsSigned() if found.GetError().Success() else str(found.GetError())
 
 def functions(thread):

@@ -62,7 +62,7 @@ def normalized(answer: str) -> str:
     no line information. Between two debuggers the last rank goes on spinning.
     """
     lines = []
-    for line in answer.replace("LLDB", "GDB").splitlines():
+    for line in re.sub(r"stopped thread \d+", "stopped thread", answer).splitlines():
         if re.match(r"#\d+ ", line):
             if ".so" in line:
                 continue

@@ -1,0 +1,98 @@
+"""The life cycle of users' breakpoints among copies of code: hit in every rank, copied into none.
+
+Takes LLDB's breakpoints and the runtime's events (`rank_debug_event`). Every rank's copy is a module to LLDB, so its
+breakpoints have a location in each; what is done here is about time. Before the runtime copies an object no breakpoint
+is left in it (a copied int3 would trap where LLDB knows of none), before a rank is packed none is left in its copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import lldb
+
+from lldbext.quiet import warnings
+from lldbext.session import SESSIONS, Session
+from lldbext.target import CORE_PLUGINS
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT
+
+EVENT_FUNCTION = "rank_debug_event"
+NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out
+BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
+MASK = 0xFFFFFFFF
+
+
+def watch_events(debugger: Any) -> None:
+    """Break on the runtime's events, in the target that is there and in those to come."""
+    for target in (debugger.GetDummyTarget(), debugger.GetSelectedTarget()):
+        if target.IsValid() and target.GetProcess().GetPluginName() not in CORE_PLUGINS:
+            watch_events_of(target)
+
+
+def watch_events_of(target: Any) -> None:
+    hidden = lldb.SBBreakpointName(target, NAME)
+    for forbid in (hidden.SetAllowList, hidden.SetAllowDelete, hidden.SetAllowDisable):
+        forbid(False)
+    ours = target.BreakpointCreateByName(EVENT_FUNCTION)
+    ours.AddName(NAME)
+    ours.SetScriptCallbackFunction(f"{__name__}.on_event")
+
+
+def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:
+    """LLDB calls this when the runtime says what it does; False: the process goes on."""
+    kind, rank = (frame.FindRegister(name).GetValueAsUnsigned() & MASK for name in ("rdi", "rsi"))
+    session = SESSIONS.of(frame.GetThread().GetProcess())
+    with warnings("breakpoints in ranks may be missing"):
+        handle(session, kind, rank - (1 << 32) if rank >> 31 else rank)
+    return False
+
+
+def handle(session: Session, kind: int, rank: int) -> None:
+    """What an event means for breakpoints."""
+    target = session.process.GetTarget()
+    session.forget_moment()
+    if kind == BEFORE_COPIES:
+        leave_originals(session)
+    elif kind == BEFORE_PACK:
+        session.modules.drop(rank)
+    elif kind in (AFTER_COPIES, AFTER_UNPACK) and any(True for _ in users(target)):
+        place_all(session)
+    session.forget_moment()
+
+
+def leave_originals(session: Session) -> None:
+    """Take every breakpoint out of the objects that are about to be copied."""
+    moment = session.moment()
+    for one in users(session.process.GetTarget()):
+        for index in range(one.GetNumLocations()):
+            location = one.GetLocationAtIndex(index)
+            owner = moment.translator.owner(location.GetLoadAddress())
+            if owner.kind == "original":
+                location.SetEnabled(False)
+
+
+def place_all(session: Session) -> None:
+    """Let LLDB know every rank's copies; its breakpoints find their locations in them."""
+    moment = session.moment()
+    for rank in moment.table.ranks:
+        if rank.state not in (EXITED, MIGRATED_OUT):
+            session.modules.place(moment, rank.rank)
+
+
+def users(target: Any) -> Iterator[Any]:
+    """The user's breakpoints."""
+    for index in range(target.GetNumBreakpoints()):
+        one = target.GetBreakpointAtIndex(index)
+        if not one.MatchesName(NAME):
+            yield one
+
+
+def follow_stop(session: Session) -> None:
+    """After a stop: ranks that have appeared have the user's breakpoints."""
+    try:
+        if any(True for _ in users(session.process.GetTarget())):
+            place_all(session)
+    except RanklensError:
+        return

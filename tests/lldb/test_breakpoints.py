@@ -1,0 +1,121 @@
+"""Breakpoints among copies: hit in every rank at the right place, copied into none; steps follow their rank.
+
+Code is compared with the file's own bytes, by the kernel, because LLDB hides its own breakpoints.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.gdb.conftest import RANKS
+from tests.gdb.test_breakpoints import code_of
+from tests.lldb.session import Session, Told
+
+STOPS = """
+def stop():
+    thread = process.GetSelectedThread()
+    frame = thread.GetFrameAtIndex(0)
+    line = frame.GetLineEntry()
+    return {"name": thread.GetName(), "function": frame.GetFunctionName(), "line": line.GetLine(),
+            "is_start": line.GetStartAddress() == frame.GetPCAddress(), "reason": thread.GetStopReason(),
+            "args": [one.GetValueAsSigned() for one in frame.GetVariables(True, False, False, False)]}
+
+def go(most=100):
+    global process
+    stops = []
+    ask("process launch")
+    process = target.GetProcess()
+    while process.GetState() == lldb.eStateStopped and len(stops) < most:
+        stops.append(stop())
+        process.Continue()
+    return stops
+
+def texts(path, start, size):
+    with open(path, "rb") as file:
+        file.seek(start)
+        expected = file.read(size)
+    pid = process.GetProcessID()
+    original = next(int(line.split("-")[0], 16) for line in open(f"/proc/{pid}/maps") if path in line)
+    bases = [original]
+    for row in ask("rank where move_on").splitlines()[2:]:
+        bases.append(int(row.split()[1], 16) - symbol)
+    found = []
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for base in bases:
+            memory.seek(base + start)
+            found.append(memory.read(size) == expected)
+    return found
+"""
+
+
+def launch(session: Session, script: str, rankrun: Path, program: Path, *words: object) -> Told:
+    return session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, program, *words)
+
+
+def test_hit_once_per_rank_at_the_right_place(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+ask("breakpoint set -n work")
+ask("breakpoint set -n main")
+tell("stops", go())
+tell("exit", process.GetExitStatus())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    for function in ("main", "work"):
+        stops = [one for one in told["stops"] if one["function"] == function]
+        assert sorted(one["name"] for one in stops) == [f"rank {rank}: running" for rank in range(RANKS)], told.output
+        assert all(one["is_start"] for one in stops) and len({one["line"] for one in stops}) == 1
+        if function == "work":
+            assert all(one["name"] == f"rank {one['args'][0]}: running" for one in stops)
+    assert len(told["stops"]) == 2 * RANKS and told["exit"] == 0
+
+
+def test_no_breakpoint_is_copied_or_left_in_the_original(session: Session, rankrun: Path, program: Path) -> None:
+    start, size, symbol = code_of(program)
+    script = f"""
+global symbol
+symbol = {symbol}
+ask("breakpoint set -n main")
+ask("breakpoint set -n move_on")
+global process
+ask("process launch")
+process = target.GetProcess()
+ask("breakpoint disable")
+tell("texts", texts({str(program)!r}, {start}, {size}))
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["texts"] == [True] * (RANKS + 1), told.output
+
+
+def test_a_step_follows_its_rank(session: Session, rankrun: Path, program: Path) -> None:
+    """`next` over a call that blocks: the other ranks run meanwhile."""
+    script = """
+global process
+ask("breakpoint set -n main")
+ask("process launch")
+process = target.GetProcess()
+ask("breakpoint disable")
+found = [stop()]
+for _ in range(3):
+    ask("next")
+    found.append(stop())
+tell("found", found)
+tell("rank", value("rank"))
+"""
+    told = launch(session, script, rankrun, program, "end")
+    lines = [one["line"] for one in told["found"]]
+    assert lines == list(range(lines[0], lines[0] + 4)), told["found"]
+    assert {one["name"] for one in told["found"]} == {f"rank {told['rank']}: running"}
+
+
+def test_conditions_read_the_ranks_own(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+ask("breakpoint set -n move_on -c 'file_static == 24 && number == 1'")
+tell("stops", go())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert [(one["name"], one["args"]) for one in told["stops"]] == [("rank 2: running", [2, 1])], told.output
+
+
+def test_our_own_breakpoint_is_not_listed(session: Session, rankrun: Path, program: Path) -> None:
+    told = launch(session, 'tell("list", ask("breakpoint list"))\n', rankrun, program)
+    assert "list" in told.facts and "rank_debug_event" not in told["list"]

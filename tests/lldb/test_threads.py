@@ -1,0 +1,122 @@
+"""Ranks are threads: LLDB's own commands show them, live and in core files, and mean their own variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartJob
+from tests.gdb.conftest import RANKS, Places
+from tests.lldb.session import Session, Told
+
+USER_FRAMES = ("work", "wait_for", "spin", "stay", "main")
+
+NATIVE = """
+ranks = {}
+for thread in process:
+    one = {"name": thread.GetName(), "functions": functions(thread), "user": []}
+    ask(f"thread select {thread.GetIndexID()}")
+    one["bt"] = ask("bt")
+    for frame in thread:
+        if frame.GetFunctionName() not in ("wait_for", "spin", "stay", "main"):
+            continue
+        ask(f"frame select {frame.GetFrameID()}")
+        answers = [frame.GetFunctionName(), {}, ask("frame variable"), ask("p file_static")]
+        for name in ("shared_name", "constant", "file_static", "pair", "pointer", "table", "move_on", "spin"):
+            answers[1][name] = value("(long)&" + name)
+        one["user"].append(answers)
+    ranks[thread.GetName().split(":")[0]] = one
+tell("ranks", ranks)
+tell("list", ask("thread list"))
+tell("all", ask("bt all"))
+tell("targets", ask("target variable shared_name"))
+"""
+
+
+def check(told: Told, places: Places) -> None:
+    assert sorted(told["ranks"]) == [f"rank {rank}" for rank in range(RANKS)], told.output
+    for rank in range(RANKS):
+        one = told["ranks"][f"rank {rank}"]
+        check_thread(one, rank)
+        for function, addresses, locals_, static in one["user"]:
+            for name, address in addresses.items():
+                expected = places.owned.get((rank, name))
+                assert expected is None or address == expected.address, f"rank {rank}, {function}: {name}"
+            assert static.strip() == f"(int) {20 + 2 * rank}"
+            if function in ("stay", "main"):
+                assert f"(int) rank = {rank}\n" in locals_
+    assert all(f"'rank {rank}: " in told["list"] for rank in range(RANKS))
+    assert told["all"].count("`main(argc=1") == RANKS
+    values = [f"(int) shared_name = {10 + rank}" for rank in range(RANKS)]
+    assert sorted(line.strip() for line in told["targets"].splitlines()) == values, "the original is no rank's"
+
+
+def check_thread(one: dict[str, object], rank: int) -> None:
+    running = rank == RANKS - 1
+    name = f"rank {rank}: running" if running else f"rank {rank}: blocked in MPI_Recv from {rank + 1}, tag 6"
+    assert one["name"] == name
+    functions = [function for function in one["functions"] if function in USER_FRAMES]  # type: ignore[attr-defined]
+    assert functions == ["spin" if running else "wait_for", "stay", "main"]
+    assert f"stay(rank={rank}, size={RANKS})" in str(one["bt"])
+
+
+def test_live(session: Session, places: Places) -> None:
+    check(session.attach(NATIVE, places.pid), places)
+
+
+def test_core(session: Session, places: Places, rankrun: Path, core: Path) -> None:
+    check(session.run(NATIVE, rankrun.resolve(), "-c", core), places)
+
+
+def test_names_follow_the_selected_rank_in_host_frames(session: Session, places: Places) -> None:
+    """A frame of the MPI library has no variables of the program: names mean the selected rank's."""
+    script = f"""
+    found = []
+    for rank in [*range({RANKS}), 1, 0]:
+        ask(f"rank {{rank}}")
+        found.append([value("(long)&shared_name"), value("shared_name"), ask("p shared_name")])
+    tell("found", found)
+    ask("rank none")
+    tell("none", value("(long)&shared_name"))
+    """
+    told = session.attach(script, places.pid)
+    for rank, (address, found, text) in zip([*range(RANKS), 1, 0], told["found"]):
+        assert address == places.owned[rank, "shared_name"].address
+        assert found == 10 + rank and text.strip() == f"(int) {10 + rank}"
+    assert told["none"] not in {one.address for one in places.owned.values()}
+
+
+def test_continuing_and_stopping_again(session: Session, places: Places) -> None:
+    script = """
+    tell("selected", ask("rank 0") + ask("rank 3"))
+    tell("step", ask("thread step-inst"))
+    tell("threads", [thread.GetName() for thread in process])
+    tell("list", ask("rank list"))
+    tell("next", ask("next"))
+    """
+    told = session.attach(script, places.pid)
+    assert "rank 3: running" in told["step"] and "instruction step" in told["step"], told.output
+    assert told["threads"][0] == "rank 3: running" and len(told["threads"]) == RANKS
+    assert "*     3  running" in told["list"] and "step over" in told["next"]
+
+
+@pytest.mark.parametrize("elements", [2, 3])
+def test_every_kernel_thread_is_its_rank(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, elements: int
+) -> None:
+    job = start_job(rankrun, "-n", RANKS, "--pes", elements, program)
+    job.wait_for("ready")
+    script = """
+    found = []
+    for thread in process:
+        for frame in thread:
+            if frame.GetFunctionName() == "main":
+                found.append([thread.GetName(), frame.FindVariable("rank").GetValueAsSigned(), thread.GetStopReason()])
+    tell("found", found)
+    tell("list", ask("rank bt running"))
+    """
+    told = session.attach(script, job.pid)
+    assert sorted(rank for _, rank, _ in told["found"]) == list(range(RANKS))
+    assert all(name.startswith(f"rank {rank}: ") for name, rank, _ in told["found"]), told["found"]
+    assert "spin (rank=3)" in told["list"]
