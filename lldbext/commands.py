@@ -28,6 +28,7 @@ class Bound:
     def __call__(self, debugger: Any, arguments: str, context: Any, result: Any) -> None:
         try:
             command, rest = resolved(self.word, arguments)
+            self._face.be_current()
             for text in render(command.run(self._face, rest), self._face.width):
                 result.AppendMessage(text)
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)

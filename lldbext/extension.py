@@ -10,7 +10,7 @@ from typing import Any
 
 import lldb
 
-from lldbext import breakpoints, commands
+from lldbext import breakpoints, commands, stops
 from lldbext.session import PLUGIN, SETTING
 
 OLDEST = 14
@@ -41,4 +41,5 @@ def switch_on(debugger: Any) -> None:
     commands.bind(debugger)
     debugger.HandleCommand(f"settings set {NOT_ALL} false")
     breakpoints.watch_events(debugger)
+    stops.watch_stops(debugger)
     debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')

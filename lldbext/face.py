@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Optional, Union
 
 import lldb
@@ -19,7 +19,7 @@ from lldbext.quiet import DebuggerError, bare, execute
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
 from pieglobalsfind.command import Frame, Moment, Value
-from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.model import Absent
 
 _REGISTER = re.compile(r"\$[a-z][a-z0-9]*")
@@ -46,6 +46,13 @@ class LldbFace:
         if process.GetState() == lldb.eStateRunning:
             raise TargetError("the process is running", "stop it first: process interrupt")
         return SESSIONS.of(process)
+
+    def be_current(self) -> None:
+        """LLDB has all ranks in its list, also where it has just attached and asked for none."""
+        with suppress(TargetError, NotVirtualizedError):
+            session = self.session()
+            if not session.is_listed(session.moment()):
+                session.list_threads()
 
     def selection(self) -> Selection:
         return Selection(self.session())

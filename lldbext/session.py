@@ -29,6 +29,7 @@ class Session:
         self.chosen: Optional[int] = None
         self.none_since: Optional[tuple[int, int]] = None
         self.numbers: dict[int, int] = {}  # the tids of the ranks in LLDB's list
+        self.listed: Optional[Moment] = None  # the moment when LLDB asked for threads
         self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[Moment] = None
         self._stop = -1
@@ -74,6 +75,10 @@ class Session:
     def is_thread(self, moment: Moment, rank: int) -> bool:
         """Whether a rank that waits is to be in LLDB's thread list."""
         return self.all_are_threads(moment) or rank in self.asked
+
+    def is_listed(self, moment: Moment) -> bool:
+        """Whether LLDB has asked for this moment's threads."""
+        return self.listed is moment
 
     def ask_for(self, rank: int) -> None:
         """Let a rank, and those that will be asked for next, become threads instead of those asked for before."""

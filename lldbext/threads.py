@@ -66,6 +66,7 @@ class OperatingSystemPlugIn:
         session, kernel_threads = self._session, [one.tid for one in moment.target.threads()]
         running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
         waiting = [one for one in moment.table.ranks if one not in running and self._is_shown(moment, one)]
+        session.listed = moment
         session.numbers = {one.rank: tid_of(one.rank) for one in running}
         for one in (*running, *waiting):
             session.modules.place(moment, one.rank)
