@@ -19,6 +19,7 @@ import gdb
 from gdbext.face import GdbFace
 from gdbext.focus import IN_MEMORY
 from gdbext.quiet import warnings
+from gdbext.stops import RankEvents, is_in, ranks_of
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rebase
@@ -39,8 +40,9 @@ class Place:
 class Breakpoints:
     """All followers of one GDB, and how they come and go."""
 
-    def __init__(self, face: GdbFace) -> None:
+    def __init__(self, face: GdbFace, events: RankEvents) -> None:
         self._face = face
+        self._events = events
         self._event: Optional[EventBreakpoint] = None
         self._followers: dict[tuple[int, int, int], Follower] = {}
         self._followed: dict[int, frozenset[Place]] = {}
@@ -56,6 +58,7 @@ class Breakpoints:
     def _on_event(self, kind: int, rank: int) -> None:
         state = self._face.state()
         state.moment = None
+        self._events.tell(kind, rank)
         if not any(map(follows, gdb.breakpoints())):
             return
         if kind == BEFORE_COPIES:
@@ -93,8 +96,9 @@ class Breakpoints:
         for user in gdb.breakpoints():
             if follows(user) and user.enabled:
                 places = self._places(moment, user)
+                only, _ = ranks_of(user.condition)
                 for rank in moment.table.ranks:
-                    if rank.state in (EXITED, MIGRATED_OUT):
+                    if rank.state in (EXITED, MIGRATED_OUT) or (only and not is_in(rank.rank, only)):
                         continue
                     for one in rank.placements:
                         if isinstance(one, Rebase):
@@ -131,7 +135,7 @@ class Breakpoints:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
         if not follows(user) or self._face.state().focus.moving:
             return
-        now = (user.enabled, user.commands, user.pending, tuple(one.address for one in user.locations))
+        now = (user.enabled, user.commands, user.pending, user.condition, tuple(one.address for one in user.locations))
         if self._known.get(user.number) != now:
             self._known[user.number] = now
             self.synchronize()
@@ -191,8 +195,11 @@ class Follower(gdb.Breakpoint):
         user = self._user
         if not user.is_valid() or not user.enabled or self._is_native() or not self._is_thread():
             return False
+        only, condition = ranks_of(user.condition)
         try:
-            if user.condition is not None and not self._is_true(user.condition):
+            if only is not None and not is_in(self.rank, only):
+                return False
+            if condition is not None and not self._is_true(condition):
                 return False
         except (gdb.error, RanklensError) as error:
             gdb.write(f"Error in testing condition for breakpoint {user.number}:\n{escape(str(error))}\n")

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext import commands, functions
+from gdbext import commands, functions, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
@@ -24,9 +24,10 @@ class Extension:
 
     def __init__(self) -> None:
         self.face = GdbFace()
-        self.breakpoints = Breakpoints(self.face)
         commands.bind(self.face)
+        self.breakpoints = Breakpoints(self.face, stops.bind(self.face))
         functions.bind(self.face)
+        refusals.bind(self.face)
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -61,6 +62,7 @@ class Extension:
         state = self.face.state()
         state.moment = None
         state.selection.clear("the target runs")
+        state.focus.announce()
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget()

@@ -245,6 +245,12 @@ class GdbFace:
                 gdb.set_convenience_variable(RESULT, None)
 
     @contextmanager
+    def at_user_frame(self, rank: int) -> Iterator[None]:
+        """In a rank's nearest user frame, which GDB's own commands then mean."""
+        with self._evaluating(rank):
+            yield
+
+    @contextmanager
     def _evaluating(self, rank: int) -> Iterator[None]:
         """In the rank's nearest user frame; with its globals alone where it has no frames any more."""
         moment = self.moment()

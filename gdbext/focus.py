@@ -83,11 +83,14 @@ class Focus:
             if placed != self._placed:
                 self._place(placed)
             self.rank = rank
-            # Conditions are evaluated before a stop is known to be one, and so before the selection follows.
-            gdb.set_convenience_variable("_rank", -1 if rank is None else rank)
+            self.announce()
         finally:
             self.moving = False
         return failures
+
+    def announce(self) -> None:
+        """Let `$_rank` tell the rank in focus: conditions are evaluated before the selection can follow."""
+        gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
 
     def _planned(self, moment: Moment, wanted: dict[int, Optional[int]]) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
         placed, failures = [], []

@@ -12,11 +12,12 @@ from typing import Optional
 import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack
-from gdbext.quiet import gdb_errors
+from gdbext.quiet import execute, gdb_errors
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, Absent, Rank, Region
 
+MAY_CALL = "may-call-functions"
 NOT_YET = "nothing has been looked at yet"
 GONE = {
     STARTING: ("is still being made", "go on until it runs"),
@@ -35,6 +36,7 @@ class Selection:
         self.reason = NOT_YET
         self.stack: Optional[Stack] = None
         self.thread = 0
+        self._forbids_calls = False
 
     @property
     def is_suspended(self) -> bool:
@@ -72,7 +74,17 @@ class Selection:
         self.thread = thread.global_num if thread is not None else 0
         self._unwinder.stack = self._filter.stack = self.stack
         self._filter.enabled = self.stack is not None
+        self._permit_calls()
         gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
+
+    def _permit_calls(self) -> None:
+        """A function called from a suspended rank would run on another rank's stack: not while one is selected."""
+        if self.is_suspended and not self._forbids_calls and gdb.parameter(MAY_CALL):
+            execute(f"set {MAY_CALL} off")
+            self._forbids_calls = True
+        elif self._forbids_calls and not self.is_suspended:
+            execute(f"set {MAY_CALL} on")
+            self._forbids_calls = False
 
 
 def stack_of(moment: Moment, rank: Rank) -> Stack:

@@ -23,9 +23,10 @@ from pieglobalsfind.dwarf_types import (
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Object, Rank
+from pieglobalsfind.place import place
 
 from .addresses import AddressNames
-from .job import Job, place
+from .job import Job
 from .memory import RankMemory
 from .sameness import Meaning, shown_whole
 from .text import harmless

@@ -14,10 +14,10 @@ from typing import Optional, Union
 
 from pieglobalsfind import dwarf_cache
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_types import TypeTable, Variables
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import ObjectFileError, UsageError
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable, Rebase, Redirect, TlsBlock
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
@@ -97,30 +97,6 @@ def open_job(what: str, exe: Optional[str]) -> Job:
     table = decode(target)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now)
-
-
-def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
-    """Where the rank's instance of a variable lies: the first placement that covers it."""
-    if variable.tls_offset is not None:
-        return thread_local_place(rank, found, variable.tls_offset)
-    address = (variable.address or 0) + found.load_bias
-    for one in rank.placements:
-        if isinstance(one, Redirect) and one.original <= address < one.original + max(one.size, 1):
-            return one.storage + address - one.original
-        if isinstance(one, Rebase) and one.object == found.index and one.original <= address < one.original + one.size:
-            return one.copy + address - one.original
-    return Absent("the rank has no copy of it")
-
-
-def thread_local_place(rank: Rank, found: Object, offset: int) -> Union[int, Absent]:
-    """Variant II of the TLS layout (ELF Handling For Thread-Local Storage, 3.4.6)."""
-    for one in rank.placements:
-        if isinstance(one, TlsBlock) and one.object in (None, found.index):
-            if not one.is_thread_pointer:
-                return one.address + offset
-            if found.tls_offset:
-                return one.address - found.tls_offset + offset
-    return Absent("it is thread-local, and the rank has no such block of its own")
 
 
 def types_of(declared: Union[Variables, Absent]) -> TypeTable:

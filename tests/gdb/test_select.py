@@ -132,7 +132,8 @@ def test_a_selection_that_fails_changes_nothing(session: Session, places: Places
 def test_continuing_ends_the_selection_of_a_suspended_rank(session: Session, places: Places) -> None:
     script = """
     gdb.execute("rank 0")
-    gdb.execute("stepi")
+    gdb.execute("tbreak places.c:43")
+    gdb.execute("continue")
     tell("rank", value("$_rank"))
     tell("functions", functions())
     """

@@ -1,0 +1,49 @@
+"""Commands that make a rank go on, refused while the selected rank is suspended: only the runtime can make it go on.
+
+Takes GDB's hooks: GDB runs `hook-step` before `step`, and its error keeps `step` from running. Hooks of the user's own
+are left alone.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdbext.face import GdbFace
+from pieglobalsfind.commands.wording import state_text
+
+COMMANDS = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
+CHECK = "ranklens-check-running"
+
+
+class CheckRunning(gdb.Command):
+    """Refuse a command that needs the selected rank to run."""
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__(CHECK, gdb.COMMAND_MAINTENANCE)
+        self._face = face
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        selection = self._face.state().selection
+        if selection.rank is None or not selection.is_suspended:
+            return
+        rank = self._face.moment().rank(selection.rank)
+        raise gdb.GdbError(
+            f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
+            f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`"
+        )
+
+
+def bind(face: GdbFace) -> None:
+    CheckRunning(face)
+    for command in COMMANDS:
+        if not is_hooked(command):
+            gdb.execute(f"define hook-{command}\n{CHECK} {command}\nend", to_string=True)
+
+
+def is_hooked(command: str) -> bool:
+    """Whether the user has a hook of that name already."""
+    try:
+        gdb.execute(f"show user hook-{command}", to_string=True)
+    except gdb.error:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""`rank break`, `rank tbreak`, `rank watch` and `rank events`: stops and reports that concern certain ranks only.
+
+Takes GDB's own breakpoints and watchpoints; adds which ranks they are for, as a condition that users see in
+`info breakpoints` and may change there. Everything else about them is GDB's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+import gdb
+
+from gdbext.face import GdbFace
+from gdbext.quiet import gdb_errors, sentences
+from pieglobalsfind import rankset
+from pieglobalsfind.errors import UsageError
+
+HARDWARE = 4  # debug registers of x86-64
+ONLY_RANKS = re.compile(r"\$_rank_in\(\"([\d,-]+)\"\)(?: && \((.*)\))?", re.DOTALL)
+IF = re.compile(r"(?:^|\s+)if\s+")
+
+
+class RankIn(gdb.Function):
+    """$_rank_in("SET"): whether the rank that `$_rank` tells is in a set such as "0-3,7"."""
+
+    def __init__(self) -> None:
+        super().__init__("_rank_in")
+
+    def invoke(self, *args: gdb.Value) -> bool:
+        with sentences():
+            if len(args) != 1:
+                raise UsageError('$_rank_in("SET") takes one argument')
+            rank = gdb.convenience_variable("_rank")
+            return rank is not None and is_in(int(rank), args[0].string())
+
+
+def is_in(rank: int, text: str) -> bool:
+    """Whether a set that is written in numbers has the rank."""
+    spans = (item for item in rankset.recognize(text) or () if isinstance(item, rankset.Span))
+    return any(one.first <= rank <= one.last for one in spans)
+
+
+def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
+    """The set that a condition of `rank break` is for, and the rest of it; (None, condition) for any other."""
+    found = ONLY_RANKS.fullmatch(condition or "")
+    return (found.group(1), found.group(2)) if found else (None, condition)
+
+
+class RankBreak(gdb.Command):
+    """Set a breakpoint that stops certain ranks only.
+    Usage: rank break LOCATION [SET] [if COND]
+    Without SET it stops every rank, as plain `break` does. COND means what it means in the rank that stops."""
+
+    name, command = "rank break", "break"
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__(self.name, gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_LOCATION)
+        self._face = face
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with sentences(), gdb_errors():
+            location, chosen, condition = split(argument)
+            condition = restricted(self._face, chosen, condition)
+            gdb.execute(f"{self.command} {location}" + (f" if {condition}" if condition else ""), from_tty)
+
+
+class RankTbreak(RankBreak):
+    """Set a breakpoint that stops the first of certain ranks to reach it, once.
+    Usage: rank tbreak LOCATION [SET] [if COND]"""
+
+    name, command = "rank tbreak", "tbreak"
+
+
+def split(argument: str) -> tuple[str, str, str]:
+    """`LOCATION [SET] [if COND]`; raises `UsageError` if there is no location."""
+    place, *conditions = IF.split(argument.strip(), maxsplit=1)
+    location, _, last = place.strip().rpartition(" ")
+    if not location or rankset.recognize(last) is None:
+        location, last = place.strip(), ""
+    if not location:
+        raise UsageError("there is no location to break at", "for instance: rank break solver.c:81 0-3 if n > 10")
+    return location.strip(), last, "".join(conditions).strip()
+
+
+def restricted(face: GdbFace, chosen: str, condition: str) -> str:
+    """A condition for the ranks that are in the set now."""
+    if chosen in ("", "all"):
+        return condition
+    parsed, numbers = rankset.parse(chosen), chosen
+    if not all(isinstance(item, rankset.Span) for item in parsed):
+        numbers = rankset.compact(rankset.select(parsed, face.moment().table, face.location))
+        if not numbers:
+            raise UsageError(f"no rank is in {chosen}", rankset.HINT)
+    only = f'$_rank_in("{numbers}")'
+    return f"{only} && ({condition})" if condition else only
+
+
+class RankWatch(gdb.Command):
+    """Stop when a variable changes on certain ranks.
+    Usage: rank watch EXPR [SET]
+    EXPR means what it means in each rank's nearest user frame; its place there is watched, whoever writes to it.
+    Without SET: on the selected rank. The processor watches up to 4 places, more make the program very slow."""
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__("rank watch", gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_EXPRESSION)
+        self._face = face
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with sentences(), gdb_errors(), self._face.returning():
+            expression, numbers = self._arguments(argument)
+            already = sum(one.type == gdb.BP_HARDWARE_WATCHPOINT for one in gdb.breakpoints())
+            if already + len(numbers) > HARDWARE:
+                gdb.write(f"warning: {already + len(numbers)} places are more than the processor can watch\n")
+            for number in numbers:
+                with self._face.at_user_frame(number):
+                    gdb.write(f"Rank {number}: ")
+                    gdb.execute(f"watch -location {expression}", from_tty)
+
+    def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
+        expression, _, last = argument.strip().rpartition(" ")
+        chosen = rankset.recognize(last) if expression else None
+        if chosen is None:
+            expression, selected = argument.strip(), self._face.selected
+            if expression and selected is None:
+                raise UsageError("no rank is selected", "name the ranks: rank watch EXPR 0-3")
+            chosen = (rankset.Span(selected or 0, selected or 0),)
+        if not expression:
+            raise UsageError("there is no expression to watch", "for instance: rank watch residual 3")
+        return expression, rankset.select(chosen, self._face.moment().table, self._face.location)
+
+
+KINDS = {
+    1: "ranks are about to be made",
+    2: "all ranks are made",
+    3: "rank {rank} is created",
+    4: "rank {rank} is about to be packed",
+    5: "rank {rank} has arrived",
+    6: "rank {rank} has ended",
+}
+
+
+class RankEvents(gdb.Command):
+    """Tell of ranks that are created, migrate and end, as it happens.
+    Usage: rank events on|off"""
+
+    def __init__(self) -> None:
+        super().__init__("rank events", gdb.COMMAND_RUNNING)
+        self._on = False
+
+    def complete(self, text: str, word: str) -> list[str]:
+        return [one for one in ("on", "off") if one.startswith(word)]
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with sentences():
+            word = argument.strip()
+            if word not in ("", "on", "off"):
+                raise UsageError("`rank events` takes on or off")
+            if word:
+                self._on = word == "on"
+            gdb.write(f"Events of ranks are {'told' if self._on else 'not told'}.\n")
+
+    def tell(self, kind: int, rank: int) -> None:
+        """One event of the runtime."""
+        if self._on:
+            gdb.write(f"[{KINDS.get(kind, 'event {kind} of rank {rank}').format(kind=kind, rank=rank)}]\n")
+
+
+def bind(face: GdbFace) -> RankEvents:
+    """Make the commands known to GDB."""
+    RankIn()
+    RankBreak(face)
+    RankTbreak(face)
+    RankWatch(face)
+    return RankEvents()

@@ -1,0 +1,253 @@
+"""Stops that concern certain ranks, counted exactly; and commands that need a rank to run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.conftest import RANKS, Places, compile_program
+from tests.gdb.session import Session, Told
+
+TURNS = 10_000
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+def launch(session: Session, script: str, rankrun: Path, program: Path, turns: int) -> Told:
+    return session.run(script, "--args", rankrun, "-n", RANKS, program, turns)
+
+
+def test_ten_thousand_hits_of_one_rank(session: Session, rankrun: Path, ticks: Path) -> None:
+    """The last hit is the one that the ignore count says; the other ranks never stop, and lose nothing."""
+    told = launch(
+        session,
+        f"""
+gdb.execute("rank break tick 1")
+gdb.execute("ignore 1 {TURNS - 1}")
+gdb.execute("run")
+tell("stop", [value("$_rank"), value("ticks"), gdb.newest_frame().name()])
+tell("others", [value(f'*(long *)$_rankaddr("ticks", {{rank}})') for rank in range({RANKS})])
+gdb.execute("continue")
+tell("ended", gdb.selected_inferior().pid)
+""",
+        rankrun,
+        ticks,
+        TURNS,
+    )
+    assert told["stop"] == [1, TURNS - 1, "tick"]
+    assert all(abs(one - TURNS) <= RANKS for one in told["others"])
+    assert told["ended"] == 0
+    assert sorted(re.findall(r"rank (\d) ticked (\d+)", told.output)) == [(str(r), str(TURNS)) for r in range(RANKS)]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("rank break tick 1-2", [1, 1, 1, 2, 2, 2]),
+        ("rank break tick 3 if ticks == 1", [3]),
+        ("rank tbreak tick 2", [2]),
+        ("rank tbreak tick 0,2 if ticks == 2 && level > 1", [2]),
+        ("rank break tick", sorted([0, 1, 2, 3] * 3)),
+        ('break tick if $_rank_in(\\"0,3\\") && ticks == 0', [0, 3]),
+    ],
+)
+def test_which_ranks_stop(session: Session, rankrun: Path, ticks: Path, command: str, expected: list[int]) -> None:
+    told = launch(
+        session,
+        f"""
+gdb.execute("{command}")
+gdb.execute("run")
+stops = []
+while gdb.selected_inferior().pid:
+    stops.append(value("$_rank"))
+    gdb.execute("continue")
+tell("stops", stops)
+tell("left", len([one for one in gdb.breakpoints() if one.visible]))
+""",
+        rankrun,
+        ticks,
+        3,
+    )
+    assert sorted(told["stops"]) == expected, told.output
+    assert told["left"] == (0 if "tbreak" in command else 1)
+    assert told.output.count("ticked 3") == RANKS
+
+
+def test_disabled_deleted_and_commands(session: Session, rankrun: Path, ticks: Path) -> None:
+    """`disable` and `delete` hold in every rank, and commands run at every rank's stop."""
+    told = launch(
+        session,
+        """
+gdb.execute("break tick if ticks == 0")
+gdb.execute("break turn")
+gdb.execute("disable 2")
+gdb.breakpoints()[0].commands = 'silent\\nprint/d $_rank * 100'
+gdb.execute("run")
+first = value("$_rank")
+gdb.execute("continue")
+second = value("$_rank")
+gdb.execute("enable 2")
+gdb.execute("delete 1")
+gdb.execute("continue")
+tell("stops", [first, second, gdb.newest_frame().name()])
+gdb.execute("delete")
+gdb.execute("continue")
+tell("ended", gdb.selected_inferior().pid)
+""",
+        rankrun,
+        ticks,
+        2,
+    )
+    first, second, function = told["stops"]
+    assert first != second and function == "turn" and told["ended"] == 0
+    assert [int(one) for one in re.findall(r"^\$\d+ = (\d+)$", told.output, re.MULTILINE)][:1] in ([100 * first],)
+    assert told.output.count("ticked 2") == RANKS
+
+
+def test_a_watched_variable(session: Session, rankrun: Path, ticks: Path) -> None:
+    told = launch(
+        session,
+        """
+gdb.execute("tbreak turn")
+gdb.execute("run")
+tell("set", ask("rank watch ticks 1-2"))
+stops = []
+gdb.execute("continue")
+while gdb.selected_inferior().pid and len(stops) < 20:
+    stops.append([value("$_rank"), value("ticks"), gdb.newest_frame().name()])
+    gdb.execute("continue")
+tell("stops", stops)
+""",
+        rankrun,
+        ticks,
+        3,
+    )
+    assert told["set"].count("Hardware watchpoint") == 2, told["set"]
+    inside = [stop for stop in told["stops"] if stop[2] == "tick"]
+    assert sorted(inside) == [[rank, count, "tick"] for rank in (1, 2) for count in (1, 2, 3)], told.output
+
+
+def test_found_values(session: Session, rankrun: Path, ticks: Path) -> None:
+    """The program's own initial values, and what it adds to them, say who holds what."""
+    told = launch(
+        session,
+        """
+gdb.execute("rank tbreak tick 3 if ticks == 4")
+gdb.execute("run")
+for word in ("2.25", "9", "9 1", "120", "31999", "none", "1 2 3"):
+    tell(word, ask("rank find " + word))
+""",
+        rankrun,
+        ticks,
+        5,
+    )
+    assert told["2.25"] == "level (ticks.c:7): 2\n"
+    assert told["9"] == "mixed.numbers[1] (ticks.c:11): 1\nmixed.numbers[2] (ticks.c:11): 0-3\n"
+    assert told["9 1"] == "mixed.numbers[1] (ticks.c:11): 1\nmixed.numbers[2] (ticks.c:11): 1\n"
+    assert told["120"] == "mixed.letter (ticks.c:11): 0-3\n"
+    assert told["31999"] == "No global of 0-3 holds 31999\n"
+    assert told["none"].startswith("error: 'none' is no number") and told["1 2 3"].startswith("error: ")
+
+
+def test_events(session: Session, rankrun: Path, ticks: Path) -> None:
+    told = launch(session, 'gdb.execute("rank events on")\ngdb.execute("run")\n', rankrun, ticks, 1)
+    for rank in range(RANKS):
+        assert told.output.count(f"[rank {rank} is created]") == told.output.count(f"[rank {rank} has ended]") == 1
+
+
+def test_running_ranks_go_on_step_by_step(session: Session, rankrun: Path, ticks: Path) -> None:
+    told = launch(
+        session,
+        """
+gdb.execute("rank tbreak tick 2")
+gdb.execute("run")
+def here():
+    frame = gdb.selected_frame()
+    return [value("$_rank"), frame.name(), value("ticks")]
+found = [here()]
+for command in ("next", "finish", "step", "up"):
+    gdb.execute(command)
+    found.append(here())
+tell("found", found)
+tell("called", value("tick(40)"))
+tell("after", value("ticks"))
+""",
+        rankrun,
+        ticks,
+        2,
+    )
+    assert told["found"][:3] == [[2, "tick", 0], [2, "tick", 1], [2, "turn", 1]]
+    assert told["called"] == 42 and told["after"] == 2
+
+
+@pytest.mark.parametrize("command", ["step", "next", "finish", "until", "return", "jump 40"])
+def test_suspended_ranks_do_not_go_on(session: Session, places: Places, command: str) -> None:
+    told = session.attach(
+        f"""
+gdb.execute("rank 1")
+tell("refused", ask("{command}"))
+tell("rank", value("$_rank"))
+tell("stack", functions()[-3:])
+""",
+        places.pid,
+    )
+    word = command.split()[0]
+    assert told["refused"].startswith(f"error: `{word}` needs a rank that runs, and rank 1 is blocked in MPI_Recv")
+    assert told["rank"] == 1
+
+
+def test_nothing_is_called_from_a_suspended_rank(session: Session, places: Places) -> None:
+    """It would run on the stack of the rank that happens to run."""
+    told = session.attach(
+        """
+gdb.execute("rank 1")
+for command in ("call move_on(1, 1)", "print move_on(1, 1)", "call shared_name", "print table"):
+    tell(command, ask(command))
+gdb.execute("rank 3")
+tell("running", ask("print move_on(3, 1)"))
+gdb.execute("rank 1")
+tell("calls", value("move_on::calls"))
+""",
+        places.pid,
+    )
+    for command in ("call move_on(1, 1)", "print move_on(1, 1)"):
+        assert "Cannot call functions" in told[command], told[command]
+    assert told["call shared_name"].endswith("= 11\n") and "{100, 101, 102, 0}" in told["print table"]
+    assert told["running"].split(" = ")[1] == "46\n"
+    assert told["calls"] == places.owned[1, "calls"].value
+
+
+def test_looking_changes_nothing(session: Session, places: Places) -> None:
+    """Every command that only looks, and all writable memory before and after."""
+    told = session.attach(
+        """
+import hashlib
+def memory():
+    digest = hashlib.sha256()
+    pid = gdb.selected_inferior().pid
+    for line in open(f"/proc/{pid}/maps"):
+        place, able, *rest = line.split()
+        start, end = (int(word, 16) for word in place.split("-"))
+        if "w" in able and "r" in able and "[v" not in line:
+            digest.update(bytes(gdb.selected_inferior().read_memory(start, end - start)))
+    return digest.hexdigest()
+before = memory()
+for command in ("rank list", "rank tree", "rank bt all full", "rank print shared_name", "rank diff table",
+                "rank info 2", "rank 2", "bt full", "info locals", "print pair", "print &pair", "x/4wx table",
+                "info symbol move_on", "ptype pair", "rank find 20", "rank where &pair", "rank apply all info frame",
+                "pieglobalsfind &table", "rank none"):
+    answer = ask(command)
+    assert not answer.startswith("error"), (command, answer)
+tell("same", before == memory())
+gdb.execute("rank 1")
+gdb.execute("set var shared_name = 4711")
+tell("changed", before != memory())
+""",
+        places.pid,
+    )
+    assert told["same"] is True and told["changed"] is True
