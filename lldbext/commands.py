@@ -12,6 +12,7 @@ import lldb
 
 from lldbext.face import LldbFace
 from lldbext.quiet import sentence_of
+from lldbext.rank_threads import COMMAND as RANK_THREADS
 from pieglobalsfind.command import Command
 from pieglobalsfind.commands import COMMANDS
 from pieglobalsfind.render import render
@@ -34,6 +35,8 @@ class Bound:
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except Exception as error:  # LLDB would print a traceback
             result.SetError(sentence_of(error))
+        finally:
+            self._face.settle()
 
     def get_short_help(self) -> str:
         return declared(self.word)[0].summary
@@ -54,11 +57,12 @@ class PieGlobalsFind(Bound):
     word = "pieglobalsfind"
 
 
+ALL = (*COMMANDS, RANK_THREADS)
 BOUND = (Rank, PieGlobalsFind)
 
 
 def declared(word: str) -> list[Command]:
-    return [one for one in COMMANDS if one.name.split()[0] == word]
+    return [one for one in ALL if one.name.split()[0] == word]
 
 
 def resolved(word: str, arguments: str) -> tuple[Command, str]:

@@ -114,17 +114,19 @@ class LldbFace:
     def _in_rank(self, rank: int) -> Iterator[Any]:
         """The rank's nearest user frame (None if it has no frames any more), and its globals in focus."""
         session = self.session()
-        moment, before = session.moment(), session.modules.focused
+        moment = session.moment()
+        moment.rank(rank)
+        session.modules.visit(moment, rank)
         try:
             frame = self.user_frame(rank)
         except UsageError:
-            moment.rank(rank)
             frame = None
-        session.modules.focus(moment, rank)
-        try:
-            yield frame
-        finally:
-            session.modules.focus(moment, before)
+        yield frame
+
+    def settle(self) -> None:
+        """A command has ended: ranks that it has visited are left."""
+        with suppress(TargetError):
+            self.session().modules.settle()
 
     def address(self, expression: str) -> int:
         selection = self.selection()

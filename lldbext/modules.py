@@ -37,6 +37,7 @@ class Modules:
         self._placed: dict[int, tuple[Placed, ...]] = {}
         self._originals: dict[int, Placed] = {}
         self.focused: Optional[int] = None
+        self._visited: Optional[int] = None
         self.failures: set[str] = set()
 
     @property
@@ -60,6 +61,7 @@ class Modules:
 
     def focus(self, moment: Moment, rank: Optional[int]) -> None:
         """Make names mean a rank's variables, or the originals' if None."""
+        self.settle()
         if rank is not None:
             self.place(moment, rank)
             self._take_originals_out(moment)
@@ -71,6 +73,30 @@ class Modules:
             self._put_in(self._originals.values())
         self._put_in(rest)
         self.focused = rank
+
+    def visit(self, moment: Moment, rank: int) -> None:
+        """Make names mean a rank's variables until `settle`: for that while no other rank's modules are there.
+
+        Going on to the next rank costs two steps then, however many ranks there are.
+        """
+        self.place(moment, rank)
+        if self._visited is None:
+            self._take_originals_out(moment)
+            self._take_out(one for number, found in self._placed.items() if number != rank for one in found)
+        elif self._visited != rank:
+            self._take_out(self._placed.get(self._visited, ()))
+            self._put_in(self._placed[rank])
+        self._visited = rank
+
+    def settle(self) -> None:
+        """End visits: everything is where it was."""
+        visited, self._visited = self._visited, None
+        if visited is None:
+            return
+        self._take_out(self._placed.get(visited, ()))
+        first = self._originals.values() if self.focused is None else self._placed.get(self.focused, ())
+        self._put_in(first)
+        self._put_in(one for number, found in self._placed.items() if number != self.focused for one in found)
 
     def _wanted(self, moment: Moment, rank: int) -> list[Placed]:
         found = []

@@ -13,6 +13,7 @@ from lldbext.modules import Modules
 from lldbext.target import open_process
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.rankset import compact
 
 MOST_THREADS = 64  # ranks up to which all of them become threads
 PLUGIN = Path(__file__).resolve().parent / "plugin" / "ranklens_threads.py"
@@ -30,6 +31,7 @@ class Session:
         self.none_since: Optional[tuple[int, int]] = None
         self.numbers: dict[int, int] = {}  # the tids of the ranks in LLDB's list
         self.listed: Optional[Moment] = None  # the moment when LLDB asked for threads
+        self._told: set[str] = set()
         self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[Moment] = None
         self._stop = -1
@@ -72,6 +74,23 @@ class Session:
     def all_are_threads(self, moment: Moment) -> bool:
         return len(moment.table.ranks) <= SESSIONS.most_threads
 
+    def threads_text(self, moment: Moment) -> str:
+        """Which ranks that wait are in LLDB's list."""
+        count, most = len(moment.table.ranks), SESSIONS.most_threads
+        if self.all_are_threads(moment):
+            return f"All {count} ranks are threads (up to {most} would be)"
+        asked = compact(self.asked) or "none"
+        return (
+            f"Of {count} ranks only those that run or are asked for are threads (asked for: {asked}); "
+            f"`rank threads SET` asks for more, `rank threads --most {count}` for all"
+        )
+
+    def tell_once(self, text: str) -> None:
+        """Something that the user should know, once per process."""
+        if text not in self._told:
+            self._told.add(text)
+            print(text)
+
     def is_thread(self, moment: Moment, rank: int) -> bool:
         """Whether a rank that waits is to be in LLDB's thread list."""
         return self.all_are_threads(moment) or rank in self.asked
@@ -82,12 +101,13 @@ class Session:
 
     def ask_for(self, rank: int) -> None:
         """Let a rank, and those that will be asked for next, become threads instead of those asked for before."""
-        numbers = [one.rank for one in self.moment().table.ranks if one.rank >= rank][: SESSIONS.most_threads]
+        most = max(SESSIONS.most_threads, 1)
+        numbers = [one.rank for one in self.moment().table.ranks if one.rank >= rank][:most]
         selected = self.process.GetSelectedThread().GetThreadID()
         for number in [*numbers, rank]:
             self.asked.pop(number, None)
             self.asked[number] = None
-        for number in list(self.asked)[: -2 * SESSIONS.most_threads]:
+        for number in list(self.asked)[: -2 * most]:
             del self.asked[number]
         self.list_threads()
         self.process.SetSelectedThread(self.process.GetThreadByID(selected))

@@ -67,6 +67,8 @@ class OperatingSystemPlugIn:
         running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
         waiting = [one for one in moment.table.ranks if one not in running and self._is_shown(moment, one)]
         session.listed = moment
+        if not session.all_are_threads(moment):
+            session.tell_once(f"ranklens: {session.threads_text(moment)}")
         session.numbers = {one.rank: tid_of(one.rank) for one in running}
         for one in (*running, *waiting):
             session.modules.place(moment, one.rank)

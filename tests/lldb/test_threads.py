@@ -120,3 +120,27 @@ def test_every_kernel_thread_is_its_rank(
     assert sorted(rank for _, rank, _ in told["found"]) == list(range(RANKS))
     assert all(name.startswith(f"rank {rank}: ") for name, rank, _ in told["found"]), told["found"]
     assert "spin (rank=3)" in told["list"]
+
+
+def test_of_many_ranks_only_those_asked_for_are_threads(session: Session, places: Places) -> None:
+    script = """
+    def names():
+        return sorted(thread.GetName().split(":")[0] for thread in process)
+
+    tell("all", ask("rank threads"))
+    tell("few", [ask("rank threads --most 2"), names()])
+    tell("bt", [ask("rank bt 1"), names()])
+    tell("set", [ask("rank threads 0"), names()])
+    tell("every", [ask("rank bt all").count(" in main ("), ask("rank print shared_name")])
+    tell("again", [ask("rank threads --most 4"), names()])
+    tell("bad", [ask("rank threads --most x"), ask("rank threads 9")])
+    """
+    told = session.attach(script, places.pid)
+    assert told["all"] == "All 4 ranks are threads (up to 64 would be)\n"
+    assert "Of 4 ranks only those that run" in told["few"][0] and told["few"][1] == ["rank 3"]
+    assert "wait_for (peer=2)" in told["bt"][0] and "rank 1" in told["bt"][1]
+    assert told["set"][1] == ["rank 0", "rank 3"] and "asked for: 0)" in told["set"][0]
+    assert told["every"] == [RANKS, "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))]
+    assert told["again"][1] == [f"rank {rank}" for rank in range(RANKS)]
+    assert told["bad"][0].startswith("error: --most takes one number") and "there is no rank 9" in told["bad"][1]
+    assert "ranklens: Of 4 ranks only those" in told.output
