@@ -19,11 +19,12 @@ import gdb
 from gdbext.face import GdbFace
 from gdbext.focus import IN_MEMORY
 from gdbext.quiet import warnings
-from gdbext.stops import RankEvents, is_in, ranks_of
+from gdbext.stops import RankEvents, ranks_of
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rebase
 from pieglobalsfind.render import escape
+from pieglobalsfind.stop_request import is_in
 
 EVENT_FUNCTION = "rank_debug_event"
 BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h

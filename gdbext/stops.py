@@ -13,12 +13,11 @@ import gdb
 
 from gdbext.face import GdbFace
 from gdbext.quiet import gdb_errors, sentences
-from pieglobalsfind import rankset
+from pieglobalsfind import rankset, stop_request
 from pieglobalsfind.errors import UsageError
 
 HARDWARE = 4  # debug registers of x86-64
 ONLY_RANKS = re.compile(r"\$_rank_in\(\"([\d,-]+)\"\)(?: && \((.*)\))?", re.DOTALL)
-IF = re.compile(r"(?:^|\s+)if\s+")
 
 
 class RankIn(gdb.Function):
@@ -32,13 +31,7 @@ class RankIn(gdb.Function):
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
             rank = gdb.convenience_variable("_rank")
-            return rank is not None and is_in(int(rank), args[0].string())
-
-
-def is_in(rank: int, text: str) -> bool:
-    """Whether a set that is written in numbers has the rank."""
-    spans = (item for item in rankset.recognize(text) or () if isinstance(item, rankset.Span))
-    return any(one.first <= rank <= one.last for one in spans)
+            return rank is not None and stop_request.is_in(int(rank), args[0].string())
 
 
 def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
@@ -60,9 +53,9 @@ class RankBreak(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         with sentences(), gdb_errors():
-            location, chosen, condition = split(argument)
-            condition = restricted(self._face, chosen, condition)
-            gdb.execute(f"{self.command} {location}" + (f" if {condition}" if condition else ""), from_tty)
+            asked = stop_request.parse(argument)
+            condition = restricted(self._face, asked.chosen, asked.condition)
+            gdb.execute(f"{self.command} {asked.location}" + (f" if {condition}" if condition else ""), from_tty)
 
 
 class RankTbreak(RankBreak):
@@ -70,17 +63,6 @@ class RankTbreak(RankBreak):
     Usage: rank tbreak LOCATION [SET] [if COND]"""
 
     name, command = "rank tbreak", "tbreak"
-
-
-def split(argument: str) -> tuple[str, str, str]:
-    """`LOCATION [SET] [if COND]`; raises `UsageError` if there is no location."""
-    place, *conditions = IF.split(argument.strip(), maxsplit=1)
-    location, _, last = place.strip().rpartition(" ")
-    if not location or rankset.recognize(last) is None:
-        location, last = place.strip(), ""
-    if not location:
-        raise UsageError("there is no location to break at", "for instance: rank break solver.c:81 0-3 if n > 10")
-    return location.strip(), last, "".join(conditions).strip()
 
 
 def restricted(face: GdbFace, chosen: str, condition: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import lldb
 
+from lldbext import rank_break, rank_threads
 from lldbext.face import LldbFace
 from lldbext.quiet import sentence_of
-from lldbext.rank_threads import COMMAND as RANK_THREADS
 from pieglobalsfind.command import Command
 from pieglobalsfind.commands import COMMANDS
 from pieglobalsfind.render import render
@@ -57,7 +57,7 @@ class PieGlobalsFind(Bound):
     word = "pieglobalsfind"
 
 
-ALL = (*COMMANDS, RANK_THREADS)
+ALL = (*COMMANDS, rank_break.COMMAND, rank_threads.COMMAND)
 BOUND = (Rank, PieGlobalsFind)
 
 

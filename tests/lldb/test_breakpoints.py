@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.gdb.conftest import RANKS
 from tests.gdb.test_breakpoints import code_of
 from tests.lldb.session import Session, Told
@@ -119,3 +121,46 @@ tell("stops", go())
 def test_our_own_breakpoint_is_not_listed(session: Session, rankrun: Path, program: Path) -> None:
     told = launch(session, 'tell("list", ask("breakpoint list"))\n', rankrun, program)
     assert "list" in told.facts and "rank_debug_event" not in told["list"]
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        ("rank break work 1", [1]),
+        ("rank break work 1-2", [1, 2]),
+        ("rank break work", [0, 1, 2, 3]),
+        ("rank break work if rank == 2", [2]),
+        ("rank break work 0-2 if shared_name > 10", [1, 2]),
+        ("rank break move_on 3 if number == 1", [3]),
+    ],
+)
+def test_which_ranks_stop(session: Session, rankrun: Path, program: Path, command: str, expected: list[int]) -> None:
+    script = f"""
+tell("said", ask({command!r}))
+tell("stops", go())
+tell("exit", process.GetExitStatus())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    names = sorted(one["name"] for one in told["stops"])
+    assert names == [f"rank {rank}: running" for rank in expected], told.output
+    assert told["exit"] == 0
+
+
+def test_rank_break_in_a_stopped_job(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+tell("first", ask("rank break main 2"))
+global process
+ask("process launch")
+process = target.GetProcess()
+found = [stop()]
+tell("bad", [ask("rank break"), ask("rank break work exited"), ask("rank break no_such_file.c:1 9-x")])
+ask("rank break move_on ready,blocked if number == 2")
+ask("breakpoint disable 2")
+process.Continue()
+found.append(stop())
+tell("found", found)
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["found"][0]["name"] == "rank 2: running" and told["found"][1]["args"][1] == 2
+    assert told["bad"][0].startswith("error: there is no location to break at")
+    assert told["bad"][1].startswith("error: no rank is in exited")
