@@ -1,0 +1,193 @@
+"""GDB with the extension on a job of 1,000 ranks whose program has 4,000 functions in one compilation unit.
+
+Compares with plain GDB on the same job, and with 1,000 kernel threads of a program of the same shape, in one run.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.result import Measurement, Result
+from tests.conftest import BIN, ROOT
+
+RANKS, MORE_RANKS, FUNCTIONS, DEPTH = 1_000, 10_000, 4_000, 8
+TIMEOUT = 300
+EXTENSION = ROOT / "gdbext" / "rank.py"
+REPEAT = 3
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one GDB took: seconds of wall time, peak memory in bytes, frames in its output."""
+
+    seconds: float
+    memory: int
+    frames: int
+
+
+def run() -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        program, threads = place / "ranks", place / "threads"
+        compile_source(place / "ranks.c", ranks_source(), [str(BIN / "rankcc")], program)
+        compile_source(place / "threads.c", threads_source(), ["gcc", "-pthread"], threads)
+        with job([*rankrun(RANKS), str(program)]) as pid:
+            plain = gdb(pid)
+            attached = gdb(pid, sourced())
+            backtrace = gdb(pid, sourced("rank bt 500"))
+            all_ranks = gdb(pid, sourced("rank apply all bt"), repeat=1)
+            tree = gdb(pid, sourced("rank tree"), repeat=1)
+            one_break = gdb(pid, sourced("break f100"))
+            rank_break = gdb(pid, sourced("rank break f100 0-999"))
+        with job([str(threads), str(RANKS)]) as pid:
+            plain_threads = gdb(pid)
+            all_threads = gdb(pid, ("thread apply all bt",))
+        with job([*rankrun(MORE_RANKS), "--method", "none", str(program)]) as pid:  # vm.max_map_count bounds copies
+            plain_more = gdb(pid)
+            listed = gdb(pid, sourced("rank list"))
+    per_frame = (all_ranks.seconds - attached.seconds) / max(all_ranks.frames, 1)
+    per_thread_frame = (all_threads.seconds - plain_threads.seconds) / max(all_threads.frames, 1)
+    return Result(
+        "GDB on many ranks",
+        f"{RANKS:,} ranks in one process ({MORE_RANKS:,} for `rank list`), {FUNCTIONS:,} functions in one compilation "
+        f"unit; GDB attaches anew for every line, the best of {REPEAT}. Times of commands are beyond sourcing the "
+        "extension.",
+        (
+            Measurement("attach, plain GDB", plain.seconds, "s"),
+            Measurement(
+                "attach and source the extension, relative to plain", attached.seconds / plain.seconds, "x", 1.1
+            ),
+            Measurement("first `rank bt`", backtrace.seconds - attached.seconds, "s", 0.2),
+            Measurement("`rank apply all bt` per frame", 1e6 * per_frame, "us"),
+            Measurement("`thread apply all bt` of as many threads per frame", 1e6 * per_thread_frame, "us"),
+            Measurement("the one relative to the other", per_frame / per_thread_frame, "x", 1.0),
+            Measurement("`rank tree`", tree.seconds - attached.seconds, "s", 2.0),
+            Measurement("`break FUNCTION`", one_break.seconds - attached.seconds, "s", 2.0),
+            Measurement(
+                "`break FUNCTION`, memory beyond plain GDB", (one_break.memory - plain.memory) / 1e6, "MB", 200
+            ),
+            Measurement("`rank break FUNCTION 0-999`", rank_break.seconds - attached.seconds, "s", 2.0),
+            Measurement("attach and `rank list` of 10,000", listed.seconds - plain_more.seconds, "s", 1.0),
+            Measurement("the same, memory beyond plain GDB", (listed.memory - plain_more.memory) / 1e6, "MB", 100),
+        ),
+    )
+
+
+def rankrun(ranks: int) -> list[str]:
+    return [str(BIN / "rankrun"), "-n", str(ranks), "--stack-size", "65536"]
+
+
+def sourced(*commands: str) -> tuple[str, ...]:
+    return (f"source {EXTENSION}", *commands)
+
+
+def gdb(pid: int, commands: Sequence[str] = (), repeat: int = REPEAT) -> Cost:
+    return min((one_gdb(pid, commands) for _ in range(repeat)), key=lambda cost: cost.seconds)
+
+
+def one_gdb(pid: int, commands: Sequence[str]) -> Cost:
+    settings = ("debuginfod enabled off", "auto-load python-scripts off", "pagination off")
+    words = ["/usr/bin/time", "-f", "memory %M", "gdb", "-nx", "-q", "-batch"]
+    words += [word for setting in settings for word in ("-iex", f"set {setting}")]
+    words += ["-p", str(pid), *(word for command in commands for word in ("-ex", command))]
+    start = time.perf_counter()
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL)
+    seconds = time.perf_counter() - start
+    memory = re.search(r"^memory (\d+)$", done.stderr, re.MULTILINE)
+    if done.returncode or memory is None:
+        raise RuntimeError(f"GDB failed on {commands}: {done.stderr[-2000:]}")
+    return Cost(seconds, 1024 * int(memory.group(1)), len(re.findall(r"^#\d+ ", done.stdout, re.MULTILINE)))
+
+
+@contextmanager
+def job(command: list[str]) -> Iterator[int]:
+    """A process that has said "ready"; its pid."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{command[0]} ended early")
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def compile_source(file: Path, text: str, compiler: list[str], program: Path) -> None:
+    file.write_text(text)
+    subprocess.run([*compiler, "-g", "-O0", str(file), "-o", str(program)], check=True, timeout=TIMEOUT)
+
+
+def functions() -> str:
+    return "".join(
+        f"__attribute__((noinline)) int f{number}(int a) {{ static int calls; calls += a; return total += calls; }}\n"
+        for number in range(FUNCTIONS)
+    )
+
+
+def ranks_source() -> str:
+    """All ranks wait `DEPTH` calls deep but the last, which runs."""
+    return f"""#include <mpi.h>
+#include <stdio.h>
+int my_rank, total;
+{functions()}
+static void deep(int n, int last) {{
+    int word;
+    if (n) deep(n - 1, last);
+    else MPI_Recv(&word, 1, MPI_INT, last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    total++;
+}}
+int main(int argc, char **argv) {{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    my_rank = rank;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank < size - 1) deep({DEPTH}, size - 1);
+    for (int i = 0; i < size; i++) MPI_Iprobe(MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, &total, MPI_STATUS_IGNORE);
+    puts("ready");
+    fflush(stdout);
+    for (;;) f9(1);
+}}
+"""
+
+
+def threads_source() -> str:
+    return f"""#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int total;
+static sem_t never;
+static pthread_barrier_t all;
+{functions()}
+static void deep(int n) {{
+    if (n) deep(n - 1);
+    else {{ pthread_barrier_wait(&all); sem_wait(&never); }}
+    total++;
+}}
+static void *run(void *unused) {{ deep({DEPTH}); return unused; }}
+int main(int argc, char **argv) {{
+    int count = argc > 1 ? atoi(argv[1]) : 1;
+    pthread_attr_t small;
+    pthread_t thread;
+    sem_init(&never, 0, 0);
+    pthread_barrier_init(&all, NULL, count + 1);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    for (int i = 0; i < count; i++) pthread_create(&thread, &small, run, NULL);
+    pthread_barrier_wait(&all);
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+}}
+"""
