@@ -180,7 +180,7 @@ def sentence(error: str) -> str:
     unknown = _UNDECLARED.search(error)
     if unknown:
         return f'No symbol "{unknown.group(1)}" in current context'
-    if "needs to run" in error or "interpret" in error:
+    if "running target" in error or "Interpreter" in error:
         return "it would have to run code in the process, which nothing here does"
     first = next((line for line in error.splitlines() if "error:" in line), error)
     return bare(re.sub(r"^.*?error:\s*(<user expression \d+>:\d+:\d+:\s*)?", "", first))

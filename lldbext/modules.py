@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
+import lldb
+
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import Object, Rebase
 
@@ -36,6 +38,7 @@ class Modules:
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[Placed, ...]] = {}
         self._originals: dict[int, Placed] = {}
+        self._others: tuple[Placed, ...] = ()
         self.focused: Optional[int] = None
         self._visited: Optional[int] = None
         self.failures: set[str] = set()
@@ -68,24 +71,29 @@ class Modules:
         if rank == self.focused:
             return
         rest = tuple(one for number, found in self._placed.items() if number != rank for one in found)
+        self._take_others_out()
         self._take_out(rest)
         if rank is None:
             self._put_in(self._originals.values())
-        self._put_in(rest)
+        self._put_in((*self._others, *rest))
         self.focused = rank
 
     def visit(self, moment: Moment, rank: int) -> None:
         """Make names mean a rank's variables until `settle`: for that while no other rank's modules are there.
 
-        Going on to the next rank costs two steps then, however many ranks there are.
+        Going on to the next rank then costs the same, however many ranks there are.
         """
         self.place(moment, rank)
+        if rank == self._visited:
+            return
         if self._visited is None:
             self._take_originals_out(moment)
+            self._take_others_out()
             self._take_out(one for number, found in self._placed.items() if number != rank for one in found)
-        elif self._visited != rank:
-            self._take_out(self._placed.get(self._visited, ()))
+        else:
+            self._take_out((*self._others, *self._placed.get(self._visited, ())))
             self._put_in(self._placed[rank])
+        self._put_in(self._others)
         self._visited = rank
 
     def settle(self) -> None:
@@ -93,10 +101,10 @@ class Modules:
         visited, self._visited = self._visited, None
         if visited is None:
             return
-        self._take_out(self._placed.get(visited, ()))
+        self._take_out((*self._others, *self._placed.get(visited, ())))
         first = self._originals.values() if self.focused is None else self._placed.get(self.focused, ())
-        self._put_in(first)
-        self._put_in(one for number, found in self._placed.items() if number != self.focused for one in found)
+        rest = (one for number, found in self._placed.items() if number != self.focused for one in found)
+        self._put_in((*first, *self._others, *rest))
 
     def _wanted(self, moment: Moment, rank: int) -> list[Placed]:
         found = []
@@ -139,6 +147,19 @@ class Modules:
                 self._originals[of.index] = Placed(module, of.load_bias)
                 self._target.RemoveModule(module)
 
+    def _take_others_out(self) -> None:
+        """No name of the MPI library, of libc or of the loader may come before the program's own."""
+        ours = {str(one.module.file.fullpath) for found in self._placed.values() for one in found}
+        others = []
+        for module in self._target.modules:
+            path = str(module.file.fullpath)
+            if path not in ours and not path.startswith("["):
+                slide = slide_of(module, self._target)
+                if slide is not None:
+                    others.append(Placed(module, slide))
+        self._others = tuple(others)
+        self._take_out(others)
+
     def _put_in(self, which: Iterable[Placed]) -> None:
         for one in which:
             self._target.AddModule(one.module)
@@ -147,3 +168,12 @@ class Modules:
     def _take_out(self, which: Iterable[Placed]) -> None:
         for one in which:
             self._target.RemoveModule(one.module)
+
+
+def slide_of(module: Any, target: Any) -> Optional[int]:
+    """What is added to the addresses of a module's file, None if it is not loaded."""
+    for section in module.sections:
+        address = section.GetLoadAddress(target)
+        if address != lldb.LLDB_INVALID_ADDRESS:
+            return int(address - section.GetFileAddress())
+    return None
