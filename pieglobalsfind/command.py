@@ -18,6 +18,7 @@ from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 if TYPE_CHECKING:
+    from pieglobalsfind.stack_walk import Walker
     from pieglobalsfind.symbolize import Symbolizer
 
 
@@ -103,6 +104,15 @@ class Moment:
     @cached_property
     def contexts(self) -> Contexts:
         return Contexts(self.target, self.table)
+
+    @cached_property
+    def walker(self) -> Walker:
+        """Raises `ObjectFileError` where elfutils' libdw is missing."""
+        from pieglobalsfind.dwarf_libdw import library
+        from pieglobalsfind.stack_walk import Walker
+
+        library()
+        return Walker(self.target, self.table, self.translator, self.contexts, self.symbolizer)
 
     @cached_property
     def _ranks(self) -> dict[int, Rank]:

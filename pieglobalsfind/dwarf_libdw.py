@@ -100,6 +100,15 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_char_p,
         (c_void_p, c_void_p, _UINT64, _UINT64, _UINT64, _UINT64, POINTER(c_char_p), POINTER(c_char_p)),
     ),
+    "dwfl_module_eh_cfi": (c_void_p, (c_void_p, _UINT64)),
+    "dwfl_module_dwarf_cfi": (c_void_p, (c_void_p, _UINT64)),
+    "dwarf_cfi_addrframe": (c_int, (c_void_p, c_uint64, POINTER(c_void_p))),
+    "dwarf_frame_info": (c_int, (c_void_p, _UINT64, _UINT64, POINTER(c_bool))),
+    "dwarf_frame_cfa": (c_int, (c_void_p, POINTER(POINTER(Operation)), POINTER(c_size_t))),
+    "dwarf_frame_register": (
+        c_int,
+        (c_void_p, c_int, POINTER(Operation), POINTER(POINTER(Operation)), POINTER(c_size_t)),
+    ),
     "dwarf_get_units": (
         c_int,
         (c_void_p, c_void_p, POINTER(c_void_p), POINTER(ctypes.c_uint16), POINTER(c_uint8), _DIE, _DIE),
@@ -267,7 +276,7 @@ class Reader:
         """
         file, line = self._number_inherited(die, AT_DECL_FILE), self._number_inherited(die, AT_DECL_LINE)
         unit = units.get(file[1])
-        return (self._file_name(unit, file[0]) if unit is not None else ""), line[0]
+        return (self.file_name(unit, file[0]) if unit is not None else ""), line[0]
 
     def _number_inherited(self, die: Die, code: int) -> tuple[int, Optional[int]]:
         """An unsigned attribute and the unit (Dwarf_CU) in which it stands."""
@@ -276,7 +285,8 @@ class Reader:
             return 0, None
         return value.value, found.cu
 
-    def _file_name(self, unit: Unit, number: int) -> str:
+    def file_name(self, unit: Unit, number: int) -> str:
+        """A file of the unit's line table by its number, "" if there is none."""
         for die in (unit.die, unit.skeleton):
             files, count = c_void_p(), c_size_t()
             if die.addr and self.lib.dwarf_getsrcfiles(byref(die), byref(files), byref(count)) == 0:
@@ -313,6 +323,7 @@ class Module:
             self.close()
             raise ObjectFileError(f"{path} cannot be opened as an ELF file ({message})")
         self.lib.dwfl_report_end(self._session, None, None)
+        self._module = module
         bias = c_uint64()
         self._dwarf = self.lib.dwfl_module_getdwarf(module, byref(bias))
         start, end = c_uint64(), c_uint64()
@@ -322,6 +333,15 @@ class Module:
     @property
     def has_debug_information(self) -> bool:
         return bool(self._dwarf)
+
+    def call_frame_tables(self) -> tuple[int, ...]:
+        """Dwarf_CFI handles of .eh_frame and .debug_frame, those that there are; they live as long as the module."""
+        bias = c_uint64()
+        found = (
+            self.lib.dwfl_module_eh_cfi(self._module, byref(bias)),
+            self.lib.dwfl_module_dwarf_cfi(self._module, byref(bias)),
+        )
+        return tuple(one for one in found if one)
 
     def units(self) -> Iterator[Unit]:
         """Every unit, in the order of the file."""
@@ -342,7 +362,7 @@ class Module:
         """Release everything; DIEs of this module must not be used any more."""
         if self._session:
             self.lib.dwfl_end(self._session)
-        self._session = self._dwarf = None
+        self._session = self._dwarf = self._module = None
 
 
 def text_of_error(lib: Any) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.dwarf_libdw import Die, Module, Reader
+from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_line_table import LineTable
 from pieglobalsfind.dwarf_type_reader import AT_NAME, RECORDS
 from pieglobalsfind.dwarf_types import Line
@@ -24,6 +25,14 @@ from pieglobalsfind.dwarf_variables import (
 )
 
 DEEPEST = 200
+
+
+@dataclass(frozen=True)
+class FunctionDie:
+    """A function's DIE, and the name of the Fortran module or procedure that holds it ("" if none does)."""
+
+    die: Die
+    scope: str
 
 
 class Intervals:
@@ -53,13 +62,18 @@ class LineReader:
         self._units = list(module.units())
         self._unit_at = Intervals(self._unit_ranges())
         self._tables: dict[int, LineTable] = {}
-        self._functions: dict[int, tuple[Intervals, list[str]]] = {}
+        self._functions: dict[int, tuple[Intervals, list[FunctionDie]]] = {}
 
     def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
         for number, unit in enumerate(self._units):
             for low, high in self._reader.ranges(unit.skeleton):
                 if low > self._module.low:  # 0: the linker discarded the code
                     yield low, high, number
+
+    def unit(self, address: int) -> Optional[Unit]:
+        """The unit whose code lies at `address`, or None."""
+        number = self._unit_at.find(address)
+        return None if number is None else self._units[number]
 
     def line(self, address: int) -> Optional[Line]:
         """The line whose code lies at `address`, or None."""
@@ -73,40 +87,47 @@ class LineReader:
 
     def function(self, address: int) -> Optional[str]:
         """The function (not the inlined one) whose code lies at `address`, named as its language does."""
+        found = self.function_at(address)
+        return None if found is None else self._name(found.die)
+
+    def function_at(self, address: int) -> Optional[FunctionDie]:
+        """The DIE of the function (not the inlined one) whose code lies at `address`, or None."""
         number = self._unit_at.find(address)
         if number is None:
             return None
         if number not in self._functions:
             self._functions[number] = self._read_functions(self._units[number].die)
-        intervals, names = self._functions[number]
+        intervals, functions = self._functions[number]
         index = intervals.find(address)
-        return None if index is None else names[index]
+        return None if index is None else functions[index]
 
-    def _read_functions(self, unit: Die) -> tuple[Intervals, list[str]]:
-        names: list[str] = []
+    def _read_functions(self, unit: Die) -> tuple[Intervals, list[FunctionDie]]:
+        functions: list[FunctionDie] = []
         intervals: list[tuple[int, int, int]] = []
-        for die in self._subprograms(unit):
-            ranges = [(low, high) for low, high in self._reader.ranges(die) if low > self._module.low]
+        for found in self._subprograms(unit):
+            ranges = [(low, high) for low, high in self._reader.ranges(found.die) if low > self._module.low]
             if ranges:
-                intervals += [(low, high, len(names)) for low, high in ranges]
-                names.append(self._name(die))
-        return Intervals(intervals), names
+                intervals += [(low, high, len(functions)) for low, high in ranges]
+                functions.append(found)
+        return Intervals(intervals), functions
 
     def _name(self, die: Die) -> str:
         linkage = self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
         readable = self._demangle(linkage) if linkage.startswith("_Z") else ""
         return readable or self._reader.string(die, AT_NAME) or linkage
 
-    def _subprograms(self, unit: Die) -> Iterator[Die]:
-        stack = [self._reader.children(unit)]
+    def _subprograms(self, unit: Die) -> Iterator[FunctionDie]:
+        stack = [(self._reader.children(unit), "")]
         while stack:
-            die = next(stack[-1], None)
+            children, scope = stack[-1]
+            die = next(children, None)
             if die is None:
                 stack.pop()
                 continue
             tag = self._reader.tag(die)
             if tag == TAG_SUBPROGRAM:
-                yield die
+                yield FunctionDie(die, scope)
             inside = tag in (TAG_SUBPROGRAM, TAG_NAMESPACE, TAG_MODULE, TAG_LEXICAL_BLOCK) or tag in RECORDS
             if inside and len(stack) < DEEPEST:
-                stack.append(self._reader.children(die))
+                inner = self._reader.own_string(die, AT_NAME) if tag in (TAG_SUBPROGRAM, TAG_MODULE) else scope
+                stack.append((self._reader.children(die), inner))

@@ -60,6 +60,13 @@ class Symbolizer:
             self._named[key] = place.names.symbol(place)
         return self._named[key]
 
+    def place_in_file(self, owner: Owner) -> Union[tuple[str, int], Absent]:
+        """The file that code or data is from, and its p_vaddr there."""
+        place = self._place(owner)
+        if isinstance(place, Absent):
+            return place
+        return (place.names.path, place.vaddr) if isinstance(place.names.path, str) else place.names.path
+
     def _place(self, owner: Owner) -> Union[Place, Absent]:
         if owner.kind in ("range", "unmapped"):
             return _BETWEEN if owner.object is not None else _NO_PLACE
@@ -119,18 +126,19 @@ class FileNames:
         return _of_symbol(found, place) if found is not None else _NAMELESS
 
     @cached_property
-    def _path(self) -> Union[str, Absent]:
+    def path(self) -> Union[str, Absent]:
+        """Where the file can be opened."""
         return object_path(self._target, self._identity)
 
     @cached_property
     def _symbols(self) -> Union[Symbols, Absent]:
-        if isinstance(self._path, Absent):
-            return self._path
+        if isinstance(self.path, Absent):
+            return self.path
         stored = index.load(self._identity.build_id, KIND)
         try:
-            return Symbols.decode(stored) if stored is not None else self._read_symbols(self._path)
+            return Symbols.decode(stored) if stored is not None else self._read_symbols(self.path)
         except ValueError:
-            return self._read_symbols(self._path)
+            return self._read_symbols(self.path)
 
     def _read_symbols(self, path: str) -> Union[Symbols, Absent]:
         try:
@@ -153,7 +161,7 @@ class FileNames:
         from pieglobalsfind.dwarf import DebugInfo
 
         try:
-            return DebugInfo.open(self._path) if isinstance(self._path, str) else None
+            return DebugInfo.open(self.path) if isinstance(self.path, str) else None
         except ObjectFileError:
             return None  # without libdw, or with damaged debug information, there are names and no lines
 
@@ -162,10 +170,10 @@ class FileNames:
         """Starts and variables, ascending; thread-local ones are not among them."""
         from pieglobalsfind import dwarf_cache
 
-        if not self._has_variables or isinstance(self._path, Absent):
+        if not self._has_variables or isinstance(self.path, Absent):
             return [], []
         try:
-            declared = dwarf_cache.declared(self._path, self._identity.build_id).variables
+            declared = dwarf_cache.declared(self.path, self._identity.build_id).variables
         except ObjectFileError:
             return [], []
         found = sorted((one for one in declared if one.address is not None), key=lambda one: one.address or 0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Block, Command, Face, Finding, Frame, Moment, Text
-from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.fold import fold
+from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
+from pieglobalsfind.fold import fold, runtime_path
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
@@ -38,7 +38,30 @@ def gathered(without: dict[str, list[int]], number: int) -> Iterator[None]:
 
 
 def calls(face: Face, moment: Moment, number: int) -> list[Call]:
-    """A rank's stack, outermost first; raises `RanklensError` if it has none."""
+    """A rank's stack, outermost first; raises `RanklensError` if it has none.
+
+    Without the debugger's frames, which take a hundred times as long; with them where libdw is missing.
+    """
+    try:
+        walked = moment.walker.stack(moment.rank(number))
+    except ObjectFileError:
+        return by_frames(face, moment, number)
+    if walked.ends:
+        return by_frames(face, moment, number)
+    return list(without_runtime(moment, walked.calls) if face.folds_runtime else walked.calls)
+
+
+def without_runtime(moment: Moment, calls: Sequence[Call]) -> Iterator[Call]:
+    """The calls up to the one that the program made into the runtime."""
+    path = runtime_path(moment)
+    for call in calls:
+        yield call
+        if path and call.library == path:
+            return
+
+
+def by_frames(face: Face, moment: Moment, number: int) -> list[Call]:
+    """The same by the debugger's frames."""
     frames = face.frames(number)
     shown = list(fold(moment, frames, lambda frame: frame.pc).shown if face.folds_runtime else frames)
     return [call(frame) for frame in reversed(shown)]

@@ -1,0 +1,183 @@
+"""Ranks' stacks without a debugger: registers from their contexts, frames by the files' own unwind tables.
+
+Takes a target, its rank table, contexts and symbolizer; gives each rank's calls, outermost first, inlined ones too. A
+rank's stack is read at once, rules and names are read once per place in a file, whichever rank is there. It neither
+stops nor writes to anything; a rank of a running job is read while it is suspended, or not at all.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.decoders.rank_state import while_suspended
+from pieglobalsfind.dwarf_frames import CodeFile, Rules
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
+from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.symbolize import Symbolizer
+from pieglobalsfind.target import KernelThread, Target
+from pieglobalsfind.translate import Translator
+from pieglobalsfind.unwind import Contexts
+
+STACK_POINTER, PC = 7, 16  # x86-64 psABI, figure 3.36
+MOST_FRAMES = 10_000
+CHUNK = 1 << 16  # bytes of a stack that are read at once
+MAIN = "main"
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A rank's calls, outermost first. `ends`: why the stack ends before `main`, "" if it does not."""
+
+    rank: int
+    calls: tuple[Call, ...]
+    ends: str = ""
+
+
+class Memory:
+    """The bytes of one stack, read in chunks."""
+
+    def __init__(self, target: Target, stack: Union[Region, Absent]) -> None:
+        self._target = target
+        self._end = stack.end if isinstance(stack, Region) else 0
+        self._start, self._data = 0, b""
+
+    def word(self, address: int) -> int:
+        at = address - self._start
+        if not 0 <= at <= len(self._data) - 8:
+            self._load(address)
+            at = 0
+        return int(struct.unpack_from("<Q", self._data, at)[0])
+
+    def _load(self, address: int) -> None:
+        size = min(CHUNK, self._end - address) if self._end - address >= 8 else 8
+        self._data, self._start = self._target.read(address, size), address
+
+
+class Walker:
+    """The stacks of one moment's ranks."""
+
+    def __init__(
+        self, target: Target, table: RankTable, translator: Translator, contexts: Contexts, symbolizer: Symbolizer
+    ) -> None:
+        self._target = target
+        self._table = table
+        self._translator = translator
+        self._contexts = contexts
+        self._symbolizer = symbolizer
+        self._threads: Optional[dict[int, KernelThread]] = None
+        self._files: dict[str, Optional[CodeFile]] = {}
+        self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
+        self._places: dict[int, Union[tuple[str, int], Absent]] = {}
+
+    def stack(self, rank: Rank) -> Walked:
+        """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
+        if rank.state == RUNNING:
+            registers = self._of_thread(rank)
+            return self._named_calls(rank, *self._walk(rank, registers))
+        _, (pcs, ends) = while_suspended(
+            self._target, self._table, rank, lambda now: self._walk(now, self._contexts.registers(now))
+        )
+        return self._named_calls(rank, pcs, ends)
+
+    def _of_thread(self, rank: Rank) -> dict[int, int]:
+        if self._threads is None:
+            self._threads = {one.tid: one for one in self._target.threads()}
+        thread = self._threads.get(rank.kernel_thread)
+        if thread is None or isinstance(thread.registers, Absent):
+            reason = "its thread is unknown" if thread is None else str(thread.registers)
+            raise RanklensError(
+                f"rank {rank.rank} is running, {reason}", "stop the job with a debugger, or take a core"
+            )
+        if STACK_POINTER not in thread.registers or PC not in thread.registers:
+            raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
+        return dict(thread.registers)
+
+    # ---- walking ----
+
+    def _walk(self, rank: Rank, registers: dict[int, int]) -> tuple[list[int], str]:
+        """The pcs, innermost first (of callers the return address less one), and why the walk ended early."""
+        memory, is_call = Memory(self._target, rank.stack), False
+        pcs: list[int] = []
+        while len(pcs) < MOST_FRAMES:
+            pc = registers[PC]
+            if self._table.entry_function <= pc < self._table.entry_function + self._table.entry_function_size:
+                return pcs, ""
+            pcs.append(pc - is_call)
+            rules = self._rules(pc - is_call)
+            if rules is None:
+                return pcs, f"there is no unwind information for {pc:#x}"
+            if rules.is_last:
+                return pcs, ""
+            try:
+                above = _caller(registers, rules, memory)
+            except (MemoryUnreadable, struct.error):
+                return pcs, f"the frame at {pc:#x} can't be read"
+            if above is None or above[STACK_POINTER] <= registers[STACK_POINTER]:
+                return pcs, f"the frame at {pc:#x} makes no sense"
+            registers, is_call = above, True
+        return pcs, f"it has more than {MOST_FRAMES} frames"
+
+    def _rules(self, pc: int) -> Optional[Rules]:
+        place = self._place(pc)
+        if isinstance(place, Absent):
+            return None
+        file = self._file(place[0])
+        return file.rules(place[1]) if file is not None else None
+
+    def _place(self, pc: int) -> Union[tuple[str, int], Absent]:
+        found = self._places.get(pc)
+        if found is None:
+            found = self._places[pc] = self._symbolizer.place_in_file(self._translator.owner(pc))
+        return found
+
+    def _file(self, path: str) -> Optional[CodeFile]:
+        if path not in self._files:
+            try:
+                self._files[path] = CodeFile(path)
+            except ObjectFileError:
+                self._files[path] = None
+        return self._files[path]
+
+    # ---- naming ----
+
+    def _named_calls(self, rank: Rank, pcs: list[int], ends: str) -> Walked:
+        calls: list[Call] = []
+        for pc in pcs:
+            for call in self._calls(pc):
+                calls.append(call)
+                if call.function == MAIN:
+                    return Walked(rank.rank, tuple(reversed(calls)))
+        return Walked(rank.rank, tuple(reversed(calls)), ends)
+
+    def _calls(self, pc: int) -> tuple[Call, ...]:
+        place = self._place(pc)
+        if isinstance(place, Absent):
+            return (Call("??"),)
+        if place not in self._named:
+            self._named[place] = self._name(pc, *place)
+        return self._named[place]
+
+    def _name(self, pc: int, path: str, vaddr: int) -> tuple[Call, ...]:
+        file = self._file(path)
+        calls = file.calls(vaddr) if file is not None else ()
+        if calls:
+            return tuple(Call(one.function, one.file, one.line) for one in calls)
+        symbol = self._symbolizer.symbol(self._translator.owner(pc))
+        return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=path),)
+
+
+def _caller(registers: dict[int, int], rules: Rules, memory: Memory) -> Optional[dict[int, int]]:
+    """The caller's registers, None if they can't be told."""
+    base = registers.get(rules.cfa_register)
+    if base is None:
+        return None
+    cfa = (base + rules.cfa_offset) & _MASK
+    found = dict(registers)
+    for register, offset in rules.saved.items():
+        found[register] = memory.word(cfa + offset)
+    found[STACK_POINTER] = cfa
+    return found
