@@ -12,15 +12,13 @@ import sys
 from collections.abc import Sequence
 from typing import Optional
 
-from rich.console import Console
-
 from pieglobalsfind.errors import RanklensError
 
+from . import stacks
+from .console import console
 from .job import open_job
 from .render import print_report
 from .report import as_json, make_report
-
-PIPE_WIDTH = 160  # columns: nobody's terminal, so lines are folded late
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -55,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     report.set_defaults(run=run_report)
+    stacks.add_to(commands)
     return top
 
 
@@ -66,9 +65,3 @@ def run_report(options: argparse.Namespace) -> int:
     else:
         print_report(report, console())
     return 0 if report.job.table.ranks else 1
-
-
-def console() -> Console:
-    """A terminal's own width and colours; wide and plain in a pipe, unless COLUMNS says otherwise."""
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=PIPE_WIDTH if piped else None)

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Moment
+from pieglobalsfind.model import RankTable
+from pieglobalsfind.translate import Translator
 
 Item = TypeVar("Item")
 
@@ -29,15 +32,23 @@ class Folded(Generic[Item]):
         return f"({self.count} {frames} of the runtime folded)" if self.count else ""
 
 
-def runtime_path(moment: Moment) -> str:
+def runtime_path(table: RankTable, translator: Translator) -> str:
     """The file that the runtime's code is from, "" if it is unknown."""
-    function = moment.table.event_function or moment.table.entry_function
-    return moment.translator.owner(function).path if function else ""
+    function = table.event_function or table.entry_function
+    return translator.owner(function).path if function else ""
+
+
+def fold_calls(path: str, calls: Iterable[Call]) -> Iterator[Call]:
+    """The calls, outermost first, up to the one that the program made into the runtime in the file `path`."""
+    for call in calls:
+        yield call
+        if path and call.library == path:
+            return
 
 
 def fold(moment: Moment, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
     """Leave out the runtime's frames inside the innermost call that the program made."""
-    path = runtime_path(moment)
+    path = runtime_path(moment.table, moment.translator)
     rest = iter(frames)
     inner: list[Item] = []
     for frame in rest:

@@ -88,7 +88,7 @@ class Walker:
             self._threads = {one.tid: one for one in self._target.threads()}
         thread = self._threads.get(rank.kernel_thread)
         if thread is None or isinstance(thread.registers, Absent):
-            reason = "its thread is unknown" if thread is None else str(thread.registers)
+            reason = "its thread is unknown" if thread is None else thread.registers.reason
             raise RanklensError(
                 f"rank {rank.rank} is running, {reason}", "stop the job with a debugger, or take a core"
             )

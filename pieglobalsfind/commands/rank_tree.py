@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Block, Command, Face, Finding, Frame, Moment, Text
 from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
-from pieglobalsfind.fold import fold, runtime_path
+from pieglobalsfind.fold import fold, fold_calls, runtime_path
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
@@ -48,16 +48,9 @@ def calls(face: Face, moment: Moment, number: int) -> list[Call]:
         return by_frames(face, moment, number)
     if walked.ends:
         return by_frames(face, moment, number)
-    return list(without_runtime(moment, walked.calls) if face.folds_runtime else walked.calls)
-
-
-def without_runtime(moment: Moment, calls: Sequence[Call]) -> Iterator[Call]:
-    """The calls up to the one that the program made into the runtime."""
-    path = runtime_path(moment)
-    for call in calls:
-        yield call
-        if path and call.library == path:
-            return
+    if not face.folds_runtime:
+        return list(walked.calls)
+    return list(fold_calls(runtime_path(moment.table, moment.translator), walked.calls))
 
 
 def by_frames(face: Face, moment: Moment, number: int) -> list[Call]:

@@ -1,0 +1,163 @@
+"""`inspector stacks`: where all ranks are, without any debugger.
+
+Takes a process or a core file; gives a call tree, or equal stacks together, or the folded form that flame-graph tools
+read, or JSON. The job is not stopped: ranks that wait are read while they wait, and of those that run at this moment
+the reason is told why they have none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from pieglobalsfind import call_tree, rankset
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.dwarf_libdw import library
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.fold import fold_calls, runtime_path
+from pieglobalsfind.stack_walk import Walker
+from pieglobalsfind.unwind import Contexts
+
+from .console import console
+from .job import Job, open_job
+from .text import harmless
+
+SCHEMA = "ranklens-stacks-1"
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Calls by rank, outermost first, and why other ranks have none (or not all of them)."""
+
+    calls: dict[int, tuple[Call, ...]]
+    missing: dict[int, str]
+
+    @property
+    def groups(self) -> list[tuple[tuple[int, ...], tuple[Call, ...]]]:
+        """Ranks of equal stacks together, most ranks first."""
+        found: dict[tuple[Call, ...], list[int]] = {}
+        for rank, calls in self.calls.items():
+            found.setdefault(calls, []).append(rank)
+        return sorted(((tuple(ranks), calls) for calls, ranks in found.items()), key=lambda one: (-len(one[0]), one[0]))
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    stacks = commands.add_parser(
+        "stacks",
+        help="where all ranks are, without a debugger",
+        description="Show all ranks' stacks as one call tree, each call with the ranks that are in it. The job is not "
+        "stopped: ranks that run at this moment have no stack, unless in a core file.",
+        epilog="exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target",
+    )
+    stacks.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    stacks.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    stacks.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
+    stacks.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
+    form = stacks.add_mutually_exclusive_group()
+    form.add_argument("--tree", action="store_true", help="as one call tree (default)")
+    form.add_argument("--flat", action="store_true", help="equal stacks together, innermost call first")
+    form.add_argument("--fold", action="store_true", help="folded, for flame graphs: `main;solve;MPI_Recv 7`")
+    form.add_argument("--json", action="store_true", help="as JSON (docs/stacks-schema.md)")
+    stacks.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    job = open_job(options.target, options.exe)
+    found = read(job, rankset.parse(options.rank), options.runtime)
+    if options.json:
+        json.dump(as_json(job, found), sys.stdout, indent=1)
+        print(flush=True)
+    elif options.fold:
+        for line in folded(found):
+            print(harmless(line))
+    else:
+        show(job, found, flat(found) if options.flat else call_tree.lines(call_tree.merge(found.calls.items())))
+    return 0 if found.calls else 1
+
+
+def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
+    """The stacks of a set of ranks; raises `RanklensError` where no stack can be walked at all."""
+    library()
+    walker = Walker(job.target, job.table, job.translator, Contexts(job.target, job.table), job.symbolizer)
+    path = "" if with_runtime else runtime_path(job.table, job.translator)
+    wanted = set(rankset.select(chosen, job.table, lambda rank: ""))
+    calls: dict[int, tuple[Call, ...]] = {}
+    missing: dict[int, str] = {}
+    for rank in (one for one in job.table.ranks if one.rank in wanted):
+        try:
+            walked = walker.stack(rank)
+        except RanklensError as error:
+            missing[rank.rank] = error.sentence.removeprefix(f"rank {rank.rank} ")
+            continue
+        calls[rank.rank] = tuple(fold_calls(path, walked.calls))
+        if walked.ends:
+            missing[rank.rank] = f"its stack is not whole, {walked.ends}"
+    return Stacks(calls, missing)
+
+
+def flat(found: Stacks) -> Iterator[str]:
+    for ranks, calls in found.groups:
+        yield f"ranks {rankset.compact(ranks)}:"
+        for level, call in enumerate(reversed(calls)):
+            yield f"  #{level:<2} {label(call)}"
+
+
+def label(call: Call) -> str:
+    """`exchange at solver.c:165`, `MPI_Recv from librankmpi.so`."""
+    if call.file:
+        return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}"
+    return f"{call.function} from {call.library.rpartition('/')[2]}" if call.library else call.function
+
+
+def folded(found: Stacks) -> Iterator[str]:
+    """One line per distinct stack of functions, outermost first, and how many ranks are there."""
+    counts: dict[str, int] = {}
+    for calls in found.calls.values():
+        line = ";".join(call.function.replace(";", ":") for call in calls)
+        counts[line] = counts.get(line, 0) + 1
+    for line, count in sorted(counts.items()):
+        yield f"{line} {count}"
+
+
+def show(job: Job, found: Stacks, lines: Iterator[str]) -> None:
+    screen = console()
+    screen.print(Text(f"{harmless(job.target.description)}: {len(found.calls)} of {len(job.table.ranks)} ranks"))
+    for line in lines:
+        screen.print(Text(harmless(line)), soft_wrap=True)
+    for sentence, ranks in by_reason(found.missing):
+        screen.print(Text(f"! ranks {rankset.compact(ranks)}: {harmless(sentence)}", style="bold red"), soft_wrap=True)
+
+
+def by_reason(missing: dict[int, str]) -> Iterator[tuple[str, Sequence[int]]]:
+    for sentence in dict.fromkeys(missing.values()):
+        yield sentence, [rank for rank, one in missing.items() if one == sentence]
+
+
+def as_json(job: Job, found: Stacks) -> dict[str, object]:
+    """The documented form: distinct stacks with their ranks, innermost call last."""
+    return {
+        "schema": SCHEMA,
+        "target": job.target.description,
+        "taken": job.taken,
+        "how": job.how,
+        "rank_count": job.table.rank_count,
+        "stacks": [
+            {
+                "ranks": rankset.compact(ranks),
+                "calls": [
+                    {"function": one.function, "file": one.file, "line": one.line, "library": one.library}
+                    for one in calls
+                ],
+            }
+            for ranks, calls in found.groups
+        ],
+        "missing": [
+            {"ranks": rankset.compact(ranks), "reason": sentence} for sentence, ranks in by_reason(found.missing)
+        ],
+    }

@@ -1,0 +1,79 @@
+"""`inspector stacks` on a program whose every rank is where its source says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import BIN, Job
+from tests.gdb.conftest import make_core
+from tests.inspector.conftest import SOURCES, StartRanks
+
+EVEN = ["main", "even", "receive", "MPI_Recv"]
+ODD = ["main", "deeper", "deeper", "deeper", "odd", "receive", "MPI_Recv"]
+
+
+@pytest.fixture
+def held(start_ranks: StartRanks) -> Job:
+    return start_ranks(SOURCES / "waits.c")
+
+
+def inspect(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / "inspector"), "stacks", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def report(*words: object) -> dict[str, Any]:
+    done = inspect(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def functions(found: dict[str, Any]) -> dict[str, Sequence[str]]:
+    return {one["ranks"]: [call["function"] for call in one["calls"]] for one in found["stacks"]}
+
+
+def test_a_running_job(held: Job) -> None:
+    found = report(held.pid)
+    assert found["schema"] == "ranklens-stacks-1" and found["rank_count"] == 4
+    assert functions(found) == {"0,2": EVEN, "1": ODD}
+    assert [one["ranks"] for one in found["missing"]] == ["3"] and "running" in found["missing"][0]["reason"]
+    (even,) = (one["calls"] for one in found["stacks"] if one["ranks"] == "0,2")
+    source = (SOURCES / "waits.c").read_text().splitlines()
+    assert Path(even[1]["file"]).name == "waits.c" and "even waits" in source[even[1]["line"] - 1]
+    assert even[-1]["library"].endswith("librankmpi.so") and even[-1]["line"] == 0
+
+
+def test_a_core_has_the_running_rank_too(held: Job, tmp_path: Path) -> None:
+    found = report(make_core(held.pid, tmp_path))
+    assert functions(found) == {"0,2": EVEN, "1": ODD, "3": ["main", "turn"]}
+    assert found["missing"] == []
+
+
+def test_forms(held: Job) -> None:
+    folded = inspect(held.pid, "--fold").stdout.splitlines()
+    assert sorted(folded) == sorted([f"{';'.join(EVEN)} 2", f"{';'.join(ODD)} 1"])
+    tree = inspect(held.pid).stdout.splitlines()
+    assert (
+        tree[1].startswith("main at waits.c:")
+        and tree[1].endswith("[0-2]")
+        and any(line.endswith("[0,2]") for line in tree)
+    )
+    flat = inspect(held.pid, "--flat").stdout.splitlines()
+    assert flat[1] == "ranks 0,2:" and [line.split()[1] for line in flat[2:6]] == EVEN[::-1]
+    whole = functions(report(held.pid, "--runtime"))["0,2"]
+    assert whole[: len(EVEN)] == EVEN and len(whole) > len(EVEN)
+    assert functions(report(held.pid, "--rank", "1-2")) == {"1": ODD, "2": EVEN}
+
+
+@pytest.mark.parametrize("words", [["1", "--rank", "x"], ["99999999"], ["nofile"], ["1", "--tree", "--flat"]])
+def test_bad_calls(words: list[str]) -> None:
+    done = inspect(*words)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stdout == "" and done.stderr
