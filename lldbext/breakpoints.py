@@ -15,7 +15,7 @@ import lldb
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
 
 EVENT_FUNCTION = "rank_debug_event"
@@ -35,9 +35,25 @@ def watch_events_of(target: Any) -> None:
     hidden = lldb.SBBreakpointName(target, NAME)
     for forbid in (hidden.SetAllowList, hidden.SetAllowDelete, hidden.SetAllowDisable):
         forbid(False)
-    ours = target.BreakpointCreateByName(EVENT_FUNCTION)
+    mark(target.BreakpointCreateByName(EVENT_FUNCTION))
+
+
+def mark(ours: Any) -> None:
+    """Make a breakpoint ours."""
     ours.AddName(NAME)
     ours.SetScriptCallbackFunction(f"{__name__}.on_event")
+
+
+def settle(session: Session, moment: Moment) -> None:
+    """Break at the events' address instead of their name: for that LLDB reads the names of every rank's module."""
+    address = moment.table.event_function
+    if session.settled or not address or session.process.GetPluginName() in CORE_PLUGINS:
+        return
+    session.settled = True
+    target = session.process.GetTarget()
+    for one in list(ours_of(target)):
+        target.BreakpointDelete(one.GetID())
+    mark(target.BreakpointCreateByAddress(address))
 
 
 def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:
@@ -83,16 +99,8 @@ def place_all(session: Session) -> None:
 
 def users(target: Any) -> Iterator[Any]:
     """The user's breakpoints."""
-    for index in range(target.GetNumBreakpoints()):
-        one = target.GetBreakpointAtIndex(index)
-        if not one.MatchesName(NAME):
-            yield one
+    return (one for one in target.breakpoint_iter() if not one.MatchesName(NAME))
 
 
-def follow_stop(session: Session) -> None:
-    """After a stop: ranks that have appeared have the user's breakpoints."""
-    try:
-        if any(True for _ in users(session.process.GetTarget())):
-            place_all(session)
-    except RanklensError:
-        return
+def ours_of(target: Any) -> Iterator[Any]:
+    return (one for one in target.breakpoint_iter() if one.MatchesName(NAME))

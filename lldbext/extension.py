@@ -16,6 +16,7 @@ from lldbext.session import PLUGIN, SETTING
 OLDEST = 14
 COMPLETE = 16  # what an older one lacks is said
 
+PRELOAD = "target.preload-symbols"  # of ranks that nobody looks at nothing need be read
 NOT_ALL = "target.process.experimental.os-plugin-reports-all-threads"  # a step outlives its rank's wait
 
 _on: set[int] = set()
@@ -39,7 +40,8 @@ def switch_on(debugger: Any) -> None:
         return
     _on.add(debugger.GetID())
     commands.bind(debugger)
-    debugger.HandleCommand(f"settings set {NOT_ALL} false")
+    for setting in (NOT_ALL, PRELOAD):
+        debugger.HandleCommand(f"settings set {setting} false")
     breakpoints.watch_events(debugger)
     stops.watch_stops(debugger)
     debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')

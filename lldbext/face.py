@@ -103,12 +103,28 @@ class LldbFace:
         return (frames.function_name(frame) or "??") + place
 
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
-        with self._in_rank(rank) as frame:
-            found = evaluated(frame or self.session().process.GetTarget(), expression)
-            if isinstance(found, Absent):
-                return found
-            where = frame or self.session().process.GetTarget()
-            return Value(values.text(found, form), lvalue_address(where, expression, found))
+        frame, found = self._found_in_frame(rank, expression)
+        if found is None:
+            with self._in_rank(rank) as frame:
+                where = frame or self.session().process.GetTarget()
+                found = evaluated(where, expression)
+                if isinstance(found, Absent):
+                    return found
+                return Value(values.text(found, form), lvalue_address(where, expression, found))
+        return Value(values.text(found, form), lvalue_address(frame, expression, found))
+
+    def _found_in_frame(self, rank: int, expression: str) -> tuple[Any, Any]:
+        """The rank's user frame and a variable that LLDB finds from there without looking through all modules."""
+        if not self.session().modules.may_stay_for(rank):
+            return None, None
+        try:
+            frame = self.user_frame(rank)
+        except UsageError:
+            return None, None
+        found = frame.GetValueForVariablePath(expression) if frame is not None else None
+        if found is None or not found.IsValid() or found.GetError().Fail():
+            return frame, None
+        return frame, found
 
     @contextmanager
     def _in_rank(self, rank: int) -> Iterator[Any]:

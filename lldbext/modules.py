@@ -96,6 +96,10 @@ class Modules:
         self._put_in(self._others)
         self._visited = rank
 
+    def may_stay_for(self, rank: int) -> bool:
+        """Whether the rank's modules are there without a visit."""
+        return self._visited in (None, rank)
+
     def settle(self) -> None:
         """End visits: everything is where it was."""
         visited, self._visited = self._visited, None

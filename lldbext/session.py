@@ -31,6 +31,7 @@ class Session:
         self.none_since: Optional[tuple[int, int]] = None
         self.numbers: dict[int, int] = {}  # the tids of the ranks in LLDB's list
         self.listed: Optional[Moment] = None  # the moment when LLDB asked for threads
+        self.settled = False  # whether the events' breakpoint stands at an address
         self._told: set[str] = set()
         self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[Moment] = None

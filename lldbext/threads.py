@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from lldbext import breakpoints
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from pieglobalsfind.command import Moment
@@ -67,12 +68,13 @@ class OperatingSystemPlugIn:
         running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
         waiting = [one for one in moment.table.ranks if one not in running and self._is_shown(moment, one)]
         session.listed = moment
+        breakpoints.settle(session, moment)
         if not session.all_are_threads(moment):
             session.tell_once(f"ranklens: {session.threads_text(moment)}")
         session.numbers = {one.rank: tid_of(one.rank) for one in running}
+        session.follow([one.rank for one in running], [one.rank for one in waiting])
         for one in (*running, *waiting):
             session.modules.place(moment, one.rank)
-        session.follow([one.rank for one in running], [one.rank for one in waiting])
         for one in running:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting = {}
