@@ -6,14 +6,14 @@ prints, never formats for a terminal, and never knows which debugger it runs in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Protocol, Union
 
 from pieglobalsfind.model import Absent, Rank, RankTable
 from pieglobalsfind.rankset import no_such_rank
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import MemoryMapping, Target
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
@@ -93,7 +93,7 @@ class Moment:
 
     @cached_property
     def translator(self) -> Translator:
-        return Translator(self.table, self.target.maps())
+        return Translator(self.table, self._maps)
 
     @cached_property
     def symbolizer(self) -> Symbolizer:
@@ -103,7 +103,11 @@ class Moment:
 
     @cached_property
     def contexts(self) -> Contexts:
-        return Contexts(self.target, self.table)
+        return Contexts(self.target, self.table, self._maps)
+
+    @cached_property
+    def _maps(self) -> Sequence[MemoryMapping]:
+        return self.target.maps()
 
     @cached_property
     def walker(self) -> Walker:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ctypes import POINTER, byref, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -28,14 +28,14 @@ QUALIFIERS = re.compile(r"(?: const| volatile| &&?| \[clone [^\]]*\])+$")
 
 @dataclass(frozen=True)
 class Rules:
-    """How to get from a frame to its caller's. `saved`: DWARF register -> distance from the CFA where it lies.
+    """How to get from a frame to its caller's. `saved`: (DWARF register, distance from the CFA where it lies).
 
     Other callee-saved registers are unchanged. Without a return address (`is_last`) the stack ends here.
     """
 
     cfa_register: int
     cfa_offset: int
-    saved: Mapping[int, int]
+    saved: tuple[tuple[int, int], ...]
     is_last: bool
 
 
@@ -101,7 +101,7 @@ class CodeFile:
                 if offset is None:
                     return None
                 saved[register] = offset
-        return Rules(*cfa, saved, RETURN_ADDRESS not in saved) if cfa is not None else None
+        return Rules(*cfa, tuple(saved.items()), RETURN_ADDRESS not in saved) if cfa is not None else None
 
     # ---- inlined calls ----
 

@@ -7,7 +7,6 @@ stops nor writes to anything; a rank of a running job is read while it is suspen
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import Optional, Union
 
@@ -38,23 +37,25 @@ class Walked:
 
 
 class Memory:
-    """The bytes of one stack, read in chunks."""
+    """The words of one stack, read in chunks."""
 
     def __init__(self, target: Target, stack: Union[Region, Absent]) -> None:
         self._target = target
         self._end = stack.end if isinstance(stack, Region) else 0
-        self._start, self._data = 0, b""
+        self._start, self._words = 0, memoryview(b"").cast("Q")
 
     def word(self, address: int) -> int:
-        at = address - self._start
-        if not 0 <= at <= len(self._data) - 8:
+        """The word at an address; raises `MemoryUnreadable`, also for an address that no word is at."""
+        at = (address - self._start) >> 3
+        if not 0 <= at < len(self._words) or (address - self._start) & 7:
             self._load(address)
             at = 0
-        return int(struct.unpack_from("<Q", self._data, at)[0])
+        return self._words[at]
 
     def _load(self, address: int) -> None:
-        size = min(CHUNK, self._end - address) if self._end - address >= 8 else 8
-        self._data, self._start = self._target.read(address, size), address
+        size = min(CHUNK, self._end - address) & -8
+        data = self._target.read(address, size if size > 0 else 8)
+        self._start, self._words = address, memoryview(data).cast("Q")
 
 
 class Walker:
@@ -71,6 +72,7 @@ class Walker:
         self._threads: Optional[dict[int, KernelThread]] = None
         self._files: dict[str, Optional[CodeFile]] = {}
         self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
+        self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
 
     def stack(self, rank: Rank) -> Walked:
@@ -79,7 +81,7 @@ class Walker:
             registers = self._of_thread(rank)
             return self._named_calls(rank, *self._walk(rank, registers))
         _, (pcs, ends) = while_suspended(
-            self._target, self._table, rank, lambda now: self._walk(now, self._contexts.registers(now))
+            self._target, self._table, rank, lambda now: self._walk(now, self._contexts.saved(now))
         )
         return self._named_calls(rank, pcs, ends)
 
@@ -87,14 +89,13 @@ class Walker:
         if self._threads is None:
             self._threads = {one.tid: one for one in self._target.threads()}
         thread = self._threads.get(rank.kernel_thread)
-        if thread is None or isinstance(thread.registers, Absent):
-            reason = "its thread is unknown" if thread is None else thread.registers.reason
-            raise RanklensError(
-                f"rank {rank.rank} is running, {reason}", "stop the job with a debugger, or take a core"
-            )
-        if STACK_POINTER not in thread.registers or PC not in thread.registers:
+        registers = thread.registers if thread is not None else Absent("its thread is unknown")
+        if isinstance(registers, Absent):
+            sentence = f"rank {rank.rank} is running, {registers.reason}"
+            raise RanklensError(sentence, "stop the job with a debugger, or take a core")
+        if STACK_POINTER not in registers or PC not in registers:
             raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
-        return dict(thread.registers)
+        return dict(registers)
 
     # ---- walking ----
 
@@ -113,12 +114,11 @@ class Walker:
             if rules.is_last:
                 return pcs, ""
             try:
-                above = _caller(registers, rules, memory)
-            except (MemoryUnreadable, struct.error):
+                if not _go_to_caller(registers, rules, memory):
+                    return pcs, f"the frame at {pc:#x} makes no sense"
+            except MemoryUnreadable:
                 return pcs, f"the frame at {pc:#x} can't be read"
-            if above is None or above[STACK_POINTER] <= registers[STACK_POINTER]:
-                return pcs, f"the frame at {pc:#x} makes no sense"
-            registers, is_call = above, True
+            is_call = True
         return pcs, f"it has more than {MOST_FRAMES} frames"
 
     def _rules(self, pc: int) -> Optional[Rules]:
@@ -145,13 +145,20 @@ class Walker:
     # ---- naming ----
 
     def _named_calls(self, rank: Rank, pcs: list[int], ends: str) -> Walked:
+        key = tuple(map(self._place, pcs))
+        if key not in self._stacks:
+            self._stacks[key] = self._all_calls(pcs)
+        calls = self._stacks[key]
+        return Walked(rank.rank, calls, "" if calls and calls[0].function == MAIN else ends)
+
+    def _all_calls(self, pcs: list[int]) -> tuple[Call, ...]:
         calls: list[Call] = []
         for pc in pcs:
             for call in self._calls(pc):
                 calls.append(call)
                 if call.function == MAIN:
-                    return Walked(rank.rank, tuple(reversed(calls)))
-        return Walked(rank.rank, tuple(reversed(calls)), ends)
+                    return tuple(reversed(calls))
+        return tuple(reversed(calls))
 
     def _calls(self, pc: int) -> tuple[Call, ...]:
         place = self._place(pc)
@@ -170,14 +177,15 @@ class Walker:
         return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=path),)
 
 
-def _caller(registers: dict[int, int], rules: Rules, memory: Memory) -> Optional[dict[int, int]]:
-    """The caller's registers, None if they can't be told."""
+def _go_to_caller(registers: dict[int, int], rules: Rules, memory: Memory) -> bool:
+    """Make `registers` the caller's; False if they can't be told."""
     base = registers.get(rules.cfa_register)
     if base is None:
-        return None
+        return False
     cfa = (base + rules.cfa_offset) & _MASK
-    found = dict(registers)
-    for register, offset in rules.saved.items():
-        found[register] = memory.word(cfa + offset)
-    found[STACK_POINTER] = cfa
-    return found
+    if cfa <= registers[STACK_POINTER]:
+        return False
+    for register, offset in rules.saved:
+        registers[register] = memory.word(cfa + offset)
+    registers[STACK_POINTER] = cfa
+    return True

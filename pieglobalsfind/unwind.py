@@ -33,10 +33,10 @@ def context_registers(target: Target, table: RankTable, rank: Rank) -> dict[int,
 class Contexts:
     """The contexts of a target's ranks, for one moment."""
 
-    def __init__(self, target: Target, table: RankTable) -> None:
+    def __init__(self, target: Target, table: RankTable, maps: Sequence[MemoryMapping] = ()) -> None:
         self._target = target
         self._table = table
-        self._executable: tuple[list[int], list[int]] = ([], [])
+        self._executable = _executable(maps)
         saved = [one.offset for one in table.context_layout if one.saved]
         self._low = min(saved, default=0)
         self._size = max(saved, default=-WORD) + WORD - self._low
@@ -52,9 +52,10 @@ class Contexts:
             )
         if not self._table.context_layout:
             raise RanklensError(f"where rank {rank.rank} saves its registers is unknown", "its runtime does not say")
-        return while_suspended(self._target, self._table, rank, self._believed)[1]
+        return while_suspended(self._target, self._table, rank, self.saved)[1]
 
-    def _believed(self, rank: Rank) -> dict[int, int]:
+    def saved(self, rank: Rank) -> dict[int, int]:
+        """What is saved at `rank.context`, believed only if the rank is known to stand still meanwhile."""
         if isinstance(rank.context, Absent):
             raise RanklensError(f"rank {rank.rank} has no saved registers, {rank.context.reason}", rank.context.hint)
         registers = self._read(rank, rank.context)
