@@ -75,6 +75,8 @@ class OperatingSystemPlugIn:
         session.follow([one.rank for one in running], [one.rank for one in waiting])
         for one in (*running, *waiting):
             session.modules.place(moment, one.rank)
+        for failure in session.modules.failures:
+            session.tell_once(f"ranklens: {failure}")
         for one in running:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting = {}

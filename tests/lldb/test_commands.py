@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdb.conftest import Places
+from tests.conftest import StartJob
+from tests.gdb.conftest import RANKS, Places
 from tests.gdb.session import Session as GdbSession
 from tests.lldb.session import EXTENSION, Session
 
@@ -20,6 +21,9 @@ SAME = (
     "rank bt 0,2",
     "rank bt 3 full",
     "rank bt 1 full",
+    "rank tree",
+    "rank find 21",
+    "rank find 12 0-2",
     "rank info 1",
     "rank print shared_name",
     "rank print shared_name 0-1,3",
@@ -156,3 +160,33 @@ def test_imported_from_any_place_and_twice(session: Session, tmp_path: Path) -> 
     told = session.run(f"ask('command script import {EXTENSION}'); tell('help', ask('help rank'))")
     assert "Usage: rank list" in told["help"] and "Usage: rank bt" in told["help"]
     assert "error" not in told.output
+
+
+def test_after_the_process_has_ended(session: Session, start_job: StartJob, rankrun: Path, program: Path) -> None:
+    job = start_job(rankrun, "-n", RANKS, program)
+    job.wait_for("ready")
+    script = """
+    tell("before", ask("rank print shared_name 1"))
+    ask("process kill")
+    tell("after", [ask("rank list"), ask("rank 1"), ask("thread list")])
+    """
+    told = session.attach(script, job.pid)
+    assert told["before"] == "1: 11\n"
+    assert all(answer.startswith("error: ") for answer in told["after"]), told["after"]
+    assert "Traceback" not in told.output
+
+
+def test_a_program_whose_file_is_gone(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    """Symbols are read through the kernel where it allows that; else it is said that there are none."""
+    copy = tmp_path / "gone"
+    copy.write_bytes(program.read_bytes())
+    copy.chmod(0o755)
+    job = start_job(rankrun, "-n", RANKS, copy)
+    job.wait_for("ready")
+    copy.unlink()
+    told = session.attach("tell('bt', ask('rank bt 1')); tell('list', ask('rank list'))", job.pid)
+    assert "wait_for (peer=2)" in told["bt"] or "have no symbols of it" in told.output
+    assert len(told["list"].splitlines()) == RANKS + 1
+    assert "Traceback" not in told.output
