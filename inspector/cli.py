@@ -14,7 +14,7 @@ from typing import Optional
 
 from pieglobalsfind.errors import RanklensError
 
-from . import stacks
+from . import parts, perfmap, stacks, waits
 from .console import console
 from .job import open_job
 from .render import print_report
@@ -53,7 +53,8 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     report.set_defaults(run=run_report)
-    stacks.add_to(commands)
+    for part in (parts, stacks, waits, perfmap):
+        part.add_to(commands)
     return top
 
 

@@ -65,6 +65,12 @@ class SymbolTable:
     def __len__(self) -> int:
         return len(self._starts)
 
+    def __iter__(self) -> Iterator[FileSymbol]:
+        """The best symbol of every place at which one begins, ascending."""
+        for index in range(len(self._starts)):
+            if index + 1 == len(self._starts) or self._starts[index + 1] != self._starts[index]:
+                yield self._symbol(index)
+
     def at(self, place: int) -> Optional[FileSymbol]:
         """The innermost symbol that covers a place."""
         index = bisect_right(self._starts, place) - 1

@@ -1,0 +1,131 @@
+"""`inspector ranks`, `globals`, `pointers` and `payload`: the parts of a report, one at a time.
+
+Takes a process or a core file; shows one part, read alone, as a table or as that part of the report's JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pieglobalsfind import rankset
+
+from .console import console
+from .globals import Globals, GlobalValues, Group, read_globals
+from .job import Job, open_job
+from .payload import read_payload
+from .pointers import audit_pointers
+from .render import add_global, heading, new_table, print_payload, print_pointers, print_ranks
+from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json
+from .text import harmless
+
+Part = Callable[[Job, argparse.Namespace], "Shown"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One part: how it is printed, its JSON, and whether there is anything in it."""
+
+    show: Callable[[Console], None]
+    json: Any
+    found: bool
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommands."""
+    add(commands, "ranks", ranks, "states, where ranks block, and which processing element runs them")
+    found = add(commands, "globals", globals_, "every global's value on every rank, equal values together")
+    found.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="names to show, with * and ?")
+    found.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
+    which = found.add_mutually_exclusive_group()
+    which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
+    which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
+    add(commands, "pointers", pointers, "rewritten and forgotten pointers, each copy held against its original")
+    add(commands, "payload", payload, "what would move with each rank, by category")
+
+
+def add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, part: Part, summary: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"Show {summary}. The target is neither stopped nor changed.",
+        epilog="exit status: 0 done, 1 nothing found, 2 bad call or unreadable target",
+    )
+    parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    parser.set_defaults(run=lambda options: run(part, options))
+    return parser
+
+
+def run(part: Part, options: argparse.Namespace) -> int:
+    job = open_job(options.target, options.exe)
+    shown = part(job, options)
+    if options.json:
+        json.dump(shown.json, sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        shown.show(console())
+    return 0 if shown.found else 1
+
+
+def ranks(job: Job, options: argparse.Namespace) -> Shown:
+    found = job.table.ranks
+    return Shown(lambda screen: print_ranks(found, screen), [rank_as_json(one) for one in found], bool(found))
+
+
+def globals_(job: Job, options: argparse.Namespace) -> Shown:
+    read = read_globals(job)
+    chosen = frozenset(rankset.select(rankset.parse(options.rank), job.table, lambda rank: ""))
+    found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
+    return Shown(lambda screen: print_globals(read, found, screen), [global_as_json(one) for one in found], bool(found))
+
+
+def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
+    """The variables with the values of certain ranks alone."""
+    for one in read.values:
+        groups = (Group(tuple(rank for rank in group.ranks if rank in chosen), group.value) for group in one.groups)
+        yield replace(one, groups=tuple(group for group in groups if group.ranks))
+
+
+def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
+    if not found.groups or not fnmatch.fnmatchcase(found.name, options.pattern):
+        return False
+    return found.differs if options.differ else not found.differs if options.equal else True
+
+
+def print_globals(read: Globals, found: list[GlobalValues], screen: Console) -> None:
+    differing = sum(one.differs for one in found)
+    heading(screen, "Globals", f"{differing} of {len(found)} differ between ranks; {len(found) - differing} are equal")
+    table = new_table(("variable", "declared", "type", "ranks", "value"))
+    for one in found:
+        add_global(table, one)
+    screen.print(table)
+    for absent in read.absent:
+        screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
+
+
+def pointers(job: Job, options: argparse.Namespace) -> Shown:
+    audit = audit_pointers(job)
+
+    def show(screen: Console) -> None:
+        for alarm in audit.alarms:
+            screen.print(Text(f"! {harmless(alarm.sentence)}", style="bold red"))
+        print_pointers(audit, screen)
+
+    return Shown(show, pointers_as_json(audit), bool(audit.counts))
+
+
+def payload(job: Job, options: argparse.Namespace) -> Shown:
+    found = read_payload(job)
+    return Shown(lambda screen: print_payload(found, screen), [payload_as_json(one) for one in found], bool(found))

@@ -1,0 +1,89 @@
+"""`inspector perfmap`: lets Linux perf name functions in ranks' copies, which it takes for code made at run time.
+
+Takes a running process; writes /tmp/perf-PID.map as perf reads it (tools/perf/Documentation/jit-interface.txt of Linux):
+a line `START SIZE NAME` in hexadecimal per function and copy. It touches nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pieglobalsfind.demangle import demangle
+from pieglobalsfind.elf import open_elf
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.symbols import read_symbols
+
+from .job import Job, open_job
+from .text import harmless
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    perfmap = commands.add_parser(
+        "perfmap",
+        help="let Linux perf name functions in ranks' copies",
+        description="Write /tmp/perf-PID.map, by which `perf report` and everything that reads such maps names "
+        "functions in ranks' copies: `solve [rank 3]`.",
+        epilog="exit status: 0 done, 1 no copies found, 2 bad call or unreadable target",
+    )
+    perfmap.add_argument("target", metavar="PID", help="a running process")
+    perfmap.add_argument("--merge", action="store_true", help="without the rank, so that samples of all ranks add up")
+    perfmap.add_argument("-o", metavar="FILE", dest="output", help="another file than /tmp/perf-PID.map")
+    perfmap.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if not options.target.isdecimal():
+        raise UsageError(f"{options.target!r} is no process", "give the PID of a running job: perf profiles processes")
+    job = open_job(options.target, None)
+    lines = sorted(entries(job, options.merge))
+    if not lines:
+        return 1
+    place = Path(options.output or f"/tmp/perf-{job.table.process_id or int(options.target)}.map")
+    write(place, "".join(f"{start:x} {size:x} {name}\n" for start, size, name in lines))
+    print(f"{place}: {len(lines)} functions")
+    return 0
+
+
+def entries(job: Job, merge: bool) -> Iterator[tuple[int, int, str]]:
+    """Start, size and name of every function in every copy."""
+    for found in job.privatized:
+        functions = list(functions_of(job, found))
+        for rank in job.present:
+            for one in rank.placements:
+                if isinstance(one, Rebase) and one.object == found.index:
+                    shift = found.load_bias + one.copy - one.original
+                    label = "" if merge else f" [rank {rank.rank}]"
+                    yield from ((vaddr + shift, size, name + label) for vaddr, size, name in functions)
+
+
+def functions_of(job: Job, found: Object) -> Iterator[tuple[int, int, str]]:
+    """p_vaddr, size and name of an object's functions; none where its file is gone."""
+    path = job.file(found)
+    if isinstance(path, Absent):
+        return
+    with open_elf(path) as elf:
+        symbols = read_symbols(elf)
+    executable = [(one.offset, one.offset + one.memory_size) for one in found.segments if one.protection & 1]
+    low = found.base - found.load_bias
+    for symbol in symbols.addresses:
+        inside = any(start <= symbol.start - low < end for start, end in executable)
+        if inside and symbol.size:
+            yield symbol.start, symbol.size, harmless(demangle(symbol.name)).replace("\n", " ")
+
+
+def write(place: Path, text: str) -> None:
+    """In one step, and never through another user's link in /tmp."""
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=".perf-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(name).replace(place)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise UsageError(f"{place} can't be written, {error.strerror}", "name another file by -o") from error

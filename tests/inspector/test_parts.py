@@ -1,0 +1,144 @@
+"""The parts of a report one at a time, who waits for whom, and perf's map, on a program whose source says it all."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from tests.conftest import BIN, Job
+from tests.inspector.conftest import SOURCES, StartRanks
+
+RANKS = 7
+
+
+@pytest.fixture
+def ring(start_ranks: StartRanks) -> Job:
+    job = start_ranks(SOURCES / "ring.c", ranks=RANKS)
+    return job
+
+
+def inspect(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / "inspector"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def answer(*words: object) -> Any:
+    done = inspect(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def settled(job: Job) -> list[dict[str, Any]]:
+    """All ranks, once each is blocked: the deadlock's report says so."""
+    while True:
+        ranks: list[dict[str, Any]] = answer("ranks", job.pid)
+        if all(one["state"] == "blocked" for one in ranks):
+            return ranks
+
+
+def test_ranks(ring: Job) -> None:
+    calls = {one["rank"]: one["waiting"]["call"] for one in settled(ring)}
+    assert calls == {rank: "MPI_Recv" if rank < 5 else "MPI_Barrier" for rank in range(RANKS)}
+    assert "MPI_Barrier" in inspect("ranks", ring.pid).stdout
+
+
+def test_globals(ring: Job) -> None:
+    settled(ring)
+    found = {one["name"]: one for one in answer("globals", ring.pid)}
+    assert [group["value"] for group in found["own"]["groups"]] == [str(100 + rank) for rank in range(RANKS)]
+    assert found["common_value"]["groups"] == [{"ranks": "0-6", "value": "5"}]
+    differ = {one["name"] for one in answer("globals", ring.pid, "--differ")}
+    equal = {one["name"] for one in answer("globals", ring.pid, "--equal")}
+    assert {"own", "halves"} <= differ and "common_value" in equal and not differ & equal
+    assert differ | equal == set(found)
+    (halves,) = answer("globals", ring.pid, "hal*", "--rank", "2-4")
+    assert halves["groups"] == [{"ranks": "2-3", "value": "1"}, {"ranks": "4", "value": "2"}]
+    nothing = inspect("globals", ring.pid, "nosuch")
+    assert nothing.returncode == 1 and "Traceback" not in nothing.stderr
+
+
+def test_the_other_parts_are_the_reports(ring: Job) -> None:
+    settled(ring)
+    report = answer("report", ring.pid)
+    assert answer("pointers", ring.pid) == report["pointers"]
+    assert answer("payload", ring.pid) == report["payload"]
+    assert answer("globals", ring.pid) == report["globals"]
+    assert "heap used" in inspect("payload", ring.pid).stdout and "proven" in inspect("pointers", ring.pid).stdout
+
+
+def test_waits(ring: Job) -> None:
+    settled(ring)
+    found = answer("waits", ring.pid)
+    assert found["waits"] == [{"rank": rank, "for": peer} for rank, peer in enumerate((1, 2, 0, 0))]
+    assert found["cycles"] == [[0, 1, 2]] and found["any"] == "4"
+    (barrier,) = found["collectives"]
+    assert (barrier["call"], barrier["inside"], barrier["lacking"]) == ("MPI_Barrier", "5-6", "0-4")
+    said = inspect("waits", ring.pid).stdout
+    assert "deadlock: ranks 0-2 wait for one another, 0 -> 1 -> 2 -> 0" in said
+    assert "MPI_Barrier: 5-6 are in it, it still lacks 0-4" in said
+
+
+def functions_of(program: Path) -> dict[str, tuple[int, int]]:
+    with program.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        found = [one for one in table.iter_symbols() if one["st_info"]["type"] == "STT_FUNC" and one["st_size"]]
+        return {one.name: (one["st_value"], one["st_size"]) for one in found}
+
+
+def test_perf_map(ring: Job, tmp_path: Path) -> None:
+    """Every function of the file in every copy, by an independent reader of ELF files."""
+    settled(ring)
+    place = tmp_path / "perf.map"
+    assert inspect("perfmap", ring.pid, "-o", place).returncode == 0
+    lines = [
+        re.fullmatch(r"([0-9a-f]+) ([0-9a-f]+) (.+) \[rank (\d+)\]", line) for line in place.read_text().splitlines()
+    ]
+    assert lines and all(lines)
+    starts: dict[tuple[str, int], tuple[int, int]] = {}
+    for match in lines:
+        assert match is not None
+        starts[match.group(3), int(match.group(4))] = int(match.group(1), 16), int(match.group(2), 16)
+    wanted = functions_of(tmp_path / "ring.so")
+    for rank in range(RANKS):
+        shifts = {starts[name, rank][0] - vaddr for name, (vaddr, _) in wanted.items()}
+        assert len(shifts) == 1 and all(starts[name, rank][1] == size for name, (_, size) in wanted.items())
+    merged = tmp_path / "merged.map"
+    assert inspect("perfmap", ring.pid, "--merge", "-o", merged).returncode == 0
+    assert "[rank" not in merged.read_text() and " main\n" in merged.read_text()
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="this machine has no perf")
+def test_perf_names_functions_in_copies(start_ranks: StartRanks, tmp_path: Path) -> None:
+    job = start_ranks(SOURCES / "waits.c")
+    place = Path(f"/tmp/perf-{job.pid}.map")
+    try:
+        assert inspect("perfmap", job.pid).returncode == 0
+        data = tmp_path / "perf.data"
+        record = ["perf", "record", "-q", "-e", "cpu-clock", "-o", data, "-p", str(job.pid), "--", "sleep", "0.5"]
+        recorded = subprocess.run(record, capture_output=True, text=True, timeout=60)
+        if recorded.returncode:
+            pytest.skip(f"perf may not record here: {recorded.stderr.strip()[:200]}")
+        report = ["perf", "report", "--stdio", "-i", data]
+        said = subprocess.run(report, capture_output=True, text=True, timeout=60).stdout
+        if not re.search(r"^ +\d", said, re.MULTILINE):
+            pytest.skip("perf took no samples here")
+        assert re.search(r"turn \[rank 3\]", said), said[-2000:]
+    finally:
+        place.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("command", ["ranks", "globals", "pointers", "payload", "waits", "perfmap"])
+@pytest.mark.parametrize("target", ["99999999", "nofile", "1"])
+def test_bad_targets(command: str, target: str) -> None:
+    done = inspect(command, target)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("inspector: ")
