@@ -1,7 +1,7 @@
 """`inspector perfmap`: lets Linux perf name functions in ranks' copies, which it takes for code made at run time.
 
-Takes a running process; writes /tmp/perf-PID.map as perf reads it (tools/perf/Documentation/jit-interface.txt of Linux):
-a line `START SIZE NAME` in hexadecimal per function and copy. It touches nothing else.
+Takes a running process; writes /tmp/perf-PID.map as perf reads it (jit-interface.txt of Linux' perf): a line
+`START SIZE NAME`, numbers in hexadecimal, per function and copy. It touches nothing else.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ RANKS = 7
 
 @pytest.fixture
 def ring(start_ranks: StartRanks) -> Job:
-    job = start_ranks(SOURCES / "ring.c", ranks=RANKS)
-    return job
+    return start_ranks(SOURCES / "ring.c", ranks=RANKS)
 
 
 def inspect(*words: object) -> subprocess.CompletedProcess[str]:
@@ -71,7 +70,7 @@ def test_the_other_parts_are_the_reports(ring: Job) -> None:
     assert answer("pointers", ring.pid) == report["pointers"]
     assert answer("payload", ring.pid) == report["payload"]
     assert answer("globals", ring.pid) == report["globals"]
-    assert "heap used" in inspect("payload", ring.pid).stdout and "proven" in inspect("pointers", ring.pid).stdout
+    assert "stack used" in inspect("payload", ring.pid).stdout and "proven" in inspect("pointers", ring.pid).stdout
 
 
 def test_waits(ring: Job) -> None:
@@ -99,9 +98,8 @@ def test_perf_map(ring: Job, tmp_path: Path) -> None:
     settled(ring)
     place = tmp_path / "perf.map"
     assert inspect("perfmap", ring.pid, "-o", place).returncode == 0
-    lines = [
-        re.fullmatch(r"([0-9a-f]+) ([0-9a-f]+) (.+) \[rank (\d+)\]", line) for line in place.read_text().splitlines()
-    ]
+    form = re.compile(r"([0-9a-f]+) ([0-9a-f]+) (.+) \[rank (\d+)\]")
+    lines = [form.fullmatch(line) for line in place.read_text().splitlines()]
     assert lines and all(lines)
     starts: dict[tuple[str, int], tuple[int, int]] = {}
     for match in lines:
@@ -123,11 +121,11 @@ def test_perf_names_functions_in_copies(start_ranks: StartRanks, tmp_path: Path)
     try:
         assert inspect("perfmap", job.pid).returncode == 0
         data = tmp_path / "perf.data"
-        record = ["perf", "record", "-q", "-e", "cpu-clock", "-o", data, "-p", str(job.pid), "--", "sleep", "0.5"]
+        record = ["perf", "record", "-q", "-e", "cpu-clock", "-o", str(data), "-p", str(job.pid), "--", "sleep", "0.5"]
         recorded = subprocess.run(record, capture_output=True, text=True, timeout=60)
         if recorded.returncode:
             pytest.skip(f"perf may not record here: {recorded.stderr.strip()[:200]}")
-        report = ["perf", "report", "--stdio", "-i", data]
+        report = ["perf", "report", "--stdio", "-i", str(data)]
         said = subprocess.run(report, capture_output=True, text=True, timeout=60).stdout
         if not re.search(r"^ +\d", said, re.MULTILINE):
             pytest.skip("perf took no samples here")
