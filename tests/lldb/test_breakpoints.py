@@ -164,3 +164,28 @@ tell("found", found)
     assert told["found"][0]["name"] == "rank 2: running" and told["found"][1]["args"][1] == 2
     assert told["bad"][0].startswith("error: there is no location to break at")
     assert told["bad"][1].startswith("error: no rank is in exited")
+
+
+def test_several_kernel_threads(session: Session, rankrun: Path, program: Path) -> None:
+    """Ranks hit at the same time: each stop shows every rank on its own kernel thread."""
+    script = """
+ask("breakpoint set -n work")
+global process
+ask("process launch")
+process = target.GetProcess()
+found = []
+for _ in range(20):
+    if process.GetState() != lldb.eStateStopped:
+        break
+    for thread in process:
+        frame = thread.GetFrameAtIndex(0)
+        if frame.GetFunctionName() == "work" and "running" in thread.GetName():
+            found.append([thread.GetName(), frame.FindVariable("rank").GetValueAsSigned()])
+    process.Continue()
+tell("found", found)
+tell("exit", process.GetExitStatus())
+"""
+    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, program, "end")
+    assert {rank for _, rank in told["found"]} == set(range(RANKS)), told.output
+    assert all(name == f"rank {rank}: running" for name, rank in told["found"]), told["found"]
+    assert told["exit"] == 0
