@@ -32,6 +32,9 @@ read -r line <&3 && printf '%s\n' "$line"
 title "1. inspector report: every rank, and what differs between them"
 show inspector report "$job"
 
+title "   where every rank is, still without stopping the job"
+show inspector stacks "$job"
+
 title "2. GDB: ranks have backtraces and globals again"
 cat >"$work/session.gdb" <<SESSION
 set pagination off
@@ -43,7 +46,7 @@ def show(command):
     print("(gdb) " + command)
     gdb.execute(command)
 for command in ("source gdbext/rank.py", "rank list", "rank bt", "rank 5", "rank bt", "print my_rank",
-                "rank print my_rank", "info symbol &my_rank"):
+                "rank print my_rank", "info symbol &my_rank", "rank tree"):
     show(command)
 frame = gdb.newest_frame()
 while frame.name() != "main":
