@@ -27,6 +27,7 @@ from .console import console
 from .job import Job, open_job
 from .text import harmless
 
+PASSES = 3  # who runs now may wait in a moment
 SCHEMA = "ranklens-stacks-1"
 
 
@@ -89,15 +90,17 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     wanted = set(rankset.select(chosen, job.table, lambda rank: ""))
     calls: dict[int, tuple[Call, ...]] = {}
     missing: dict[int, str] = {}
-    for rank in (one for one in job.table.ranks if one.rank in wanted):
-        try:
-            walked = walker.stack(rank)
-        except RanklensError as error:
-            missing[rank.rank] = error.sentence.removeprefix(f"rank {rank.rank} ")
-            continue
-        calls[rank.rank] = tuple(fold_calls(path, walked.calls))
-        if walked.ends:
-            missing[rank.rank] = f"its stack is not whole, {walked.ends}"
+    for _ in range(PASSES):
+        for rank in (one for one in job.table.ranks if one.rank in wanted and one.rank not in calls):
+            try:
+                walked = walker.stack(rank)
+            except RanklensError as error:
+                missing[rank.rank] = error.sentence.removeprefix(f"rank {rank.rank} ")
+                continue
+            calls[rank.rank] = tuple(fold_calls(path, walked.calls))
+            missing.pop(rank.rank, None)
+            if walked.ends:
+                missing[rank.rank] = f"its stack is not whole, {walked.ends}"
     return Stacks(calls, missing)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.decoders.rank_state import while_suspended
+from pieglobalsfind.decoders.rank_state import read_again, while_suspended
 from pieglobalsfind.dwarf_frames import CodeFile, Rules
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
@@ -77,6 +77,8 @@ class Walker:
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
+        if rank.state == RUNNING and rank.record and self._target.is_live:
+            rank = read_again(self._target, self._table, rank)
         if rank.state == RUNNING:
             registers = self._of_thread(rank)
             return self._named_calls(rank, *self._walk(rank, registers))

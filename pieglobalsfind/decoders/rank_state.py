@@ -7,6 +7,7 @@ without a lock, so of a running job they are believed only when `switches` stood
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from typing import Callable, Optional, TypeVar, Union
 
@@ -20,6 +21,7 @@ Value = TypeVar("Value")
 
 MOST_TRIES = 100  # two reads take some 20 microseconds; the busiest ranks are switched every few
 PATIENCE = 0.02  # seconds
+FEWEST_TRIES = 20  # the first may take long, until files are opened
 BREATH = 0.0005  # seconds
 SWITCHING = Absent("it was being switched while it was read", "try again")
 GONE = Absent("it has migrated to another process", "look for it in the job's other processes")
@@ -73,10 +75,10 @@ def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable
     if not target.is_live or not rank.record:
         return rank, read(rank)
     now, patience = read_again(target, table, rank), time.monotonic() + PATIENCE
-    while True:
+    for tries in itertools.count(1):
         value, problem = _attempt(read, now)
         after = read_again(target, table, now)
-        late = time.monotonic() > patience
+        late = tries >= FEWEST_TRIES and time.monotonic() > patience
         if (after.state, after.context, after.switches) == (now.state, now.context, now.switches):
             if value is not None:
                 return now, value[0]
@@ -86,6 +88,7 @@ def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable
         elif late:
             raise _restless(rank)
         now = after
+    raise _restless(rank)
 
 
 def _restless(rank: Rank) -> RanklensError:

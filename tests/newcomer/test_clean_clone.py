@@ -62,8 +62,9 @@ def make(folder: Path, *words: str, **variables: str) -> str:
 def test_demo(clone: Path) -> None:
     shown = make(clone, "demo")
     assert left_behind(clone) == []
-    report, gdb, find, end = re.split(r"^== .* ==$", shown, flags=re.MULTILINE)[2:6]
+    report, stacks, gdb, find, end = re.split(r"^== .* ==$", shown, flags=re.MULTILINE)[2:7]
     assert "my_rank" in report and re.search(r"0-7|8 ranks", report)
+    assert re.search(r"^main at jacobi3d\.c:[\d,]+  \[[\d,-]+\]$", stacks, re.MULTILINE)
     assert len(re.findall(r"^[ *]*\d+ +(?:running|ready|blocked)", gdb, re.MULTILINE)) == 8
     assert len(re.findall(r"^#\d+ .*\bmain \(", gdb, re.MULTILINE)) == 2  # rank bt, twice
     assert re.search(r"^\(gdb\) print my_rank\n\$\d+ = 5$", gdb, re.MULTILINE)
