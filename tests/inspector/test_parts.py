@@ -85,6 +85,28 @@ def test_waits(ring: Job) -> None:
     assert "MPI_Barrier: 5-6 are in it, it still lacks 0-4" in said
 
 
+def test_why_two_ranks_differ(ring: Job) -> None:
+    settled(ring)
+    done = inspect("why-different", 3, 5, ring.pid, "--json")
+    found = json.loads(done.stdout)
+    assert [call["function"] for call in found["shared"]] == []
+    assert [[call["function"] for call in one] for one in found["apart"]] == [
+        ["main", "receive", "MPI_Recv"],
+        ["main", "MPI_Barrier"],
+    ]
+    assert {one["name"]: one["values"] for one in found["variables"]} == {"own": ["103", "105"], "halves": ["1", "2"]}
+    same = json.loads(inspect("why-different", 1, 0, ring.pid, "--json").stdout)
+    assert [call["function"] for call in same["shared"]] == ["main", "receive", "MPI_Recv"] and same["apart"] == [
+        [],
+        [],
+    ]
+    assert [one["name"] for one in same["variables"]] == ["own"]
+    assert "rank 3" in inspect("why-different", 3, 5, ring.pid).stdout
+    for words in ((3, 3, ring.pid), (0, 99, ring.pid), (0, 1, "nofile")):
+        refused = inspect("why-different", *words)
+        assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+
+
 def functions_of(program: Path) -> dict[str, tuple[int, int]]:
     with program.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")

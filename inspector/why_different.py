@@ -1,0 +1,143 @@
+"""`inspector why-different A B TARGET`: where two ranks' stacks part, and the globals that they differ in.
+
+Takes two ranks of a process or a core file; gives the calls that they share, the first that they do not, and the values
+of every global that is not the same. Pointers to the same place of each rank's own count as the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.rankset import Span
+
+from .console import console
+from .globals import read_globals
+from .job import Job, open_job
+from .parts import on_ranks
+from .render import add_row, heading, new_table
+from .stacks import Stacks, label
+from .stacks import read as read_stacks
+from .text import harmless
+
+SCHEMA = "ranklens-why-different-1"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A global that differs: where it is declared, and its value on either rank ("" if it has none there)."""
+
+    name: str
+    file: str
+    line: int
+    values: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two ranks: the calls that both are in, outermost first, and what each does from there on."""
+
+    ranks: tuple[int, int]
+    shared: tuple[Call, ...]
+    apart: tuple[tuple[Call, ...], tuple[Call, ...]]
+    variables: tuple[Variable, ...]
+    missing: dict[int, str]
+    absent: tuple[Absent, ...]
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "why-different",
+        help="where two ranks' stacks part, and the globals that they differ in",
+        description="Compare two ranks: the calls that they share, the first that they do not, and every global whose "
+        "value is not the same. The target is neither stopped nor changed.",
+        epilog="exit status: 0 done, 1 no difference found, 2 bad call or unreadable target",
+    )
+    parser.add_argument("first", metavar="A", type=int, help="a rank")
+    parser.add_argument("second", metavar="B", type=int, help="another rank")
+    parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.first == options.second:
+        raise UsageError("a rank does not differ from itself", "name two ranks")
+    found = compare(open_job(options.target, options.exe), options.first, options.second)
+    if options.json:
+        json.dump(as_json(found), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        show(found)
+    return 0 if found.variables or any(found.apart) else 1
+
+
+def compare(job: Job, first: int, second: int) -> Difference:
+    """Read both ranks; raises `UsageError` if the process does not have them."""
+    stacks = read_stacks(job, (Span(first, first), Span(second, second)), with_runtime=False)
+    read = read_globals(job)
+    variables = []
+    for one in on_ranks(read, frozenset((first, second))):
+        values = {rank: group.value for group in one.groups for rank in group.ranks}
+        if len(one.groups) > 1:
+            variables.append(Variable(one.name, one.file, one.line, (values.get(first, ""), values.get(second, ""))))
+    shared, apart = split(stacks, first, second)
+    return Difference((first, second), shared, apart, tuple(variables), stacks.missing, read.absent)
+
+
+def split(
+    stacks: Stacks, first: int, second: int
+) -> tuple[tuple[Call, ...], tuple[tuple[Call, ...], tuple[Call, ...]]]:
+    """The common calls, and each rank's own; a rank without a stack shares nothing and has nothing."""
+    one, other = stacks.calls.get(first, ()), stacks.calls.get(second, ())
+    common = 0
+    while common < min(len(one), len(other)) and one[common] == other[common]:
+        common += 1
+    return one[:common], (one[common:], other[common:])
+
+
+def show(found: Difference) -> None:
+    screen = console()
+    heading(screen, "Stacks", "outermost call first")
+    for call in found.shared:
+        screen.print(Text(f"both      {harmless(label(call))}"))
+    for rank, calls in zip(found.ranks, found.apart):
+        for call in calls:
+            screen.print(Text(f"rank {rank:<4} {harmless(label(call))}", style="yellow"))
+    for rank, reason in found.missing.items():
+        screen.print(Text(f"! rank {rank}: {harmless(reason)}", style="bold red"))
+    heading(screen, "Globals", f"{len(found.variables)} differ")
+    table = new_table(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
+    for one in found.variables:
+        place = f"{one.file.rpartition('/')[2]}:{one.line}"
+        add_row(table, (harmless(one.name), harmless(place), *(harmless(value) for value in one.values)))
+    screen.print(table)
+    for absent in found.absent:
+        screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
+
+
+def as_json(found: Difference) -> dict[str, object]:
+    def calls(some: Sequence[Call]) -> list[dict[str, object]]:
+        return [{"function": one.function, "file": one.file, "line": one.line} for one in some]
+
+    return {
+        "schema": SCHEMA,
+        "ranks": list(found.ranks),
+        "shared": calls(found.shared),
+        "apart": [calls(one) for one in found.apart],
+        "variables": [
+            {"name": one.name, "file": one.file, "line": one.line, "values": list(one.values)}
+            for one in found.variables
+        ],
+        "missing": {str(rank): reason for rank, reason in found.missing.items()},
+    }
