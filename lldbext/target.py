@@ -8,14 +8,16 @@ mappings, and no names). Nothing is ever written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Optional
 
 import lldb
 
-from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.elf import ET_CORE, open_elf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, TargetError
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.core import CoreTarget
-from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.live import LiveTarget, is_file, parse_maps
 
 CORE_PLUGINS = ("elf-core", "minidump")
 
@@ -33,10 +35,26 @@ def open_process(process: Any) -> Target:
 
 def open_core(process: Any) -> Target:
     """The core file that LLDB has open."""
-    if not hasattr(process, "GetCoreFile"):
-        raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer for core files")
-    path = process.GetCoreFile().fullpath
+    path = process.GetCoreFile().fullpath if hasattr(process, "GetCoreFile") else mapped_core()
     return CoreTarget(path, process.GetTarget().GetExecutable().fullpath or None)
+
+
+def mapped_core() -> str:
+    """The core file that LLDB itself has mapped: before version 16 it does not tell the path."""
+    maps = parse_maps(Path("/proc/self/maps").read_bytes())
+    found = {one.path for one in maps if is_file(one.path) and is_core(one.path)}
+    if len(found) != 1:
+        raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer, or one core at a time")
+    return found.pop()
+
+
+def is_core(path: str) -> bool:
+    """Whether a file is an ELF core file; what is no ELF file is none."""
+    try:
+        with open_elf(path) as file:
+            return file.header.type == ET_CORE
+    except ObjectFileError:
+        return False
 
 
 class StoppedProcess:

@@ -144,3 +144,10 @@ def test_of_many_ranks_only_those_asked_for_are_threads(session: Session, places
     assert told["again"][1] == [f"rank {rank}" for rank in range(RANKS)]
     assert told["bad"][0].startswith("error: --most takes one number") and "there is no rank 9" in told["bad"][1]
     assert "ranklens: Of 4 ranks only those" in told.output
+
+
+def test_the_core_file_is_found_as_in_old_versions(session: Session, places: Places, rankrun: Path, core: Path) -> None:
+    """LLDB 14 and 15 don't tell its path, but have it mapped, as newer ones do."""
+    script = "from lldbext.target import mapped_core; tell('path', mapped_core())"
+    told = session.run(script, rankrun.resolve(), "-c", core)
+    assert told["path"] == str(core)
