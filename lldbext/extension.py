@@ -35,7 +35,7 @@ def switch_on(debugger: Any) -> None:
         print(f"ranklens needs LLDB {OLDEST} or newer; this is LLDB {number}")
         return
     if 0 < number < COMPLETE:
-        print(f"ranklens: in LLDB {number} `p` and `expression` may not come back in a rank that waits: use `rank print`")
+        print(f"ranklens: in LLDB {number} `p` may not come back in a rank that waits: use `rank print`")
     if debugger.GetID() in _on:
         return
     _on.add(debugger.GetID())
