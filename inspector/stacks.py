@@ -12,19 +12,21 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.text import Text
 
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.dwarf_libdw import library
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.fold import fold_calls, runtime_path
 from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.unwind import Contexts
 
 from .console import console
 from .job import Job, open_job
+from .recorder import record, seconds_of
 from .text import harmless
 
 PASSES = 3  # who runs now may wait in a moment
@@ -65,10 +67,16 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     form.add_argument("--flat", action="store_true", help="equal stacks together, innermost call first")
     form.add_argument("--fold", action="store_true", help="folded, for flame graphs: `main;solve;MPI_Recv 7`")
     form.add_argument("--json", action="store_true", help="as JSON (docs/stacks-schema.md)")
+    recorder = stacks.add_argument_group("flight recorder", "the last stacks before a hang or a crash, in files")
+    recorder.add_argument("--every", metavar="TIME", help="read again and again until the job ends: 10s, 500ms")
+    recorder.add_argument("--keep", metavar="N", type=int, default=6, help="how many files are kept (6)")
+    recorder.add_argument("-o", metavar="DIR", dest="folder", help="where to, as JSON (docs/stacks-schema.md)")
     stacks.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.every is not None:
+        return run_recorder(options)
     job = open_job(options.target, options.exe)
     found = read(job, rankset.parse(options.rank), options.runtime)
     if options.json:
@@ -80,6 +88,19 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(job, found, flat(found) if options.flat else call_tree.lines(call_tree.merge(found.calls.items())))
     return 0 if found.calls else 1
+
+
+def run_recorder(options: argparse.Namespace) -> int:
+    if options.folder is None or options.keep < 1 or not options.target.isdecimal():
+        raise UsageError("the flight recorder needs a process, a folder, and to keep something", "-o DIR --keep 6")
+    chosen = rankset.parse(options.rank)
+
+    def once() -> dict[str, object]:
+        job = open_job(options.target, None)
+        return as_json(job, read(job, chosen, options.runtime))
+
+    record(once, int(options.target), seconds_of(options.every), options.keep, Path(options.folder))
+    return 0
 
 
 def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:

@@ -77,3 +77,30 @@ def test_bad_calls(words: list[str]) -> None:
     done = inspect(*words)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stdout == "" and done.stderr
+
+
+def test_flight_recorder(held: Job, tmp_path: Path) -> None:
+    """The newest files stay, each whole; the recorder ends with the job."""
+    folder = tmp_path / "record"
+    command = [str(BIN / "inspector"), "stacks", str(held.pid), "--every", "100ms", "--keep", "3", "-o", str(folder)]
+    recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert recorder.stderr is not None
+        said = [recorder.stderr.readline() for _ in range(5)]
+        assert all("written" in line and "%" in line for line in said), said
+        held.close()
+        assert recorder.wait(60) == 0
+    finally:
+        recorder.kill()
+        recorder.wait()
+    files = sorted(folder.iterdir())
+    assert len(files) == 3
+    numbers = [int(one.stem.rpartition("-")[2]) for one in files]
+    assert numbers == list(range(numbers[0], numbers[0] + 3)) and numbers[0] >= 3
+    assert functions(json.loads(files[0].read_text())) == {"0,2": EVEN, "1": ODD}
+
+
+@pytest.mark.parametrize("words", [["--every", "x", "-o", "d"], ["--every", "1s"], ["--every", "0", "-o", "d"]])
+def test_a_bad_recorder(words: list[str], tmp_path: Path) -> None:
+    done = inspect(1, *words)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -1,0 +1,75 @@
+"""`inspector stacks --every`: a flight recorder, so that the last stacks before a hang or a crash are on disk.
+
+Takes a way of reading a job's stacks; keeps the newest files of a folder, each written in one step, and tells what a
+reading costs. It ends when the job does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pieglobalsfind.errors import RanklensError, UsageError
+
+PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|)")
+SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 1.0}
+SHORTEST = 0.01  # seconds
+
+
+def seconds_of(text: str) -> float:
+    """`10s`, `500ms`, `2min`, `10`: seconds; raises `UsageError`."""
+    found = PERIOD.fullmatch(text)
+    seconds = float(found.group(1)) * SECONDS[found.group(2)] if found else 0.0
+    if seconds < SHORTEST:
+        raise UsageError(f"{text!r} is no period", "for instance: --every 10s, --every 500ms")
+    return seconds
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended (proc(5), the state in /proc/PID/stat)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in ("Z", "X")
+
+
+def record(read: Callable[[], dict[str, object]], pid: int, every: float, keep: int, folder: Path) -> int:
+    """Write what `read` gives into `folder` until process `pid` ends; returns how many files were written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} can't be made, {error.strerror}", "name another folder by -o") from error
+    written = 0
+    while True:
+        start = time.monotonic()
+        try:
+            content = read()
+        except RanklensError:
+            if written and not is_running(pid):
+                return written
+            raise
+        written += 1
+        write(folder / f"stacks-{time.strftime('%Y%m%dT%H%M%S')}-{written:06}.json", content)
+        for old in sorted(folder.glob("stacks-*.json"))[:-keep]:
+            old.unlink(missing_ok=True)
+        cost = time.monotonic() - start
+        print(f"{written} written, {1000 * cost:.0f} ms each {every:g} s ({100 * cost / every:.1f} %)", file=sys.stderr)
+        time.sleep(max(every - cost, 0.0))
+
+
+def write(place: Path, content: dict[str, object]) -> None:
+    """In one step: a reader never sees half a file."""
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".stacks-")
+        with os.fdopen(handle, "w") as file:
+            json.dump(content, file)
+        Path(name).replace(place)
+    except OSError as error:
+        raise UsageError(f"{place} can't be written, {error.strerror}", "name another folder by -o") from error
