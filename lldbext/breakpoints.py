@@ -38,6 +38,19 @@ def watch_events_of(target: Any) -> None:
     mark(target.BreakpointCreateByName(EVENT_FUNCTION))
 
 
+def renew(session: Session) -> None:
+    """A process has begun: where the one before had the events' function, this one need not have it."""
+    if session.process.GetPluginName() in CORE_PLUGINS or not any(True for _ in ours_of(session.target)):
+        return
+    delete_ours(session.target)
+    watch_events_of(session.target)
+
+
+def delete_ours(target: Any) -> None:
+    for one in list(ours_of(target)):
+        target.BreakpointDelete(one.GetID())
+
+
 def mark(ours: Any) -> None:
     """Make a breakpoint ours."""
     ours.AddName(NAME)
@@ -50,10 +63,8 @@ def settle(session: Session, moment: Moment) -> None:
     if session.settled or not address or session.process.GetPluginName() in CORE_PLUGINS:
         return
     session.settled = True
-    target = session.process.GetTarget()
-    for one in list(ours_of(target)):
-        target.BreakpointDelete(one.GetID())
-    mark(target.BreakpointCreateByAddress(address))
+    delete_ours(session.target)
+    mark(session.target.BreakpointCreateByAddress(address))
 
 
 def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:

@@ -38,6 +38,7 @@ class Modules:
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[Placed, ...]] = {}
         self._originals: dict[int, Placed] = {}
+        self._executable = ""
         self._others: tuple[Placed, ...] = ()
         self.focused: Optional[int] = None
         self._visited: Optional[int] = None
@@ -61,6 +62,14 @@ class Modules:
         self._take_out(self._placed.pop(rank, ()))
         if self.focused == rank:
             self.focused = None
+
+    def remove(self) -> None:
+        """The process is gone: LLDB forgets its ranks' modules, and has the originals again."""
+        for module in self._made.values():
+            self._target.RemoveModule(module)
+        for one in self._originals.values() if self.focused is not None else ():
+            self._target.AddModule(one.module)
+        self._made, self._placed, self.focused, self._visited = {}, {}, None, None
 
     def focus(self, moment: Moment, rank: Optional[int]) -> None:
         """Make names mean a rank's variables, or the originals' if None."""
@@ -152,12 +161,16 @@ class Modules:
                 self._target.RemoveModule(module)
 
     def _take_others_out(self) -> None:
-        """No name of the MPI library, of libc or of the loader may come before the program's own."""
+        """No name of the MPI library, of libc or of the loader may come before the program's own.
+
+        The executable stays: LLDB takes what is first for the file to run again.
+        """
+        self._executable = self._executable or str(self._target.GetExecutable().fullpath)
         ours = {str(one.module.file.fullpath) for found in self._placed.values() for one in found}
         others = []
         for module in self._target.modules:
             path = str(module.file.fullpath)
-            if path not in ours and not path.startswith("["):
+            if path not in ours and path != self._executable and not path.startswith("["):
                 slide = slide_of(module, self._target)
                 if slide is not None:
                     others.append(Placed(module, slide))

@@ -25,7 +25,8 @@ class Session:
 
     def __init__(self, process: Any) -> None:
         self.process = process
-        self.modules = Modules(process.GetTarget())
+        self.target = process.GetTarget()
+        self.modules = Modules(self.target)
         self.asked: dict[int, None] = {}
         self.chosen: Optional[int] = None
         self.none_since: Optional[tuple[int, int]] = None
@@ -126,14 +127,25 @@ class Sessions:
         self._sessions: dict[int, Session] = {}
         self.most_threads = MOST_THREADS
 
+    def has(self, process: Any) -> bool:
+        """Whether anything is known of a process."""
+        return process.GetUniqueID() in self._sessions
+
     def of(self, process: Any) -> Session:
         """The session of a process, made if there is none."""
         number = process.GetUniqueID()
         found = self._sessions.get(number)
         if found is None:
-            self._sessions = {key: one for key, one in self._sessions.items() if one.process.IsValid()}
+            self._drop_others(process.GetTarget())
             found = self._sessions[number] = Session(process)
         return found
+
+    def _drop_others(self, target: Any) -> None:
+        """A target has one process at a time: what belonged to the one before is gone."""
+        for number, one in list(self._sessions.items()):
+            if one.target == target or not one.target.IsValid():
+                one.modules.remove()
+                del self._sessions[number]
 
 
 SESSIONS = Sessions()  # LLDB makes the plugin by itself, with nothing but the process

@@ -24,6 +24,7 @@ NUMBERS = 4  # tids that every rank has
 # DWARF numbers: x86-64 psABI, figure 3.36
 NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
+NOTHING = bytes(8 * len(NAMES))
 REGISTERS = {
     "sets": ["General Purpose Registers"],
     "registers": [
@@ -47,7 +48,11 @@ class OperatingSystemPlugIn:
     """LLDB makes one for each process."""
 
     def __init__(self, process: Any) -> None:
+        is_new = not SESSIONS.has(process)
         self._session: Session = SESSIONS.of(process)
+        if is_new:
+            with warnings("breakpoints in ranks may be missing"):
+                breakpoints.renew(self._session)
         self._waiting: dict[int, Rank] = {}
 
     def create_thread(self, tid: int, context: int) -> None:
@@ -95,11 +100,13 @@ class OperatingSystemPlugIn:
 
     def get_register_data(self, tid: int) -> bytes:
         """The registers of a rank that waits; what its runtime need not save is 0."""
+        rank = self._waiting.get(tid)
+        if rank is None:
+            return NOTHING  # it ran on a kernel thread that has ended since
         with warnings("a rank has no registers"):
-            moment = self._session.moment()
-            found = moment.contexts.registers(self._waiting[tid])
+            found = self._session.moment().contexts.registers(rank)
             return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
-        return bytes(8 * len(NAMES))
+        return NOTHING
 
 
 def has_registers(moment: Moment, rank: Rank) -> bool:

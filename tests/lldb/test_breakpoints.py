@@ -5,11 +5,12 @@ Code is compared with the file's own bytes, by the kernel, because LLDB hides it
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.gdb.conftest import RANKS
+from tests.gdb.conftest import RANKS, compile_program
 from tests.gdb.test_breakpoints import code_of
 from tests.lldb.session import Session, Told
 
@@ -189,3 +190,54 @@ tell("exit", process.GetExitStatus())
     assert {rank for _, rank in told["found"]} == set(range(RANKS)), told.output
     assert all(name == f"rank {rank}: running" for name, rank in told["found"]), told["found"]
     assert told["exit"] == 0
+
+
+def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+ask("breakpoint set -n work")
+tell("runs", [[[one["name"], one["line"]] for one in go()] for _ in range(2)])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    first, second = told["runs"]
+    assert first == second and len(first) == RANKS, told.output
+
+
+@pytest.mark.parametrize("ranks", [1, 70])
+def test_any_number_of_ranks(session: Session, rankrun: Path, program: Path, ranks: int) -> None:
+    script = """
+ask("breakpoint set -n work")
+tell("names", [one["name"] for one in go(1000)])
+tell("exit", process.GetExitStatus())
+"""
+    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", ranks, program, "end")
+    assert sorted(told["names"]) == sorted(f"rank {rank}: running" for rank in range(ranks)), told.output
+    assert told["exit"] == 0
+
+
+def test_a_library_is_loaded_while_ranks_are_looked_at(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """LLDB reads its list of libraries anew then; the program's names are before theirs all the same."""
+    library = tmp_path / "libmore.so"
+    source = tmp_path / "more.c"
+    source.write_text("int before = 99, optind = 77;\nint more(void) { return before + optind; }\n")
+    subprocess.run(["cc", "-g", "-shared", "-fPIC", str(source), "-o", str(library)], check=True, timeout=60)
+    loads = compile_program("rankcc", tmp_path, "loads.c")
+    script = """
+ask("breakpoint set -n load")
+global process
+ask("process launch")
+process = target.GetProcess()
+found = [[value("before"), value("optind"), ask("rank print optind")]]
+ask("finish")
+ask("rank 3")
+found.append([value("before"), value("optind"), ask("rank print optind")])
+ask("rank 1")
+found.append([value("before"), value("optind"), ask("p optind")])
+tell("found", found)
+tell("more", ask("image lookup -n more"))
+"""
+    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, loads, library)
+    every = "0: 4000\n1: 4000\n2: 4000\n3: 4003\n"  # only the last rank has come so far
+    assert told["found"][0] == [35, 4003, every], told.output
+    assert told["found"][1] == [36, 4003, every], told.output
+    assert told["found"][2] == [5, 4000, "(int) 4000\n"], told.output
+    assert "libmore.so" in told["more"]
