@@ -7,9 +7,6 @@ focus stand first therefore, and the originals' stand nowhere while there is one
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any, Optional
 
 import lldb
 
+from lldbext.links import make_folder
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import Object, Rebase
 
@@ -34,7 +32,7 @@ class Modules:
 
     def __init__(self, target: Any) -> None:
         self._target = target
-        self._folder = ""
+        self._folder: Optional[Path] = None
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[Placed, ...]] = {}
         self._originals: dict[int, Placed] = {}
@@ -135,7 +133,8 @@ class Modules:
         if path is None:
             self.failures.add(f"the file {found.path} is gone, ranks have no symbols of it: put it back")
             return None
-        link = self._directory() / f"rank{rank}" / str(found.index) / Path(found.path).name
+        self._folder = self._folder or make_folder()
+        link = self._folder / f"rank{rank}" / str(found.index) / Path(found.path).name
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(path)
@@ -144,12 +143,6 @@ class Modules:
             self.failures.add(f"LLDB can't read {path}: ranks have no symbols of it")
             return None
         return module
-
-    def _directory(self) -> Path:
-        if not self._folder:
-            self._folder = tempfile.mkdtemp(prefix="ranklens-")
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        return Path(self._folder)
 
     def _take_originals_out(self, moment: Moment) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""

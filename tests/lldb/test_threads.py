@@ -151,3 +151,11 @@ def test_the_core_file_is_found_as_in_old_versions(session: Session, places: Pla
     script = "from lldbext.target import mapped_core; tell('path', mapped_core())"
     told = session.run(script, rankrun.resolve(), "-c", core)
     assert told["path"] == str(core)
+
+
+def test_links_of_an_ended_debugger_are_removed(session: Session, places: Places, tmp_path: Path) -> None:
+    folders = []
+    for _ in range(2):
+        session.attach("tell('list', ask('thread list'))", places.pid)
+        folders.append([one.name for one in tmp_path.glob("ranklens-lldb-*")])
+    assert [len(one) for one in folders] == [1, 1] and folders[0] != folders[1]

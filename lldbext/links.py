@@ -1,0 +1,31 @@
+"""Where the links to ranks' files stand: a folder for each LLDB, removed by the next one once it has ended.
+
+Takes nothing; gives folders that nobody else can write to. LLDB reads files late, and runs none of our code at its end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+PREFIX = "ranklens-lldb-"
+_NAME = re.compile(PREFIX + r"(\d+)-\w+")
+
+
+def make_folder() -> Path:
+    """A new folder of this LLDB's."""
+    remove_abandoned(Path(tempfile.gettempdir()))
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+
+
+def remove_abandoned(base: Path) -> None:
+    """Remove our account's folders whose LLDB has ended."""
+    with suppress(OSError):
+        for folder in base.glob(PREFIX + "*"):
+            named = _NAME.fullmatch(folder.name)
+            if named and folder.lstat().st_uid == os.geteuid() and not Path(f"/proc/{named.group(1)}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
