@@ -1,7 +1,4 @@
-"""What is not compared, and what is known to come out wrong; each with its reason.
-
-Takes nothing from a run.  A pending query is expected to differ, strictly: once it is right it must leave the list.
-"""
+"""What is not compared, each with its reason. Takes nothing from a run."""
 
 from __future__ import annotations
 
@@ -34,5 +31,3 @@ NEVER_ASKED = (
     NeverAsked(r"frame \d+", "numbers frames from the innermost one, which is the runtime's"),
     NeverAsked(r"print greeting\.size\(\)", "calls a function in the target: refused for a rank that does not run"),
 )
-
-PENDING: dict[Query, str] = {}

@@ -15,7 +15,7 @@ import pytest
 from tests.host.plan import Answers, Query
 from tests.oracle import c_program, cxx_program, fortran_program
 from tests.oracle.conftest import Runs
-from tests.oracle.exceptions import NEVER_ASKED, PENDING
+from tests.oracle.exceptions import NEVER_ASKED
 from tests.oracle.normalize import normalize
 from tests.oracle.program import RANKS, Program
 
@@ -30,17 +30,6 @@ def groups(programs: Iterable[Program]) -> list[object]:
         pytest.param(program, frame, id=f"{program}-{frame or 'stack'}")
         for program in programs
         for frame in dict.fromkeys(query.frame for query in program.queries)
-    ]
-
-
-def pending(programs: Iterable[Program]) -> list[object]:
-    return [
-        pytest.param(
-            program, query, id=f"{program}-{query}", marks=pytest.mark.xfail(reason=PENDING[query], strict=True)
-        )
-        for program in programs
-        for query in program.queries
-        if query in PENDING
     ]
 
 
@@ -59,7 +48,7 @@ def differences(program: Program, queries: Iterable[Query], native: Answers, vir
 
 
 def asked(program: Program, frame: str) -> list[Query]:
-    return [query for query in program.queries if query.frame == frame and query not in PENDING]
+    return [query for query in program.queries if query.frame == frame]
 
 
 @pytest.mark.parametrize("program, frame", groups(PROGRAMS))
@@ -71,12 +60,6 @@ def test_live(program: Program, frame: str, runs: Runs) -> None:
 @pytest.mark.parametrize("program, frame", groups(IN_CORES))
 def test_core(program: Program, frame: str, runs: Runs) -> None:
     found = differences(program, asked(program, frame), runs.native(program), runs.core(program))
-    assert not found, found
-
-
-@pytest.mark.parametrize("program, query", pending(PROGRAMS))
-def test_live_pending(program: Program, query: Query, runs: Runs) -> None:
-    found = differences(program, [query], runs.native(program), runs.live(program))
     assert not found, found
 
 
@@ -106,7 +89,7 @@ def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> N
 
 
 def test_enough_commands_are_compared() -> None:
-    assert len({query for program in PROGRAMS for query in program.queries} - set(PENDING)) >= 150
+    assert len({query for program in PROGRAMS for query in program.queries}) >= 150
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
