@@ -1,0 +1,193 @@
+"""`inspector merge`: stacks or reports of several processes or moments in one, and the ranks that are like no other.
+
+Takes files of `inspector stacks --json` or `inspector report --json`; gives the same form for all ranks together. The
+order of the files does not matter: of a rank that is in several, what was taken last counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from pieglobalsfind import call_tree, rankset
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.rankset import Span, compact
+
+from .console import console
+from .render import add_row, heading, new_table, ranks_text
+from .schema import NAME as REPORT
+from .stacks import SCHEMA as STACKS
+from .stacks import label
+from .text import harmless
+
+LARGEST = 1 << 30  # bytes of one file
+MOST_RANKS = 1 << 24  # a set of ranks in a file may name no more
+ODD = 4  # groups that are told, smallest first
+Content = dict[str, Any]
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    merge = commands.add_parser(
+        "merge",
+        help="stacks or reports of several processes or moments in one",
+        description="Merge files of `inspector stacks --json`, or of `inspector report --json`, and name the ranks that "
+        "are like the fewest others.",
+        epilog="exit status: 0 done, 1 no ranks in any file, 2 bad call or unreadable file",
+    )
+    merge.add_argument("files", metavar="FILE", nargs="+", help="as written by --json")
+    merge.add_argument("--json", action="store_true", help="as JSON of the same form")
+    merge.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    contents = [read(Path(name)) for name in options.files]
+    kinds = {one["schema"] for one in contents}
+    if len(kinds) > 1:
+        raise UsageError("stacks and reports can't be merged with one another", "merge each kind by itself")
+    contents.sort(key=lambda one: str(one.get("taken", "")))
+    try:
+        merged = merge_stacks(contents) if kinds == {STACKS} else merge_reports(contents)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"a file lacks what its schema asks for, {error}", "write it again with --json") from error
+    if options.json:
+        json.dump(merged, sys.stdout, indent=1)
+        print(flush=True)
+    elif kinds == {STACKS}:
+        show_stacks(merged)
+    else:
+        show_report(merged)
+    return 0 if merged.get("stacks") or merged.get("ranks") else 1
+
+
+def read(place: Path) -> Content:
+    """One file; raises `UsageError` if it is none of ours."""
+    try:
+        if place.stat().st_size > LARGEST:
+            raise UsageError(f"{place} is too large to be a report")
+        content = json.loads(place.read_text())
+    except OSError as error:
+        raise UsageError(f"{place} can't be read, {error.strerror}", "name files written by --json") from error
+    except ValueError as error:
+        raise UsageError(f"{place} is no JSON, {error}", "name files written by --json") from error
+    if not isinstance(content, dict) or content.get("schema") not in (STACKS, REPORT):
+        raise UsageError(f"{place} is neither stacks nor a report", f"its schema has to be {STACKS} or {REPORT}")
+    return content
+
+
+def ranks_of(text: object) -> Iterator[int]:
+    """The ranks of a set in a file, which is written in numbers alone."""
+    parsed = rankset.recognize(str(text)) if text else ()
+    spans = [item for item in parsed or () if isinstance(item, Span)]
+    if parsed is None or len(spans) != len(parsed) or sum(one.last - one.first for one in spans) > MOST_RANKS:
+        raise UsageError(f"{str(text)[:40]!r} in a file is no set of ranks", "write the file again with --json")
+    for one in spans:
+        yield from range(one.first, one.last + 1)
+
+
+def merge_stacks(contents: Iterable[Content]) -> Content:
+    """One file's form for all; every rank once."""
+    stacks: dict[int, tuple[tuple[object, ...], ...]] = {}
+    missing: dict[int, str] = {}
+    targets, count, taken = [], 0, ""
+    for content in contents:
+        targets.append(str(content["target"]))
+        count, taken = max(count, int(content["rank_count"])), str(content["taken"])
+        for one in content["stacks"]:
+            calls = tuple((str(c["function"]), str(c["file"]), int(c["line"]), str(c["library"])) for c in one["calls"])
+            for rank in ranks_of(one["ranks"]):
+                stacks[rank] = calls
+                missing.pop(rank, None)
+        for one in content["missing"]:
+            for rank in ranks_of(one["ranks"]):
+                stacks.pop(rank, None)
+                missing[rank] = str(one["reason"])
+    keys = ("function", "file", "line", "library")
+    return {
+        "schema": STACKS,
+        "target": ", ".join(dict.fromkeys(targets)),
+        "taken": taken,
+        "how": "merged",
+        "rank_count": count,
+        "stacks": [
+            {"ranks": compact(ranks), "calls": [dict(zip(keys, call)) for call in calls]}
+            for calls, ranks in by_size(stacks)
+        ],
+        "missing": [{"ranks": compact(ranks), "reason": reason} for reason, ranks in by_size(missing)],
+    }
+
+
+def by_size(found: dict[int, Any]) -> list[tuple[Any, list[int]]]:
+    """What several ranks have in common, and the ranks; most ranks first."""
+    groups: dict[Any, list[int]] = {}
+    for rank, value in sorted(found.items()):
+        groups.setdefault(value, []).append(rank)
+    return sorted(groups.items(), key=lambda one: (-len(one[1]), one[1]))
+
+
+def merge_reports(contents: Iterable[Content]) -> Content:
+    """The ranks, globals and payload of all; of other parts the last file's."""
+    merged: Content = {}
+    ranks: dict[int, Content] = {}
+    payload: dict[int, Content] = {}
+    variables: dict[tuple[str, str], Content] = {}
+    values: dict[tuple[str, str], dict[int, str]] = {}
+    for content in contents:
+        merged.update(content)
+        ranks.update({int(one["rank"]): one for one in content["ranks"]})
+        payload.update({int(one["rank"]): one for one in content["payload"]})
+        for one in content["globals"]:
+            key = str(one["name"]), str(one["object"])
+            variables[key] = one
+            for group in one["groups"]:
+                values.setdefault(key, {}).update(dict.fromkeys(ranks_of(group["ranks"]), str(group["value"])))
+    merged["ranks"] = [ranks[rank] for rank in sorted(ranks)]
+    merged["payload"] = [payload[rank] for rank in sorted(payload)]
+    merged["globals"] = [regrouped(one, values[key]) for key, one in variables.items() if key in values]
+    return merged
+
+
+def regrouped(variable: Content, values: dict[int, str]) -> Content:
+    groups = [{"ranks": compact(ranks), "value": value} for value, ranks in by_size(values)]
+    return {**variable, "differs": len(groups) > 1, "groups": groups}
+
+
+def show_stacks(merged: Content) -> None:
+    screen = console()
+    stacks = [
+        (rank, [Call(c["function"], c["file"], c["line"], c["library"]) for c in one["calls"]])
+        for one in merged["stacks"]
+        for rank in ranks_of(one["ranks"])
+    ]
+    screen.print(Text(f"{harmless(merged['target'])}: {len(stacks)} of {merged['rank_count']} ranks"))
+    for line in call_tree.lines(call_tree.merge(stacks)):
+        screen.print(Text(harmless(line)), soft_wrap=True)
+    if len(merged["stacks"]) > 1:
+        heading(screen, "Odd ones out", "the stacks that the fewest ranks have")
+        for one in merged["stacks"][: -ODD - 1 : -1]:
+            last = one["calls"][-1] if one["calls"] else {"function": "??", "file": "", "line": 0, "library": ""}
+            call = Call(last["function"], last["file"], last["line"], last["library"])
+            screen.print(Text(f"{one['ranks']}: {harmless(label(call))}"), soft_wrap=True)
+    for one in merged["missing"]:
+        screen.print(Text(f"! ranks {one['ranks']}: {harmless(one['reason'])}", style="bold red"), soft_wrap=True)
+
+
+def show_report(merged: Content) -> None:
+    screen = console()
+    differing = [one for one in merged["globals"] if one["differs"]]
+    heading(
+        screen, "Odd ones out", f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"
+    )
+    table = new_table(("variable", "ranks", "value"))
+    rare = sorted(differing, key=lambda one: sum(1 for _ in ranks_of(one["groups"][-1]["ranks"])))
+    for one in rare:
+        group = one["groups"][-1]
+        add_row(table, (harmless(one["name"]), ranks_text(ranks_of(group["ranks"])), harmless(group["value"])[:80]))
+    screen.print(table)

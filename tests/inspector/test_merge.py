@@ -1,0 +1,110 @@
+"""Files of several processes or moments in one: every rank once, whatever the order."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from inspector.schema import SCHEMA
+from tests.conftest import BIN, Job
+from tests.inspector.conftest import SOURCES, StartRanks
+from tests.inspector.test_stacks import EVEN, ODD, functions
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(BIN / "inspector"), *map(str, words)], capture_output=True, text=True, timeout=120)
+
+
+def save(place: Path, *words: object) -> dict[str, Any]:
+    done = run(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    place.write_text(done.stdout)
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+@pytest.fixture
+def held(start_ranks: StartRanks) -> Job:
+    return start_ranks(SOURCES / "waits.c")
+
+
+def test_stacks_of_parts_are_those_of_the_whole(held: Job, tmp_path: Path) -> None:
+    parts = [tmp_path / f"part{number}.json" for number in range(3)]
+    for place, ranks in zip(parts, ("0-1", "1-2", "2,3")):
+        run_part = run("stacks", held.pid, "--rank", ranks, "--json")
+        place.write_text(run_part.stdout)
+    whole = save(tmp_path / "whole.json", "stacks", held.pid)
+    for order in itertools.permutations(parts):
+        merged = json.loads(run("merge", *order, "--json").stdout)
+        assert functions(merged) == functions(whole) == {"0,2": EVEN, "1": ODD}
+        assert [one["ranks"] for one in merged["missing"]] == ["3"]
+    said = run("merge", *parts).stdout
+    assert "main at waits.c" in said and said.index("\n1: ") < said.index("\n0,2: "), said
+
+
+def test_the_newest_moment_counts(tmp_path: Path) -> None:
+    def stacks(taken: str, function: str) -> dict[str, Any]:
+        call = {"function": function, "file": "a.c", "line": 1, "library": ""}
+        one = {"ranks": "0-1", "calls": [call]}
+        form = {"schema": "ranklens-stacks-1", "target": "t", "taken": taken, "how": "", "rank_count": 2}
+        return {**form, "stacks": [one], "missing": []}
+
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(json.dumps(stacks("2026-01-01", "before")))
+    new.write_text(json.dumps(stacks("2026-01-02", "after")))
+    for order in ((old, new), (new, old)):
+        assert functions(json.loads(run("merge", *order, "--json").stdout)) == {"0-1": ["after"]}
+
+
+def test_reports(start_ranks: StartRanks, tmp_path: Path) -> None:
+    """A report cut in two by ranks is whole again, and still keeps to its schema."""
+    job = start_ranks(SOURCES / "ring.c", ranks=7)
+    whole = save(tmp_path / "whole.json", "report", job.pid)
+    halves = []
+    for number, chosen in enumerate(({0, 1, 2}, {3, 4, 5, 6})):
+        half = json.loads(json.dumps(whole))
+        half["ranks"] = [one for one in half["ranks"] if one["rank"] in chosen]
+        half["payload"] = [one for one in half["payload"] if one["rank"] in chosen]
+        for one in half["globals"]:
+            values = {
+                rank: group["value"] for group in one["groups"] for rank in ranks(group["ranks"]) if rank in chosen
+            }
+            one["groups"] = [{"ranks": str(rank), "value": value} for rank, value in values.items()]
+        place = tmp_path / f"half{number}.json"
+        place.write_text(json.dumps(half))
+        halves.append(place)
+    merged = json.loads(run("merge", *halves, "--json").stdout)
+    jsonschema.validate(merged, SCHEMA)
+
+    def plain(report: dict[str, Any]) -> dict[str, dict[str, str]]:
+        return {one["name"]: {group["ranks"]: group["value"] for group in one["groups"]} for one in report["globals"]}
+
+    assert plain(merged) == plain(whole)
+    assert merged["ranks"] == whole["ranks"] and merged["payload"] == whole["payload"]
+
+
+def ranks(text: str) -> list[int]:
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"schema": "x"}', '{"schema": "ranklens-stacks-1"}', "\x00", '{"schema": "ranklens-report-1"}',
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1,"stacks":[{"ranks":"0-99999999","calls":[]}],"missing":[]}'],
+)  # fmt: skip
+def test_bad_files(content: str, tmp_path: Path) -> None:
+    place = tmp_path / "bad.json"
+    place.write_text(content)
+    done = run("merge", place)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+    assert run("merge", tmp_path / "nofile").returncode == 2
