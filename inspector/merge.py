@@ -38,8 +38,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     merge = commands.add_parser(
         "merge",
         help="stacks or reports of several processes or moments in one",
-        description="Merge files of `inspector stacks --json`, or of `inspector report --json`, and name the ranks that "
-        "are like the fewest others.",
+        description="Merge files of `inspector stacks --json`, or of `inspector report --json`, and name the "
+        "ranks that are like the fewest others.",
         epilog="exit status: 0 done, 1 no ranks in any file, 2 bad call or unreadable file",
     )
     merge.add_argument("files", metavar="FILE", nargs="+", help="as written by --json")
@@ -162,9 +162,7 @@ def regrouped(variable: Content, values: dict[int, str]) -> Content:
 def show_stacks(merged: Content) -> None:
     screen = console()
     stacks = [
-        (rank, [Call(c["function"], c["file"], c["line"], c["library"]) for c in one["calls"]])
-        for one in merged["stacks"]
-        for rank in ranks_of(one["ranks"])
+        (rank, [call_of(call) for call in one["calls"]]) for one in merged["stacks"] for rank in ranks_of(one["ranks"])
     ]
     screen.print(Text(f"{harmless(merged['target'])}: {len(stacks)} of {merged['rank_count']} ranks"))
     for line in call_tree.lines(call_tree.merge(stacks)):
@@ -172,19 +170,25 @@ def show_stacks(merged: Content) -> None:
     if len(merged["stacks"]) > 1:
         heading(screen, "Odd ones out", "the stacks that the fewest ranks have")
         for one in merged["stacks"][: -ODD - 1 : -1]:
-            last = one["calls"][-1] if one["calls"] else {"function": "??", "file": "", "line": 0, "library": ""}
-            call = Call(last["function"], last["file"], last["line"], last["library"])
-            screen.print(Text(f"{one['ranks']}: {harmless(label(call))}"), soft_wrap=True)
+            screen.print(Text(f"{one['ranks']}: {harmless(innermost(one['calls']))}"), soft_wrap=True)
     for one in merged["missing"]:
         screen.print(Text(f"! ranks {one['ranks']}: {harmless(one['reason'])}", style="bold red"), soft_wrap=True)
+
+
+def innermost(calls: list[Content]) -> str:
+    """Where the innermost call of a stack is."""
+    return label(call_of(calls[-1])) if calls else "??"
+
+
+def call_of(content: Content) -> Call:
+    return Call(str(content["function"]), str(content["file"]), int(content["line"]), str(content["library"]))
 
 
 def show_report(merged: Content) -> None:
     screen = console()
     differing = [one for one in merged["globals"] if one["differs"]]
-    heading(
-        screen, "Odd ones out", f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"
-    )
+    how = f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"
+    heading(screen, "Odd ones out", how)
     table = new_table(("variable", "ranks", "value"))
     rare = sorted(differing, key=lambda one: sum(1 for _ in ranks_of(one["groups"][-1]["ranks"])))
     for one in rare:

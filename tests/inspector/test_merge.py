@@ -72,10 +72,8 @@ def test_reports(start_ranks: StartRanks, tmp_path: Path) -> None:
         half["ranks"] = [one for one in half["ranks"] if one["rank"] in chosen]
         half["payload"] = [one for one in half["payload"] if one["rank"] in chosen]
         for one in half["globals"]:
-            values = {
-                rank: group["value"] for group in one["groups"] for rank in ranks(group["ranks"]) if rank in chosen
-            }
-            one["groups"] = [{"ranks": str(rank), "value": value} for rank, value in values.items()]
+            values = {rank: group["value"] for group in one["groups"] for rank in ranks(group["ranks"])}
+            one["groups"] = [{"ranks": str(rank), "value": values[rank]} for rank in values if rank in chosen]
         place = tmp_path / f"half{number}.json"
         place.write_text(json.dumps(half))
         halves.append(place)
