@@ -1,0 +1,103 @@
+"""Targets that die, vanish or lie: one sentence each, and GDB goes on as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.conftest import Places
+from tests.gdb.session import Session
+
+COMMANDS = ("rank list", "rank 1", "rank bt", "rank tree", "rank print shared_name", "rank find 3", "rank info 0", "bt")
+AFTERWARDS = """
+tell("answers", {command: ask(command) for command in COMMANDS})
+tell("alive", [ask("print 6 * 7"), ask("help rank list")[:4]])
+"""
+
+
+def check(told: dict[str, str], sentence: str) -> None:
+    for command, answer in told.items():
+        if command != "bt":
+            assert sentence in answer and answer.startswith("error: "), f"{command}: {answer}"
+            assert answer.count("\n") <= 1
+
+
+def test_no_program(session: Session) -> None:
+    told = session.run(f"COMMANDS = {COMMANDS}\n{AFTERWARDS}")
+    check(told["answers"], "there is no process")
+    assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+
+
+def test_a_program_without_ranks(session: Session) -> None:
+    script = f'gdb.execute("break main")\ngdb.execute("run")\nCOMMANDS = {COMMANDS}\n{AFTERWARDS}'
+    told = session.run(script, "/bin/true")
+    check(told["answers"], "")
+    assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+
+
+def test_killed_under_the_debugger(session: Session, places: Places) -> None:
+    told = session.attach(
+        f"""
+import os, signal
+gdb.execute("rank 1")
+os.kill({places.pid}, signal.SIGKILL)
+COMMANDS = {COMMANDS}
+tell("meanwhile", {{command: ask(command) for command in COMMANDS}})
+tell("continued", ask("continue"))
+{AFTERWARDS}
+""",
+        places.pid,
+    )
+    check(told["answers"], "there is no process")
+    assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "sentence"),
+    [
+        (0, 0x1122334455667788, "registry"),  # the magic
+        (8, 99, "version"),
+        (16, 7, "half of that change"),  # a generation that is odd: the writer was stopped in the middle
+    ],
+)
+def test_a_registry_that_lies(session: Session, places: Places, offset: int, value: int, sentence: str) -> None:
+    """Overwritten as a wild pointer would; put right again, everything is as before."""
+    told = session.attach(
+        f"""
+place = next(line.split("-")[0] for line in open("/proc/{places.pid}/maps") if "rank_debug_registry" in line)
+word = f"*(unsigned long *)(0x{{place}} + {offset})"
+before = value("(unsigned long)" + word)
+gdb.execute("set var " + word + " = {value}")
+gdb.execute("python from gdbext import extension; extension._extension.face.state().moment = None")
+tell("wrong", ask("rank list"))
+gdb.execute("set var " + word + f" = {{before}}")
+gdb.execute("python extension._extension.face.state().moment = None")
+tell("right", ask("rank list"))
+""",
+        places.pid,
+    )
+    assert sentence in told["wrong"] and "Traceback" not in told.output
+    assert "MPI_Recv" in told["right"] and sentence not in told["right"]
+
+
+def test_an_exited_rank(session: Session, rankrun: Path, program: Path) -> None:
+    """Its globals are still there, its stack is not."""
+    told = session.run(
+        """
+gdb.execute("break rank_debug_event if $rdi == 6 && $rsi == 0")
+gdb.execute("run")
+gdb.execute("finish")
+gdb.execute("python from gdbext import extension; extension._extension.face.state().moment = None")
+for command in ("rank print shared_name 0", "rank bt 0", "rank 0", "rank list"):
+    tell(command, ask(command))
+""",
+        "--args",
+        rankrun,
+        "-n",
+        4,
+        program,
+        "end",
+    )
+    assert told["rank print shared_name 0"] == "0: 10\n", told.output
+    assert "Traceback" not in told.output
