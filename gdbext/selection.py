@@ -14,16 +14,11 @@ import gdb
 from gdbext.frames import RankFilter, RankUnwinder, Stack
 from gdbext.quiet import execute, gdb_errors
 from pieglobalsfind.command import Moment
-from pieglobalsfind.errors import UsageError
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Region
+from pieglobalsfind.stackless import check_is_here, no_registers
 
 MAY_CALL = "may-call-functions"
 NOT_YET = "nothing has been looked at yet"
-GONE = {
-    STARTING: ("is still being made", "go on until it runs"),
-    EXITED: ("has exited", "its globals are still there: rank print EXPR {rank}"),
-    MIGRATED_OUT: ("has migrated to another process", "attach to that one"),
-}
 
 
 class Selection:
@@ -89,16 +84,11 @@ class Selection:
 
 def stack_of(moment: Moment, rank: Rank) -> Stack:
     """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
-    if rank.state in GONE:
-        what, hint = GONE[rank.state]
-        raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
+    check_is_here(rank)
     if switch_to_thread_of(rank):
         return Stack(rank.rank, None, entry_of(moment))
     if isinstance(rank.context, Absent):
-        raise UsageError(
-            f"rank {rank.rank} has no known registers, {rank.context.reason}",
-            rank.context.hint or f"its globals can be printed: rank print EXPR {rank.rank}",
-        )
+        raise no_registers(rank.rank, rank.context)
     registers = moment.contexts.registers(rank)
     frame = gdb.newest_frame()
     return Stack(rank.rank, registers, entry_of(moment), frame.pc(), int(frame.read_register("rsp")))

@@ -13,14 +13,9 @@ from typing import Any, Optional
 from lldbext.frames import MOST_FRAMES
 from lldbext.session import Session
 from lldbext.threads import FIRST_TID, NUMBERS, tid_of
-from pieglobalsfind.errors import TargetError, UsageError
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, RUNNING, STARTING, Absent, Rank
-
-GONE = {
-    STARTING: ("is still being made", "go on until it runs"),
-    EXITED: ("has exited", "its globals are still there: rank print EXPR {rank}"),
-    MIGRATED_OUT: ("has migrated to another process", "attach to that one"),
-}
+from pieglobalsfind.errors import TargetError
+from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.stackless import check_is_here, no_registers
 
 
 class Selection:
@@ -127,12 +122,7 @@ class Selection:
 
 def may_be_thread(rank: Rank) -> bool:
     """Whether a rank has a stack to be walked; raises `UsageError` that says why not."""
-    if rank.state in GONE:
-        what, hint = GONE[rank.state]
-        raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
+    check_is_here(rank)
     if isinstance(rank.context, Absent) and rank.state != RUNNING:
-        raise UsageError(
-            f"rank {rank.rank} has no known registers, {rank.context.reason}",
-            rank.context.hint or f"its globals can be printed: rank print EXPR {rank.rank}",
-        )
+        raise no_registers(rank.rank, rank.context)
     return True
