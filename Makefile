@@ -26,6 +26,9 @@ demo: setup ## run the bundled Jacobi program under 8 virtual ranks and look int
 	@docs/demo.sh
 
 .PHONY: test
+test-charm: setup ## run the tests on stock AMPI, if CHARM_HOME says where it is
+	@if [ -z "$$CHARM_HOME" ]; then echo "SKIPPED: tests/charm, CHARM_HOME is not set"; else .venv/bin/python -m pytest -q tests/charm; fi
+
 test: setup ## run every test
 	@.ci/setup test
 	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q $(PYTEST_ARGS)

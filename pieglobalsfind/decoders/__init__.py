@@ -5,7 +5,7 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-from pieglobalsfind.decoders import elf_scan, rank_debug
+from pieglobalsfind.decoders import ampi, elf_scan, rank_debug
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.model import RankTable
@@ -18,6 +18,8 @@ def decode(target: Target) -> RankTable:
     Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
     """
     table = rank_debug.decode(target) or elf_scan.decode(target)
+    if table is not None and table.evidence == elf_scan.EVIDENCE:
+        table = ampi.improve(target, table) or table
     if table is None:
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",
