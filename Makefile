@@ -26,6 +26,7 @@ demo: setup ## run the bundled Jacobi program under 8 virtual ranks and look int
 	@docs/demo.sh
 
 .PHONY: test
+.PHONY: test-charm
 test-charm: setup ## run the tests on stock AMPI, if CHARM_HOME says where it is
 	@if [ -z "$$CHARM_HOME" ]; then echo "SKIPPED: tests/charm, CHARM_HOME is not set"; else .venv/bin/python -m pytest -q tests/charm; fi
 
