@@ -77,15 +77,25 @@ class Walker:
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
+        return self._named_calls(rank, *self._pcs(rank))
+
+    def location(self, rank: Rank) -> Optional[Call]:
+        """The innermost call in the program's own copy, None if there is none; raises as `stack` does."""
+        pcs, _ = self._pcs(rank)
+        for pc in pcs:
+            owner = self._translator.owner(pc)
+            if owner.rank == rank.rank and owner.object is not None and self._table.objects[owner.object].is_program:
+                return self._calls(pc)[0]
+        return None
+
+    def _pcs(self, rank: Rank) -> tuple[list[int], str]:
         if rank.state == RUNNING and rank.record and self._target.is_live:
             rank = read_again(self._target, self._table, rank)
         if rank.state == RUNNING:
-            registers = self._of_thread(rank)
-            return self._named_calls(rank, *self._walk(rank, registers))
-        _, (pcs, ends) = while_suspended(
-            self._target, self._table, rank, lambda now: self._walk(now, self._contexts.saved(now))
-        )
-        return self._named_calls(rank, pcs, ends)
+            return self._walk(rank, self._of_thread(rank))
+        return while_suspended(self._target, self._table, rank, lambda now: self._walk(now, self._contexts.saved(now)))[
+            1
+        ]
 
     def _of_thread(self, rank: Rank) -> dict[int, int]:
         if self._threads is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Column, Command, Face, Finding, Table, Text
+from pieglobalsfind.command import Block, Column, Command, Face, Finding, Moment, Table, Text
 from pieglobalsfind.commands.wording import waiting_text
-from pieglobalsfind.errors import UsageError
+from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
 
-MOST_LOCATIONS = 64  # ranks up to which each one's stack is looked at
+MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked
 SHORT_STATE = "--state"
 
 COLUMNS = (
@@ -32,7 +32,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
     located = len(ranks) <= MOST_LOCATIONS
     if ranks:
         columns = COLUMNS if located else COLUMNS[:-1]
-        yield Table(columns, tuple(row(face, rank, located)[: len(columns)] for rank in ranks))
+        yield Table(columns, tuple(row(face, moment, rank, located)[: len(columns)] for rank in ranks))
     else:
         yield Text("No ranks")
     for warning in moment.table.warnings:
@@ -53,8 +53,20 @@ def arguments(text: str) -> tuple[rankset.RankSet, str]:
     return (rankset.parse(words[0]) if words else rankset.ALL), state
 
 
-def row(face: Face, rank: Rank, located: bool) -> tuple[str, ...]:
-    has_stack = rank.state not in (STARTING, EXITED, MIGRATED_OUT)
+def where(face: Face, moment: Moment, rank: Rank) -> str:
+    """The innermost user function: by the files' unwind tables, else by the debugger's frames; "" if there is none."""
+    if rank.state in (STARTING, EXITED, MIGRATED_OUT):
+        return ""
+    try:
+        call = moment.walker.location(rank)
+    except RanklensError:
+        return face.location(rank.rank)
+    if call is None:
+        return face.location(rank.rank)
+    return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}" if call.file else call.function
+
+
+def row(face: Face, moment: Moment, rank: Rank, located: bool) -> tuple[str, ...]:
     return (
         "*" if rank.rank == face.selected else "",
         str(rank.rank),
@@ -62,7 +74,7 @@ def row(face: Face, rank: Rank, located: bool) -> tuple[str, ...]:
         str(rank.processing_element),
         str(rank.kernel_thread or ""),
         waiting_text(rank.waiting) if rank.waiting else "",
-        face.location(rank.rank) if located and has_stack else "",
+        where(face, moment, rank) if located else "",
     )
 
 
