@@ -77,7 +77,8 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def print_ranks(ranks: Sequence[Rank], console: Console) -> None:
-    heading(console, "Ranks", "state as the runtime publishes it")
+    published = all(rank.evidence.tier == "registry" for rank in ranks)
+    heading(console, "Ranks", "state as the runtime publishes it" if published else "state as far as it can be found")
     rows = by_cells((rank.rank, rank_row(rank, waiting_text)) for rank in ranks)
     if len(rows) > MOST_RANK_ROWS:
         rows = by_cells((rank.rank, rank_row(rank, lambda waiting: waiting.call)) for rank in ranks)

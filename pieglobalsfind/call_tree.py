@@ -17,7 +17,10 @@ MOST_LINES = 4  # line numbers that are shown of one node
 
 @dataclass(frozen=True)
 class Call:
-    """One frame: the function, and where in it the rank is. `file` is "" and `line` 0 where that is unknown."""
+    """One frame: the function, and where in it the rank is. `file` is "" and `line` 0 where that is unknown.
+
+    `library` is the program or library that holds the function.
+    """
 
     function: str
     file: str = ""

@@ -6,7 +6,7 @@ Takes frames, innermost first; gives those to show and how many were folded. The
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -38,12 +38,12 @@ def runtime_path(table: RankTable, translator: Translator) -> str:
     return translator.owner(function).path if function else ""
 
 
-def fold_calls(path: str, calls: Iterable[Call]) -> Iterator[Call]:
-    """The calls, outermost first, up to the one that the program made into the runtime in the file `path`."""
-    for call in calls:
-        yield call
-        if path and call.library == path:
-            return
+def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
+    """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it."""
+    end = len(calls)
+    while end > 0 and path and calls[end - 1].library == path:
+        end -= 1
+    return calls[: end + 1] if end > 0 else calls
 
 
 def fold(moment: Moment, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:

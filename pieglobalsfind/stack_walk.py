@@ -184,7 +184,7 @@ class Walker:
         file = self._file(path)
         calls = file.calls(vaddr) if file is not None else ()
         if calls:
-            return tuple(Call(one.function, one.file, one.line) for one in calls)
+            return tuple(Call(one.function, one.file, one.line, path) for one in calls)
         symbol = self._symbolizer.symbol(self._translator.owner(pc))
         return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=path),)
 

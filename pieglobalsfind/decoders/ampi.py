@@ -23,9 +23,11 @@ from pieglobalsfind.target import MemoryMapping, Target
 EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
 START, END, SLOT, COUNT = "_ZL14isomallocStart", "_ZL12isomallocEnd", "_ZL8slotsize", "_ZL7nChunks"
 ENTRY, CURRENT = "_ZL17startTCharmThreadP13TCharmInitMsg", "_ZL15Cpv_CthCurrent_"
+ENTRY_SIZE = "bytes of the entry"
 NEEDED = (START, END, SLOT, COUNT, ENTRY)
 MISMATCH = "this looks like AMPI, but its layout does not validate: ranks are numbered by ascending address"
 MOST_RANKS = 1 << 20
+MOST_TRIES = 20
 LARGEST_AREA = 1 << 28  # bytes of one mapping that are searched for threads
 SAVED_PC, SAVED_SIZE = 0x40, 0x48  # boost's jump_fcontext, System V x86-64
 THREAD_REACH = 0x200  # a thread structure begins at most so far before its context
@@ -46,6 +48,8 @@ class Space:
     count: int
     entry: int
     current: Optional[int]
+    current_at: Optional[int] = None
+    entry_size: int = 0
 
     @property
     def is_valid(self) -> bool:
@@ -84,7 +88,7 @@ def improve(target: Target, scanned: RankTable) -> Optional[RankTable]:
     ranks = _numbered(space, scanned) if space.is_valid else None
     if ranks is None:
         return dataclasses.replace(scanned, warnings=(*scanned.warnings, MISMATCH))
-    threads = _threads(target, maps, space)
+    space, threads = _steady_threads(target, maps, space)
     return dataclasses.replace(
         scanned,
         method="pie",
@@ -92,9 +96,26 @@ def improve(target: Target, scanned: RankTable) -> Optional[RankTable]:
         rank_count=space.count,
         ranks=tuple(_rank(target, number, held, threads.get(number, []), space) for number, held in ranks.items()),
         context_layout=LAYOUT,
+        entry_function=space.entry,
+        entry_function_size=space.entry_size,
         evidence=EVIDENCE,
         warnings=(),
     )
+
+
+def _steady_threads(
+    target: Target, maps: Sequence[MemoryMapping], space: Space
+) -> tuple[Space, dict[int, list[Thread]]]:
+    """All threads, read while one and the same was the current one; no threads if a running job never kept still."""
+    for _ in range(MOST_TRIES if target.is_live else 1):
+        threads = _threads(target, maps, space)
+        if not target.is_live or space.current_at is None:
+            return space, threads
+        now = _word(target, space.current_at)
+        if now == space.current:
+            return space, threads
+        space = dataclasses.replace(space, current=now)
+    return space, {}
 
 
 def _space(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Space]:
@@ -120,22 +141,26 @@ def _space_of(target: Target, mapping: MemoryMapping) -> Optional[Space]:
         at = _symbols(elf)
         if any(name not in at for name in NEEDED):
             return None
+        entry_size = at[ENTRY_SIZE]
     bias = loaded.load_bias
     start, end, slot = (_word(target, bias + at[name]) for name in (START, END, SLOT))
     count = struct.unpack("<i", target.read(bias + at[COUNT], 4))[0]
-    current = _word(target, bias + at[CURRENT]) if CURRENT in at else None
-    return Space(start, end, slot, count, bias + at[ENTRY], current)
+    current_at = bias + at[CURRENT] if CURRENT in at else None
+    current = None if current_at is None else _word(target, current_at)
+    return Space(start, end, slot, count, bias + at[ENTRY], current, current_at, entry_size)
 
 
 def _symbols(elf: ElfFile) -> dict[str, int]:
-    """The vaddrs of the names that matter, from `.symtab`."""
+    """The vaddrs of the names that matter, from `.symtab`, and the size of the ranks' entry in bytes."""
     for table in elf.sections:
         if table.type == SHT_SYMTAB and table.link < len(elf.sections):
             strings = elf.section_bytes(elf.sections[table.link])
             places = {strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in (*NEEDED, CURRENT)}
             data = elf.section_bytes(table)
             rows = struct.iter_unpack("<IIQQ", data[: len(data) - len(data) % SYMBOL_SIZE])
-            return {places[name]: value for name, _, value, _ in rows if name and name in places}
+            found = {places[name]: (value, size) for name, _, value, size in rows if name and name in places}
+            vaddrs = {name: value for name, (value, _) in found.items()}
+            return {**vaddrs, ENTRY_SIZE: found.get(ENTRY, (0, 0))[1]}
     return {}
 
 

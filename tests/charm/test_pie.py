@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import ROOT
 
 CHARM = os.environ.get("CHARM_HOME", "")
 AMPICC = str(Path(CHARM, "bin", "ampicc")) if CHARM else shutil.which("ampicc") or ""
@@ -83,3 +86,25 @@ def test_the_rank_in_sleep_is_the_running_one(job: tuple[int, dict[int, str]]) -
     rows = _run("inspector", "ranks", str(job[0])).splitlines()
     assert any(re.match(r"0\s+running", one) for one in rows)
     assert any(re.match(r"1-3\s+ready", one) for one in rows)
+
+
+def test_stacks_of_waiting_ranks(job: tuple[int, dict[int, str]]) -> None:
+    """All three are in the program's one MPI_Recv, below the program's main function as AMPI names it."""
+    found = json.loads(_run("inspector", "stacks", str(job[0]), "--json"))
+    (stack,) = found["stacks"]
+    assert stack["ranks"] == "1-3"
+    functions = [call["function"] for call in stack["calls"]]
+    assert functions[-2:] == ["AMPI_Main", "MPI_Recv"]
+    line = next(number for number, text in enumerate(SOURCE.splitlines(), 1) if "MPI_Recv" in text)
+    assert (Path(stack["calls"][-2]["file"]).name, stack["calls"][-2]["line"]) == ("prog.c", line)
+    assert [one["ranks"] for one in found["missing"]] == ["0"]
+
+
+def test_gdb_sees_every_rank(job: tuple[int, dict[int, str]]) -> None:
+    command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(job[0])]
+    for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank print g_rank", "rank 2", "bt", "rank tree"):
+        command += ["-ex", one]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL).stdout
+    assert all(f"\n{rank}: {rank}\n" in said for rank in range(4)), said
+    assert re.search(r"^#\d+ +MPI_Recv .*\n#\d+ +0x[0-9a-f]+ in AMPI_Main \(.*\) at prog\.c:\d+$", said, re.MULTILINE)
+    assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said)
