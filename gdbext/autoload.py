@@ -10,8 +10,10 @@ def _ranklens_autoload() -> None:
     import gdb
 
     library = gdb.current_objfile()
-    script = Path(library.filename).resolve().parents[3] / "gdbext" / "rank.py" if library is not None else None
-    if script is not None and script.is_file():
+    if library is None or not library.filename:
+        return
+    script = Path(library.filename).resolve().parents[3] / "gdbext" / "rank.py"
+    if script.is_file():
         gdb.execute(f"source {script}")
 
 
