@@ -5,6 +5,7 @@
  * returns to the heap that its address belongs to.
  */
 #define _GNU_SOURCE
+#include "elsewhere.h"
 #include "heap.h"
 
 #include <dlfcn.h>
@@ -41,6 +42,11 @@ __attribute__((constructor)) static void find_loader(void) {
     }
 }
 
+/* In a linker namespace's idle instance of this library, every call is the first instance's. */
+#define PASS_ON(function, ...)                                                                                         \
+    if (__builtin_expect(elsewhere(), 0))                                                                              \
+    return ((__typeof__(&function))elsewhere_function((void *)(uintptr_t)function))(__VA_ARGS__)
+
 static struct rank_heap *heap_for(const void *caller) {
     uintptr_t at = (uintptr_t)caller;
     return at >= loader_start && at < loader_end ? NULL : heap_here;
@@ -65,11 +71,13 @@ static struct rank_heap *owner(const void *block) {
 }
 
 void *malloc(size_t size) {
+    PASS_ON(malloc, size);
     struct rank_heap *heap = heap_for(__builtin_return_address(0));
     return heap ? allocate(heap, size, 16) : __libc_malloc(size);
 }
 
 void free(void *block) {
+    PASS_ON(free, block);
     if (!block)
         return;
     int error = errno; /* free() leaves errno alone */
@@ -82,6 +90,7 @@ void free(void *block) {
 }
 
 void *calloc(size_t count, size_t size) {
+    PASS_ON(calloc, count, size);
     struct rank_heap *heap = heap_for(__builtin_return_address(0));
     if (!heap)
         return __libc_calloc(count, size);
@@ -95,6 +104,7 @@ void *calloc(size_t count, size_t size) {
 }
 
 void *realloc(void *block, size_t size) {
+    PASS_ON(realloc, block, size);
     struct rank_heap *from = block ? owner(block) : NULL;
     if (block && !from)
         return __libc_realloc(block, size);
@@ -115,16 +125,19 @@ void *realloc(void *block, size_t size) {
 }
 
 void *memalign(size_t alignment, size_t size) {
+    PASS_ON(memalign, alignment, size);
     struct rank_heap *heap = heap_for(__builtin_return_address(0));
     return heap ? allocate(heap, size, alignment) : __libc_memalign(alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
+    PASS_ON(aligned_alloc, alignment, size);
     struct rank_heap *heap = heap_for(__builtin_return_address(0));
     return heap ? allocate(heap, size, alignment) : __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **result, size_t alignment, size_t size) {
+    PASS_ON(posix_memalign, result, alignment, size);
     if (alignment < sizeof(void *) || (alignment & (alignment - 1)))
         return EINVAL;
     struct rank_heap *heap = heap_for(__builtin_return_address(0));
@@ -149,6 +162,7 @@ void *reallocarray(void *block, size_t count, size_t size) {
 }
 
 size_t malloc_usable_size(void *block) {
+    PASS_ON(malloc_usable_size, block);
     static size_t (*libc_size)(void *);
     struct rank_heap *heap = block ? owner(block) : NULL;
     if (heap)

@@ -12,14 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct method *const methods[] = {&method_pie, &method_none};
-
 static const char help[] =
     "usage: rankrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]\n"
     "Runs an MPI program that rankcc, rankcxx or rankfort built, with RANKS virtual ranks in this process.\n"
     "\n"
     "  -n, --ranks RANKS        how many ranks\n"
-    "      --method METHOD      how globals are made private: pie (default) or none\n"
+    "      --method METHOD      how globals are made private (default pie); see below\n"
     "      --pes COUNT          kernel threads that run the ranks (default 1)\n"
     "      --stack-size BYTES   stack of each rank (default 8M)\n"
     "      --range-size BYTES   address range of each rank (default 1G)\n"
@@ -27,10 +25,13 @@ static const char help[] =
     "                           looks like a pointer into an original; exact: those that have relocations, and\n"
     "                           constructors run again in every copy\n"
     "      --rewrite-log FILE   write every rewritten word to FILE, one JSON object a line\n"
+    "      --share-code         map code and constants of all ranks from the program's file (methods pie and hls)\n"
     "      --exit-on-deadlock   end with status 3 when no rank can go on, instead of waiting for a debugger\n"
     "  -h, --help               show this text\n"
     "\n"
-    "BYTES may end in K, M or G. The exit status is the largest of the ranks'.\n";
+    "BYTES may end in K, M or G. The exit status is the largest of the ranks'.\n"
+    "\n"
+    "Methods:\n";
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
     va_list arguments;
@@ -65,10 +66,18 @@ static uint64_t parse_size(const char *what, const char *text, uint64_t least) {
 }
 
 static const struct method *parse_method(const char *text) {
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (!strcmp(methods[i]->name, text))
-            return methods[i];
-    fail("there is no method '%s' here; it is pie or none", text);
+    const struct method *found = method_named(text);
+    char names[256];
+    method_names(names, sizeof names);
+    if (!found)
+        fail("there is no method '%s' here; it is %s", text, names);
+    return found;
+}
+
+/* For rankcc: what a method needs of the compiler, of the linker, and whether names stay open; a line each. */
+static void print_build_options(const struct method *method) {
+    printf("%s\n%s\n%s\n", method->compile ? method->compile : "", method->link ? method->link : "",
+           method->is_preemptible ? "preemptible" : "");
 }
 
 static enum rewrite_mode parse_rewrite(const char *text) {
@@ -88,12 +97,14 @@ static void check(const struct options *options) {
     if (options->range_size > (UINT64_C(3) << 45) / 2 / ((uint64_t)options->ranks + 1))
         fail("%d ranges of %lu bytes do not fit into the address space; use a smaller --range-size", options->ranks,
              options->range_size);
+    if (options->share_code && !options->method->byte_copies)
+        fail("--share-code means nothing to method %s, which copies no code", options->method->name);
     if (options->stack_size > options->range_size / 2)
         fail("a stack of %lu bytes needs a larger --range-size", options->stack_size);
 }
 
 struct options options_parse(int argc, char **argv) {
-    enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, DEADLOCK };
+    enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, SHARE, DEADLOCK, BUILD };
     static const struct option names[] = {
         {"ranks", required_argument, NULL, 'n'},
         {"method", required_argument, NULL, METHOD},
@@ -102,12 +113,13 @@ struct options options_parse(int argc, char **argv) {
         {"range-size", required_argument, NULL, RANGE},
         {"rewrite", required_argument, NULL, REWRITE},
         {"rewrite-log", required_argument, NULL, LOG},
+        {"share-code", no_argument, NULL, SHARE},
+        {"build-options", required_argument, NULL, BUILD},
         {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct options options = {
-        .elements = 1, .stack_size = 8 << 20, .range_size = RANGE_SIZE_DEFAULT, .method = &method_pie};
+    struct options options = {.elements = 1, .stack_size = 8 << 20, .range_size = RANGE_SIZE_DEFAULT};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "+:n:h", names, NULL)) != -1;) {
         switch (option) {
@@ -132,11 +144,18 @@ struct options options_parse(int argc, char **argv) {
         case LOG:
             options.rewrite_log = optarg;
             break;
+        case SHARE:
+            options.share_code = true;
+            break;
+        case BUILD:
+            print_build_options(parse_method(optarg));
+            exit(0);
         case DEADLOCK:
             options.exit_on_deadlock = true;
             break;
         case 'h':
             fputs(help, stdout);
+            method_help();
             exit(0);
         case ':':
             fail("%s needs a value", argv[optind - 1]);
@@ -144,8 +163,12 @@ struct options options_parse(int argc, char **argv) {
             fail("there is no option %s", argv[optind - 1]);
         }
     }
+    if (!options.method)
+        options.method = parse_method("pie");
     options.argument_count = argc - optind;
     options.arguments = argv + optind;
+    if (options.method->is_kernel_task)
+        options.elements = options.ranks;
     check(&options);
     return options;
 }

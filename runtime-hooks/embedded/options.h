@@ -18,6 +18,7 @@ struct options {
     const struct method *method;
     enum rewrite_mode rewrite;
     const char *rewrite_log;
+    bool share_code;
     bool exit_on_deadlock;
     int argument_count; /* of the program, its name included */
     char **arguments;

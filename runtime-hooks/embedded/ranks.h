@@ -14,14 +14,20 @@ struct rank;
 /* What a rank does first, on its own stack; its result is the rank's exit status. */
 typedef int rank_main(void *argument);
 
-/* Prepares `count` ranks on `elements` kernel threads; 0, or an errno value. */
-int ranks_prepare(int count, int elements);
+struct method;
 
-/*
- * Makes rank `number`, whose record is in the registry already, on the stack that the record names.
- * `heap` is what malloc() serves on it (NULL: libc's).
- */
-void ranks_add(int number, struct rank_debug_rank *record, struct rank_heap *heap, rank_main *main, void *argument);
+/* Prepares `count` ranks on `elements` kernel threads; `method` is told of switches. 0, or an errno value. */
+int ranks_prepare(int count, int elements, const struct method *method);
+
+struct rank_work {
+    rank_main *main;
+    void *argument;
+    struct rank_heap *heap; /* what malloc() serves on it; NULL: libc's */
+    uint64_t token;         /* what the method is told when it runs */
+};
+
+/* Makes rank `number`, whose record is in the registry already, on the stack that the record names. */
+void ranks_add(int number, struct rank_debug_rank *record, const struct rank_work *work);
 
 /* The processing element of a rank: ranks are dealt out in blocks. */
 uint32_t ranks_element_of(int number);

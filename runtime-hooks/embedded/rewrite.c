@@ -52,12 +52,12 @@ static void scan(struct rewrite_list *list, const struct originals *originals, i
         consider(list, originals, place, start, at, "scan");
 }
 
-static void scan_object(struct rewrite_list *list, const struct originals *originals, int index) {
+static void scan_object(struct rewrite_list *list, const struct originals *originals, int index, bool writable_only) {
     const struct object *object = &originals->objects.items[index];
     for (int i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->header[i];
         uint64_t start = object->bias + header->p_vaddr;
-        if (header->p_type == PT_LOAD && !(header->p_flags & PF_X))
+        if (header->p_type == PT_LOAD && !(header->p_flags & PF_X) && (!writable_only || header->p_flags & PF_W))
             scan(list, originals, index, object->base, start, start + header->p_memsz);
     }
 }
@@ -123,11 +123,11 @@ static void relocate_object(struct rewrite_list *list, const struct originals *o
     dynamic_section(list, originals, index);
 }
 
-struct rewrite_list rewrites_find(const struct originals *originals, enum rewrite_mode mode) {
+struct rewrite_list rewrites_find(const struct originals *originals, enum rewrite_mode mode, bool writable_only) {
     struct rewrite_list list = {0};
     for (int i = 0; i < originals->objects.count; i++) {
         if (mode == REWRITE_SCAN)
-            scan_object(&list, originals, i);
+            scan_object(&list, originals, i, writable_only);
         else
             relocate_object(&list, originals, i);
     }

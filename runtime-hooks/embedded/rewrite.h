@@ -38,7 +38,8 @@ struct originals {
     size_t block_count;
 };
 
-struct rewrite_list rewrites_find(const struct originals *originals, enum rewrite_mode mode);
+/* With `writable_only`, what no rank writes is left alone: it is shared with the file. */
+struct rewrite_list rewrites_find(const struct originals *originals, enum rewrite_mode mode, bool writable_only);
 
 /* Where one rank's copies are. */
 struct copies {

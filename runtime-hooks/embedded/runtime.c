@@ -7,12 +7,14 @@
 #include "runtime.h"
 #include "context.h"
 #include "image.h"
+#include "methods/method.h"
 #include "options.h"
 #include "program.h"
 #include "ranges.h"
 #include "rank_hooks.h"
 #include "ranks.h"
 #include "scheduler.h"
+#include "start_again.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,6 +30,7 @@ typedef int program_main(int argc, char **argv, char **environment);
 
 static struct options options;
 static struct program program;
+static struct image_plan plan;
 static struct image *images;
 
 /* What a C program may do with its argument strings, it does with its own. */
@@ -42,8 +45,10 @@ static char **copy_arguments(void) {
 }
 
 static void destruct_current(void) {
-    if (options.method->copies)
-        image_destruct(&images[rank_number(rank_current())], &program.originals);
+    const struct image *image = &images[rank_number(rank_current())];
+    image_destruct(image, &plan.originals);
+    if (options.method->end)
+        options.method->end(image);
 }
 
 static int run_program(void *argument) {
@@ -51,13 +56,12 @@ static int run_program(void *argument) {
     char **arguments = copy_arguments();
     if (!arguments)
         rank_job_abort(2, "a rank's range has no room for its arguments; use a larger --range-size");
-    uint64_t entry = program.main;
-    if (options.method->copies) {
-        entry = image->copies[0] + (program.main - program.originals.objects.items[0].base);
-        if (options.rewrite == REWRITE_EXACT)
-            image_construct(image, &program.originals, options.argument_count, arguments);
-    }
-    int status = ((program_main *)entry)(options.argument_count, arguments, environ);
+    if (options.method->begin)
+        options.method->begin(image);
+    if (options.method->byte_copies && options.rewrite == REWRITE_EXACT)
+        image_construct(image, &plan.originals, options.argument_count, arguments);
+    program_main *entry = (program_main *)image_main(image, &plan);
+    int status = entry(options.argument_count, arguments, environ);
     destruct_current();
     return status;
 }
@@ -88,9 +92,9 @@ static int create_registry(void) {
         .segments = 8192,
         .ranks = ranks,
         .copies = ranks * 64,
-        .tls_blocks = ranks,
-        .redirections = ranks,
-        .roots = ranks,
+        .tls_blocks = ranks * 64,
+        .redirections = ranks < 4096 ? ranks * 4096 : 1 << 24,
+        .roots = ranks * 16,
         .context_registers = 64,
         .calls = 256,
         .blocks = 1 << 20,
@@ -108,7 +112,7 @@ static void describe_job(void) {
     snprintf(header->job_id, sizeof header->job_id, "%x-%lx-%lx", (unsigned)getpid(), now.tv_sec, now.tv_nsec);
     snprintf(header->method, sizeof header->method, "%s", options.method->name);
     snprintf(header->runtime, sizeof header->runtime, "embedded 1");
-    if (options.method->copies)
+    if (options.method->byte_copies)
         snprintf(header->rewrite_mode, sizeof header->rewrite_mode, "%s",
                  options.rewrite == REWRITE_SCAN ? "scan" : "exact");
     context_describe();
@@ -122,7 +126,7 @@ static void describe_program(void) {
     struct rank_debug_header *header = rank_hooks_header();
     rank_hooks_begin();
     objects_register(&originals->objects);
-    if (options.method->copies && options.rewrite == REWRITE_SCAN) {
+    if (options.method->byte_copies && options.rewrite == REWRITE_SCAN) {
         header->constructor_heap = originals->heap_start;
         header->constructor_heap_size = originals->heap_size;
         for (size_t i = 0; i < originals->block_count; i++)
@@ -146,29 +150,57 @@ static void describe_rank(int number, const struct image *image) {
     };
     rank_hooks_begin();
     struct rank_debug_rank *record = rank_hooks_rank(rank_hooks_add_rank(&rank));
-    for (int i = 0; image->copies && i < program.originals.objects.count; i++)
-        rank_hooks_add_copy(&(struct rank_debug_copy){number, (uint32_t)i, image->copies[i]});
+    for (int i = 0; i < program.originals.objects.count; i++)
+        if (image->copies[i])
+            rank_hooks_add_copy(&(struct rank_debug_copy){number, (uint32_t)i, image->copies[i]});
     if (image->heap)
         heap_publish(image->heap, record);
+    if (options.method->describe)
+        options.method->describe(image, &plan, number);
     rank_hooks_commit();
-    ranks_add(number, record, image->heap, run_program, (void *)(uintptr_t)image);
+    struct rank_work work = {run_program, (void *)(uintptr_t)image, image->heap, image->token};
+    ranks_add(number, record, &work);
+}
+
+__attribute__((noreturn)) static void refuse_image(int rank, int error) {
+    char text[256];
+    if (error == ENOMEM)
+        snprintf(text, sizeof text,
+                 "no room for the image of rank %d: use fewer ranks, a larger --range-size, or a larger "
+                 "vm.max_map_count if there are thousands of ranks",
+                 rank);
+    else
+        snprintf(text, sizeof text, "the image of rank %d can't be made: %s", rank, strerror(error));
+    rank_job_abort(2, text);
+}
+
+static void make_plan(void) {
+    plan = (struct image_plan){
+        .method = options.method,
+        .originals = program.originals,
+        .mode = options.rewrite,
+        .main = program.main,
+        .stack_size = options.stack_size,
+        .ranks = options.ranks,
+        .elements = options.elements,
+        .share_code = options.share_code,
+        .constructor_heap = program.constructor_heap,
+    };
+    char why[1024];
+    if (options.method->refuses && options.method->refuses(&plan, why, sizeof why))
+        rank_job_abort(2, why);
 }
 
 static void make_images(void) {
-    struct image_plan plan = {
-        .originals = program.originals,
-        .mode = options.rewrite,
-        .stack_size = options.stack_size,
-        .constructor_heap = program.constructor_heap,
-    };
     if (options.rewrite_log && !(plan.log = fopen(options.rewrite_log, "we")))
         rank_job_abort(2, "the file for --rewrite-log can't be written");
-    if (options.method->copies)
-        plan.rewrites = rewrites_find(&plan.originals, plan.mode);
+    if (options.method->byte_copies)
+        plan.rewrites = rewrites_find(&plan.originals, plan.mode, plan.share_code);
     rank_debug_event(RANK_DEBUG_EVENT_BEFORE_COPIES, -1);
     for (int i = 0; i < options.ranks; i++) {
-        if (image_make(&images[i], &plan, i, options.method->copies))
-            rank_job_abort(2, "no room for a rank's image; use fewer ranks or a larger --range-size");
+        int error = image_make(&images[i], &plan, i);
+        if (error)
+            refuse_image(i, error);
         describe_rank(i, &images[i]);
     }
     rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
@@ -180,17 +212,16 @@ static void make_images(void) {
 
 int rank_runtime_main(int argc, char **argv) {
     options = options_parse(argc, argv);
+    start_again(&options, argv);
     buffer_streams();
     images = calloc((size_t)options.ranks, sizeof *images);
-    if (!images || create_registry() || ranks_prepare(options.ranks, options.elements))
+    if (!images || create_registry() || ranks_prepare(options.ranks, options.elements, options.method))
         rank_job_abort(2, "memory for the ranks can't be had");
     if (ranges_reserve((uint32_t)options.ranks, options.range_size))
         rank_job_abort(2, "the ranks' address ranges can't be had; use fewer ranks or a smaller --range-size");
     describe_job();
     program = program_load(options.arguments[0], (uint32_t)options.ranks);
-    char why[1024];
-    if (options.method->refuses(&program.originals, why, sizeof why))
-        rank_job_abort(2, why);
+    make_plan();
     describe_program();
     make_images();
     int status = ranks_run(options.exit_on_deadlock);

@@ -9,6 +9,7 @@
 #include "context.h"
 #include "deadlock.h"
 #include "fiber.h"
+#include "methods/method.h"
 #include "rank_hooks.h"
 #include "ranks.h"
 
@@ -33,15 +34,13 @@ struct rank {
     struct rank_debug_rank *record; /* holds the state and the saved context */
     struct element *element;
     struct rank *next; /* in a ready queue or an inbox */
-    struct rank_heap *heap;
     struct exceptions exceptions;
     struct fiber fiber;
     int number;
     int call_depth;
     int status;
     void *attachment;
-    rank_main *main;
-    void *argument;
+    struct rank_work work;
 };
 
 struct element {
@@ -52,6 +51,7 @@ struct element {
     struct exceptions *exceptions;
     struct fiber fiber; /* of the kernel thread's own stack */
     uint64_t idle_context;
+    uint64_t token; /* the method's, for the kernel thread itself */
     uint32_t index;
     pid_t tid;
     pthread_t thread;
@@ -72,6 +72,8 @@ static int asleep;
 static int left; /* ranks that have not exited; atomic */
 static bool leave_on_deadlock;
 static int job_status;
+static void (*enter)(uint64_t token); /* the method's; NULL if it needs no telling */
+static const struct method *method;
 
 /* ---- what the layers above see ---- */
 
@@ -157,9 +159,16 @@ static inline void set_state(struct rank *rank, uint32_t state) {
     __atomic_store_n(&rank->record->state, state, __ATOMIC_RELAXED);
 }
 
+/* First of all, since the method may change what a thread-local variable is. */
+static inline void enter_method(uint64_t token) {
+    if (enter)
+        enter(token);
+}
+
 static inline void switch_to(struct rank *to) {
+    enter_method(to->work.token);
     element->current = to;
-    heap_here = to->heap;
+    heap_here = to->work.heap;
     *element->exceptions = to->exceptions;
     to->record->switches++;
     set_state(to, RANK_DEBUG_STATE_RUNNING);
@@ -180,6 +189,7 @@ static void leave(struct rank *from) {
         context_switch(&from->record->context, to->record->context);
     } else {
         element->current = NULL;
+        enter_method(element->token);
         heap_here = NULL;
         fiber_leave(&from->fiber, &element->fiber);
         context_switch(&from->record->context, element->idle_context);
@@ -307,8 +317,17 @@ static bool sleep_until_work(struct element *owner) {
     return work;
 }
 
+static void adopt_ranks(struct element *self) {
+    if (method->thread_token)
+        self->token = method->thread_token();
+    for (int i = 0; method->adopt && i < rank_count; i++)
+        if (ranks[i].element == self)
+            method->adopt(ranks[i].work.token);
+}
+
 static void run_element(struct element *self) {
     element = self;
+    adopt_ranks(self);
     fiber_of_thread(&self->fiber);
     self->exceptions = __cxa_get_globals();
     struct exceptions own = *self->exceptions;
@@ -338,7 +357,9 @@ static void *element_thread(void *argument) {
 
 /* ---- making and running ranks ---- */
 
-int ranks_prepare(int count, int wanted_elements) {
+int ranks_prepare(int count, int wanted_elements, const struct method *wanted_method) {
+    method = wanted_method;
+    enter = method->enter;
     ranks = __libc_calloc((size_t)count, sizeof *ranks);
     elements = __libc_calloc((size_t)wanted_elements, sizeof *elements);
     if (!ranks || !elements)
@@ -360,12 +381,12 @@ uint32_t ranks_element_of(int number) {
 __attribute__((no_sanitize("thread"))) static void begin_rank(void *argument) {
     struct rank *self = argument;
     after_switch(&self->fiber);
-    rank_exit(self->main(self->argument));
+    rank_exit(self->work.main(self->work.argument));
 }
 
-void ranks_add(int number, struct rank_debug_rank *record, struct rank_heap *heap, rank_main *main, void *argument) {
+void ranks_add(int number, struct rank_debug_rank *record, const struct rank_work *work) {
     struct rank *rank = &ranks[number];
-    *rank = (struct rank){.record = record, .heap = heap, .number = number, .main = main, .argument = argument};
+    *rank = (struct rank){.record = record, .number = number, .work = *work};
     rank->element = &elements[ranks_element_of(number)];
     record->context = context_make((void *)(uintptr_t)record->stack_start, record->stack_size, begin_rank, rank);
     fiber_make(&rank->fiber, (void *)(uintptr_t)record->stack_start, record->stack_size);

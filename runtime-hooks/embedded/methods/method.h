@@ -1,25 +1,58 @@
 /*
- * method.h: a method of privatization, as rankrun knows it.
+ * method.h: a method of privatization, as the rest of the runtime knows it.
  *
- * A method is one file in this folder: it says whether ranks get images of their own, and refuses, before any damage is
- * done, a program that it can't serve.
+ * A method is one file in this folder, which no other file names: it enters itself in a table that the linker gathers.
+ * It refuses, before any damage is done, a program that it can't serve; gives every rank its globals; and tells the
+ * registry where they are.
  */
 #ifndef RANK_METHOD_H
 #define RANK_METHOD_H
 
-#include "../rewrite.h"
+#include "../image.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct method {
     const char *name;
-    const char *summary;
-    bool copies; /* every rank runs in copies of its own, on a heap of its own */
+    const char *summary; /* for --help */
+    /* What rankcc adds to the compiler's options, and to the linker's; NULL: nothing. */
+    const char *compile, *link;
+    bool byte_copies;     /* copies are made of the originals' bytes, so that constructors' blocks are replayed */
+    bool shares_heap;     /* malloc() is libc's for every rank */
+    bool is_preemptible;  /* the program's names stay open to other objects' (no --dynamic-list) */
+    bool is_kernel_task;  /* every rank has a processing element of its own */
+    bool has_address_ids; /* processing elements are processes that share this one's memory */
+
+    /* Settings of the loader that only a new start of the process can make, as in GLIBC_TUNABLES; NULL: none. */
+    void (*tunables)(const char *program, int ranks, char *text, size_t room);
     /* Writes one sentence into `why` and returns true if these originals can't be served. */
-    bool (*refuses)(const struct originals *originals, char *why, size_t room);
+    bool (*refuses)(const struct image_plan *plan, char *why, size_t room);
+    /* Bytes of a rank's range that make() may take. */
+    uint64_t (*room)(const struct image_plan *plan);
+    /* Gives a rank its globals, from *cursor of its range on; 0, or an errno value. finish() comes after the heap. */
+    int (*make)(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor);
+    int (*finish)(struct image *image, const struct image_plan *plan, int rank);
+    /* Adds to the registry what the copies alone do not tell (between begin and commit). */
+    void (*describe)(const struct image *image, const struct image_plan *plan, int rank);
+    /* On the rank's own stack: before its main, and after it. */
+    void (*begin)(const struct image *image);
+    void (*end)(const struct image *image);
+    /* At every switch, with the token of the rank that runs next, or of the kernel thread when none does. */
+    void (*enter)(uint64_t token);
+    uint64_t (*thread_token)(void);
+    /* On the kernel thread that will run a rank, before it does. */
+    void (*adopt)(uint64_t token);
 };
 
-extern const struct method method_pie;
-extern const struct method method_none;
+#define RANK_METHOD(one)                                                                                               \
+    static const struct method *const one##_entry __attribute__((used, section("rank_methods"))) = &one
+
+/* The method of that name, or NULL. */
+const struct method *method_named(const char *name);
+
+/* Writes the names, as in "pie, pip or none", and --help's lines about them. */
+void method_names(char *text, size_t room);
+void method_help(void);
 
 #endif

@@ -3,9 +3,9 @@
  */
 #include "method.h"
 
-static bool refuses(const struct originals *originals, char *why, size_t room) {
-    (void)originals, (void)why, (void)room;
-    return false;
-}
-
-const struct method method_none = {"none", "share all globals between the ranks", false, refuses};
+static const struct method none = {
+    .name = "none",
+    .summary = "share all globals between the ranks",
+    .shares_heap = true,
+};
+RANK_METHOD(none);

@@ -4,6 +4,7 @@
  * Position-independent code reaches its data relative to the program counter, so a copy of both together uses data of
  * its own; what is left to do is to rewrite the pointers (rewrite.c).
  */
+#include "../byte_copy.h"
 #include "method.h"
 
 #include <stdio.h>
@@ -13,7 +14,8 @@
  * harmless in a library as its authors meant it per thread (libgfortran keeps the unit of asynchronous I/O there), and
  * wrong in the program.
  */
-static bool refuses(const struct originals *originals, char *why, size_t room) {
+static bool refuses(const struct image_plan *plan, char *why, size_t room) {
+    const struct originals *originals = &plan->originals;
     for (int i = 0; i < originals->objects.count; i++) {
         const struct object *object = &originals->objects.items[i];
         if (!object->is_program || object->tls_size == 0)
@@ -27,4 +29,18 @@ static bool refuses(const struct originals *originals, char *why, size_t room) {
     return false;
 }
 
-const struct method method_pie = {"pie", "copy code and data for every rank", true, refuses};
+static int make(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
+    (void)rank;
+    return byte_copies_make(image, plan, cursor);
+}
+
+static const struct method pie = {
+    .name = "pie",
+    .summary = "copy code and data for every rank",
+    .byte_copies = true,
+    .refuses = refuses,
+    .room = byte_copies_room,
+    .make = make,
+    .finish = byte_copies_finish,
+};
+RANK_METHOD(pie);

@@ -1,0 +1,176 @@
+/*
+ * byte_copy.c: copies an original's segments, protects the copy as the original is, and makes exceptions work in it.
+ */
+#define _GNU_SOURCE
+#include "byte_copy.h"
+#include "ranges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* libgcc's, for unwinding through code that the system's loader does not know. */
+extern void __register_frame(void *begin);
+struct unwind_bases {
+    void *text, *data, *function;
+};
+extern const void *_Unwind_Find_FDE(void *pc, struct unwind_bases *bases);
+
+/* Copies page by page what is not zero: .bss that no constructor wrote stays without memory. */
+static void copy_bytes(uint64_t to, uint64_t from, uint64_t size) {
+    static const char zero[PAGE];
+    for (uint64_t part; size; to += part, from += part, size -= part) {
+        part = PAGE - (to & (PAGE - 1));
+        part = part < size ? part : size;
+        if (memcmp((const void *)from, zero, part) != 0)
+            memcpy((void *)to, (const void *)from, part);
+    }
+}
+
+/* With exact rewriting a copy's data begin as in the file, since its constructors are to run again. */
+static int read_pristine(const struct object *object, uint64_t copy, const ElfW(Phdr) * header) {
+    int file = open(object->path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    uint64_t to = copy + (object->bias + header->p_vaddr - object->base), done = 0;
+    while (done < header->p_filesz) {
+        ssize_t got = pread(file, (void *)(to + done), header->p_filesz - done, (off_t)(header->p_offset + done));
+        if (got <= 0) {
+            close(file);
+            return got < 0 ? errno : ENOEXEC;
+        }
+        done += (uint64_t)got;
+    }
+    close(file);
+    return 0;
+}
+
+/* Every word that a relocation wrote in the original, addresses outside the originals included. */
+static void copy_relocated(const struct object *object, uint64_t copy, uint64_t table, uint64_t size) {
+    const ElfW(Rela) *entry = (const void *)table;
+    for (uint64_t i = 0; i < size / sizeof *entry; i++) {
+        uint64_t offset = object->bias + entry[i].r_offset - object->base;
+        if (offset + 8 <= object->span)
+            memcpy((void *)(copy + offset), (const void *)(object->base + offset), 8);
+    }
+}
+
+/* Maps a segment that nobody writes from the file itself: all ranks have the same pages (PIEglobals, future work). */
+static int map_segment(const struct object *object, uint64_t copy, const ElfW(Phdr) * header) {
+    int file = open(object->path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    uint64_t start = copy + (object->bias + header->p_vaddr - object->base), before = start & (PAGE - 1);
+    void *got = mmap((void *)(start - before), before + header->p_filesz, PROT_READ, MAP_PRIVATE | MAP_FIXED, file,
+                     (off_t)(header->p_offset - before));
+    int error = got == MAP_FAILED ? errno : 0;
+    close(file);
+    return error;
+}
+
+static int fill_copy(const struct object *object, uint64_t copy, enum rewrite_mode mode, bool share) {
+    for (int i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        if (header->p_type != PT_LOAD)
+            continue;
+        uint64_t offset = object->bias + header->p_vaddr - object->base;
+        int error = 0;
+        if (share && !(header->p_flags & PF_W))
+            error = map_segment(object, copy, header);
+        else if (mode == REWRITE_EXACT && (header->p_flags & PF_W))
+            error = read_pristine(object, copy, header);
+        else
+            copy_bytes(copy + offset, object->base + offset, header->p_memsz);
+        if (error)
+            return error;
+    }
+    if (mode == REWRITE_EXACT) {
+        copy_relocated(object, copy, object_dynamic_address(object, DT_RELA), object_dynamic_value(object, DT_RELASZ));
+        copy_relocated(object, copy, object_dynamic_address(object, DT_JMPREL),
+                       object_dynamic_value(object, DT_PLTRELSZ));
+    }
+    return 0;
+}
+
+static int protection_of(uint32_t flags) {
+    return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) | (flags & PF_X ? PROT_EXEC : 0);
+}
+
+static int protect(const struct object *object, uint64_t copy) {
+    for (int i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        uint64_t start = copy + (object->bias + header->p_vaddr - object->base);
+        uint64_t first = start & ~(PAGE - 1);
+        uint64_t end = align_up(start + header->p_memsz, PAGE);
+        if (header->p_type == PT_LOAD && mprotect((void *)first, end - first, protection_of(header->p_flags)))
+            return errno;
+    }
+    for (int i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        uint64_t start = copy + (object->bias + header->p_vaddr - object->base);
+        uint64_t end = (start + header->p_memsz) & ~(PAGE - 1); /* RELRO ends where a page ends (gABI: rounded down) */
+        start &= ~(PAGE - 1);
+        if (header->p_type == PT_GNU_RELRO && end > start && mprotect((void *)start, end - start, PROT_READ))
+            return errno;
+    }
+    return 0;
+}
+
+/*
+ * Makes exceptions and backtrace() work in a copy.  The address of .eh_frame is in .eh_frame_hdr (LSB, "Exception
+ * Frame Header"): version, three encodings, then the pointer, which every linker writes as pcrel sdata4.
+ */
+static void register_frames(const struct object *object, uint64_t copy) {
+    if (!object->frame_header)
+        return;
+    const unsigned char *header = (const void *)object->frame_header;
+    if (header[0] != 1 || header[1] != 0x1b)
+        return;
+    int32_t distance;
+    memcpy(&distance, header + 4, sizeof distance);
+    uint64_t frames = object->frame_header + 4 + (uint64_t)(int64_t)distance;
+    __register_frame((void *)(copy + (frames - object->base)));
+    /* libgcc sorts a new table at its first use: have that happen here, where malloc is no rank's. */
+    struct unwind_bases bases;
+    _Unwind_Find_FDE((void *)(copy + (frames - object->base)), &bases);
+}
+
+uint64_t byte_copies_room(const struct image_plan *plan) {
+    uint64_t room = 0;
+    for (int i = 0; i < plan->originals.objects.count; i++)
+        room += plan->originals.objects.items[i].span + 2 * plan->originals.objects.items[i].alignment;
+    return room;
+}
+
+int byte_copies_make(struct image *image, const struct image_plan *plan, uint64_t *cursor) {
+    const struct object_list *objects = &plan->originals.objects;
+    for (int i = 0; i < objects->count; i++) {
+        const struct object *object = &objects->items[i];
+        /* The copy keeps the original's place within its largest alignment, and a page lies between any two. */
+        *cursor = align_up(*cursor, object->alignment) + (object->base & (object->alignment - 1));
+        image->copies[i] = *cursor;
+        int error = range_commit(*cursor, object->span);
+        if (!error)
+            error = fill_copy(object, *cursor, plan->mode, plan->share_code);
+        if (error)
+            return error;
+        *cursor = align_up(*cursor + object->span, PAGE) + PAGE;
+    }
+    return 0;
+}
+
+int byte_copies_finish(struct image *image, const struct image_plan *plan, int rank) {
+    struct copies copies = {image->copies, heap_start(image->heap)};
+    rewrites_apply(&plan->rewrites, &plan->originals, &copies, rank, plan->log);
+    const struct object_list *objects = &plan->originals.objects;
+    for (int i = 0; i < objects->count; i++) {
+        int error = protect(&objects->items[i], image->copies[i]);
+        if (error)
+            return error;
+        register_frames(&objects->items[i], image->copies[i]);
+    }
+    return 0;
+}

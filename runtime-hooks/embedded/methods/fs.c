@@ -1,0 +1,138 @@
+/*
+ * fs.c: the program's file is copied for every rank, and each copy is loaded as a library of its own (FSglobals).
+ *
+ * Libraries that the program brings in stay one for all.  A symbol that the loader makes unique (STB_GNU_UNIQUE: C++
+ * inline variables and statics of templates) stays one for all as well, wherever the program was built without
+ * -fno-gnu-unique; the registry says where.
+ */
+#define _GNU_SOURCE
+#include "method.h"
+#include "rank_hooks.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[PATH_MAX];
+
+static void copy_path(char *path, size_t room, int rank) {
+    snprintf(path, room, "%s/rank%d.so", folder, rank);
+}
+
+/* Removes the copies once this process has ended, by whatever: the pipe's other end is closed then. */
+static void remove_copies(int ended, int ranks) {
+    char path[PATH_MAX + 32], byte;
+    setsid(); /* not ended together with the job */
+    while (read(ended, &byte, 1) < 0 && errno == EINTR)
+        ;
+    for (int i = 0; i < ranks; i++) {
+        copy_path(path, sizeof path, i);
+        unlink(path);
+    }
+    rmdir(folder);
+    _exit(0);
+}
+
+static int make_folder(int ranks) {
+    const char *base = getenv("TMPDIR");
+    int ended[2];
+    snprintf(folder, sizeof folder, "%s/rankrun-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(folder) || pipe2(ended, O_CLOEXEC))
+        return errno;
+    pid_t remover = fork();
+    if (remover == 0) {
+        dup2(ended[0], 0);
+        close_range(1, ~0U, 0);
+        if (fork() != 0) /* nobody waits for it */
+            _exit(0);
+        remove_copies(0, ranks);
+    }
+    close(ended[0]);
+    if (remover > 0)
+        waitpid(remover, NULL, 0);
+    return remover > 0 ? 0 : errno;
+}
+
+static int copy_file(const char *from, const char *to) {
+    int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700), error = 0;
+    struct stat state;
+    if (in < 0 || out < 0 || fstat(in, &state))
+        error = errno;
+    for (off_t left = error ? 0 : state.st_size; left > 0 && !error;) {
+        ssize_t done = sendfile(out, in, NULL, (size_t)left);
+        error = done < 0 ? errno : done == 0 ? EIO : 0;
+        left -= done;
+    }
+    if (in >= 0)
+        close(in);
+    if (out >= 0 && close(out) && !error)
+        error = errno;
+    return error;
+}
+
+static int finish(struct image *image, const struct image_plan *plan, int rank) {
+    const struct object *program = &plan->originals.objects.items[0];
+    int error = *folder ? 0 : make_folder(plan->ranks);
+    if (error)
+        return error;
+    char path[PATH_MAX + 32];
+    copy_path(path, sizeof path, rank);
+    error = copy_file(program->path, path);
+    if (error)
+        return error;
+    heap_here = image->heap; /* what the constructors allocate is the rank's */
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    heap_here = NULL;
+    struct link_map *map;
+    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map)) {
+        fprintf(stderr, "rankrun: %s\n", dlerror());
+        return ENOMEM;
+    }
+    image->copies[0] = map->l_addr + (program->base - program->bias);
+    return 0;
+}
+
+/* A word of the copy that names a unique variable names the instance in use, which may not be the copy's own. */
+static void describe_unique(const struct image *image, const struct object *program, int rank, const ElfW(Rela) * one) {
+    const ElfW(Sym) *symbols = (const void *)object_dynamic_address(program, DT_SYMTAB);
+    const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(one->r_info)];
+    uint32_t type = ELF64_R_TYPE(one->r_info);
+    if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_64) || ELF64_ST_BIND(symbol->st_info) != STB_GNU_UNIQUE ||
+        ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || !symbol->st_shndx)
+        return;
+    uint64_t bias = image->copies[0] - (program->base - program->bias);
+    uint64_t slot = bias + one->r_offset, storage = *(const uint64_t *)slot - (uint64_t)one->r_addend;
+    if (storage != bias + symbol->st_value)
+        rank_hooks_add_redirection(&(struct rank_debug_redirection){
+            .rank = rank,
+            .original = program->bias + symbol->st_value,
+            .size = symbol->st_size,
+            .storage = storage,
+            .got_slot = type == R_X86_64_GLOB_DAT ? slot : 0,
+        });
+}
+
+static void describe(const struct image *image, const struct image_plan *plan, int rank) {
+    const struct object *program = &plan->originals.objects.items[0];
+    const ElfW(Rela) *table = (const void *)object_dynamic_address(program, DT_RELA);
+    uint64_t count = object_dynamic_value(program, DT_RELASZ) / sizeof *table;
+    for (uint64_t i = 0; table && i < count; i++)
+        describe_unique(image, program, rank, &table[i]);
+}
+
+static const struct method fs = {
+    .name = "fs",
+    .summary = "load a copy of the program's file for every rank",
+    .compile = "-fno-gnu-unique",
+    .finish = finish,
+    .describe = describe,
+};
+RANK_METHOD(fs);

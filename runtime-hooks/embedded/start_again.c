@@ -1,0 +1,46 @@
+/*
+ * start_again.c: asks glibc for more namespaces or more static TLS through GLIBC_TUNABLES, by a second exec.
+ *
+ * What the user had in that variable is kept in MARK meanwhile, and is back before the program is loaded.
+ */
+#define _GNU_SOURCE
+#include "start_again.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MARK "RANKRUN_USER_TUNABLES"
+#define TUNABLES "GLIBC_TUNABLES"
+
+static void put_back(const char *tunables) {
+    if (*tunables)
+        setenv(TUNABLES, tunables, 1);
+    else
+        unsetenv(TUNABLES);
+    unsetenv(MARK);
+}
+
+void start_again(const struct options *options, char **argv) {
+    char wanted[256] = "", all[1024], self[PATH_MAX];
+    const char *user = getenv(MARK);
+    if (user) {
+        put_back(user);
+        return;
+    }
+    if (options->method->tunables)
+        options->method->tunables(options->arguments[0], options->ranks, wanted, sizeof wanted);
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (!*wanted || length < 0)
+        return;
+    self[length] = '\0';
+    user = getenv(TUNABLES);
+    user = user ? user : "";
+    snprintf(all, sizeof all, "%s%s%s", user, *user ? ":" : "", wanted);
+    setenv(MARK, user, 1);
+    setenv(TUNABLES, all, 1);
+    execv(self, argv);
+    put_back(getenv(MARK)); /* without the settings some programs run all the same */
+}
