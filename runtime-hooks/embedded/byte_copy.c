@@ -3,10 +3,12 @@
  */
 #define _GNU_SOURCE
 #include "byte_copy.h"
+#include "methods/method.h"
 #include "ranges.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -162,9 +164,13 @@ int byte_copies_make(struct image *image, const struct image_plan *plan, uint64_
     return 0;
 }
 
-int byte_copies_finish(struct image *image, const struct image_plan *plan, int rank) {
+int byte_copies_rewrite(struct image *image, const struct image_plan *plan, int rank) {
     struct copies copies = {image->copies, heap_start(image->heap)};
     rewrites_apply(&plan->rewrites, &plan->originals, &copies, rank, plan->log);
+    return 0;
+}
+
+int byte_copies_protect(struct image *image, const struct image_plan *plan) {
     const struct object_list *objects = &plan->originals.objects;
     for (int i = 0; i < objects->count; i++) {
         int error = protect(&objects->items[i], image->copies[i]);
@@ -173,4 +179,24 @@ int byte_copies_finish(struct image *image, const struct image_plan *plan, int r
         register_frames(&objects->items[i], image->copies[i]);
     }
     return 0;
+}
+
+/*
+ * Thread-local storage is reached through the thread pointer, which all ranks of a kernel thread share.  That is
+ * harmless in a library as its authors meant it per thread (libgfortran keeps the unit of asynchronous I/O there), and
+ * wrong in the program.
+ */
+bool byte_copies_refuse(const struct image_plan *plan, char *why, size_t room) {
+    const struct originals *originals = &plan->originals;
+    for (int i = 0; i < originals->objects.count; i++) {
+        const struct object *object = &originals->objects.items[i];
+        if (!object->is_program || object->tls_size == 0)
+            continue;
+        snprintf(why, room,
+                 "%s has %lu bytes of thread-local variables, which method %s can't make private: remove "
+                 "thread_local, __thread or threadprivate",
+                 object->path, object->tls_size, plan->method->name);
+        return true;
+    }
+    return false;
 }

@@ -8,13 +8,19 @@
 
 #include "image.h"
 
+#include <stdbool.h>
+
 /* Gives the image a copy of every original, each word as in the original still; 0, or an errno value. */
 int byte_copies_make(struct image *image, const struct image_plan *plan, uint64_t *cursor);
 
 /* How many bytes of a range the copies may need. */
 uint64_t byte_copies_room(const struct image_plan *plan);
 
-/* Rewrites what must name the copies, protects them and registers their frames; 0, or an errno value. */
-int byte_copies_finish(struct image *image, const struct image_plan *plan, int rank);
+/* Rewrites what must name the copies; then protects them and registers their frames.  0, or an errno value. */
+int byte_copies_rewrite(struct image *image, const struct image_plan *plan, int rank);
+int byte_copies_protect(struct image *image, const struct image_plan *plan);
+
+/* Refuses a program whose thread-local variables byte copies can't make private (method.h, refuses). */
+bool byte_copies_refuse(const struct image_plan *plan, char *why, size_t room);
 
 #endif

@@ -11,6 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The loader's, as "ELF Handling For Thread-Local Storage" has it. */
+struct tls_index {
+    unsigned long module, offset;
+};
+extern void *__tls_get_addr(struct tls_index *index);
+
 static void measure(struct object *object) {
     uint64_t low = UINT64_MAX, high = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
     object->alignment = page;
@@ -34,15 +40,24 @@ static void measure(struct object *object) {
     object->span = object->bias + high - object->base;
 }
 
-/* The distance to the thread pointer, where the loader gave this thread a block beside it (variant II). */
-static uint64_t static_tls_offset(const struct dl_phdr_info *info) {
-    uint64_t pointer;
+/*
+ * The distance to the thread pointer, if the loader gave every thread a block beside it (variant II).  It fills in this
+ * thread's own only when somebody asks.
+ */
+static uint64_t static_tls_offset(const struct dl_phdr_info *info, const struct object *object) {
 #if defined(__x86_64__)
+    uint64_t block = (uintptr_t)info->dlpi_tls_data, pointer;
+    if (!block && object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS)
+        block = (uintptr_t)__tls_get_addr(&(struct tls_index){info->dlpi_tls_modid, 0});
     __asm__("movq %%fs:0, %0" : "=r"(pointer));
-    uint64_t block = (uintptr_t)info->dlpi_tls_data;
-    return block && block < pointer && pointer - block < (1 << 20) ? pointer - block : 0;
+    void (*static_info)(size_t * size, size_t * alignment);
+    *(void **)&static_info = dlvsym(RTLD_DEFAULT, "_dl_get_tls_static_info", "GLIBC_PRIVATE");
+    size_t size = 1 << 20, alignment;
+    if (static_info)
+        static_info(&size, &alignment);
+    return block && block < pointer && pointer - block < size ? pointer - block : 0;
 #else
-    (void)info, (void)pointer;
+    (void)info, (void)object;
     return 0;
 #endif
 }
@@ -57,8 +72,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *argument) {
     *object = (struct object){.path = strdup(path), .bias = info->dlpi_addr, .header = info->dlpi_phdr};
     object->header_count = info->dlpi_phnum;
     object->tls_module = info->dlpi_tls_modid;
-    object->tls_offset = info->dlpi_tls_modid ? static_tls_offset(info) : 0;
     measure(object);
+    object->tls_offset = info->dlpi_tls_modid ? static_tls_offset(info, object) : 0;
     return 0;
 }
 

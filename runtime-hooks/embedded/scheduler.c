@@ -12,6 +12,7 @@
 #include "methods/method.h"
 #include "rank_hooks.h"
 #include "ranks.h"
+#include "task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -396,24 +397,37 @@ void ranks_add(int number, struct rank_debug_rank *record, const struct rank_wor
 
 static void publish_threads(void) {
     rank_hooks_begin();
-    for (int i = 0; i < rank_count; i++)
+    for (int i = 0; i < rank_count; i++) {
         ranks[i].record->kernel_thread = (uint32_t)ranks[i].element->tid;
+        ranks[i].record->address_space = method->is_process ? (uint32_t)ranks[i].element->tid : 0;
+    }
     rank_hooks_commit();
+}
+
+static void start_element(struct element *self) {
+    bool failed = method->is_process ? task_start(element_thread, self) < 0
+                                     : pthread_create(&self->thread, NULL, element_thread, self) != 0;
+    if (failed)
+        rank_job_abort(2, "no kernel thread can be had for another processing element");
 }
 
 int ranks_run(bool exit_on_deadlock) {
     leave_on_deadlock = exit_on_deadlock;
-    pthread_barrier_init(&start_line, NULL, (unsigned int)element_count);
-    for (int i = 1; i < element_count; i++)
-        if (pthread_create(&elements[i].thread, NULL, element_thread, &elements[i]))
-            rank_job_abort(2, "no kernel thread can be had for another processing element");
-    elements[0].tid = (pid_t)syscall(SYS_gettid);
+    /* Where elements are processes, this one only waits for them. */
+    int first = method->is_process ? 0 : 1;
+    pthread_barrier_init(&start_line, NULL, (unsigned int)(element_count - first + 1));
+    for (int i = first; i < element_count; i++)
+        start_element(&elements[i]);
+    elements[0].tid = first ? (pid_t)syscall(SYS_gettid) : elements[0].tid;
     pthread_barrier_wait(&start_line);
     publish_threads();
     pthread_barrier_wait(&start_line);
-    run_element(&elements[0]);
-    for (int i = 1; i < element_count; i++)
+    if (first)
+        run_element(&elements[0]);
+    for (int i = first; i < element_count && !method->is_process; i++)
         pthread_join(elements[i].thread, NULL);
+    if (method->is_process)
+        task_wait_for_all();
     for (int i = 0; i < rank_count; i++)
         if (ranks[i].status > job_status)
             job_status = ranks[i].status;

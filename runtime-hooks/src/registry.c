@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,7 @@ const struct rank_debug_header *rank_debug_registry;
 
 static struct rank_debug_header *registry;
 static struct rank_hooks_capacity room;
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 /* Not inlined and not empty to the compiler, so that a debugger's breakpoint on it is always met. */
 __attribute__((noinline, noclone)) void rank_debug_event(uint32_t kind, int32_t rank) {
@@ -95,12 +97,14 @@ int rank_hooks_create(const struct rank_hooks_capacity *capacity) {
  * The writer's half of a sequence lock: the fences keep the records' plain stores between the two generation stores.
  */
 void rank_hooks_begin(void) {
+    pthread_mutex_lock(&changing);
     __atomic_store_n(&registry->generation, registry->generation + 1, __ATOMIC_RELAXED);
     atomic_thread_fence(memory_order_release);
 }
 
 void rank_hooks_commit(void) {
     __atomic_store_n(&registry->generation, registry->generation + 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&changing);
 }
 
 struct rank_debug_header *rank_hooks_header(void) {

@@ -126,3 +126,16 @@ static const struct method pipthread = {
     .end = end,
 };
 RANK_METHOD(pipthread);
+
+static const struct method pipprocess = {
+    .name = "pipprocess",
+    .summary = "as pip, and every rank is a process that shares the others' memory",
+    .is_kernel_task = true,
+    .is_process = true,
+    .tunables = tunables,
+    .refuses = refuses,
+    .finish = finish,
+    .begin = begin,
+    .end = end,
+};
+RANK_METHOD(pipprocess);

@@ -1,0 +1,28 @@
+/*
+ * struct.c: the program itself keeps its globals in one struct for each rank, and says where (rank_program.h).
+ *
+ * Nothing is done to it: what it does not keep there is shared.  A program may say so under any other method as well.
+ */
+#include "method.h"
+#include "rank_hooks.h"
+#include "rank_program.h"
+#include "scheduler.h"
+
+static const struct method gathered = {
+    .name = "struct",
+    .summary = "leave it to the program, which keeps its globals in one struct for each rank",
+};
+RANK_METHOD(gathered);
+
+void rank_globals(const char *type_name, const void *address) {
+    struct rank *self = rank_current();
+    if (!self)
+        return;
+    rank_hooks_begin();
+    rank_hooks_add_root(&(struct rank_debug_root){
+        .rank = rank_number(self),
+        .type_name = rank_hooks_string(type_name),
+        .address = (uint64_t)address,
+    });
+    rank_hooks_commit();
+}
