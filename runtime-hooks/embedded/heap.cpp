@@ -7,14 +7,15 @@
 #define NDEBUG /* Boost's assertions would allocate */
 #include "heap.h"
 #include "ranges.h"
+#include "shared.h"
 
 #include <boost/interprocess/mem_algo/rbtree_best_fit.hpp>
 #include <boost/interprocess/sync/mutex_family.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <vector>
 
@@ -37,12 +38,25 @@ struct rank_heap {
     uint64_t limit;
     Algorithm *algorithm;
     rank_debug_rank *record;
-    std::mutex lock; /* a rank of another processing element may free a block of ours */
+    pthread_mutex_t lock; /* a rank of another processing element may free a block of ours */
 };
 
 __thread rank_heap *heap_here;
 
 namespace {
+
+class Locked {
+  public:
+    explicit Locked(pthread_mutex_t &mutex) : held(mutex) {
+        pthread_mutex_lock(&held);
+    }
+    ~Locked() {
+        pthread_mutex_unlock(&held);
+    }
+
+  private:
+    pthread_mutex_t &held;
+};
 
 void publish(rank_heap *heap) {
     if (!heap->record)
@@ -60,9 +74,12 @@ rank_heap *adopt(uint32_t range, uint64_t start, uint64_t size, uint64_t limit) 
         errno = error;
         return nullptr;
     }
-    auto *heap = new (std::nothrow) rank_heap{start, size, limit, nullptr, nullptr, {}};
+    auto *heap = static_cast<rank_heap *>(range_is_shared(range) ? shared_allocate(sizeof(rank_heap))
+                                                                 : std::calloc(1, sizeof(rank_heap)));
     if (!heap)
         return nullptr;
+    heap->start = start, heap->size = size, heap->limit = limit;
+    shared_lock_init(&heap->lock);
     if (heaps.size() <= range)
         heaps.resize(range + 1);
     heaps[range] = heap;
@@ -163,7 +180,7 @@ rank_heap *heap_of(const void *address) {
 }
 
 void *heap_allocate(rank_heap *heap, size_t size, size_t alignment) {
-    std::lock_guard<std::mutex> guard(heap->lock);
+    Locked guard(heap->lock);
     if (size > heap->limit - heap->start)
         return nullptr;
     size_t wanted = std::max<size_t>(size, 1);
@@ -180,7 +197,7 @@ void *heap_allocate(rank_heap *heap, size_t size, size_t alignment) {
 }
 
 void heap_release(rank_heap *heap, void *block) {
-    std::lock_guard<std::mutex> guard(heap->lock);
+    Locked guard(heap->lock);
     note_released(heap, block);
     heap->algorithm->deallocate(block);
     publish(heap);

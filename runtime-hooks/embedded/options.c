@@ -94,7 +94,7 @@ static void check(const struct options *options) {
     if (options->elements > options->ranks)
         fail("--pes %d is more than there are ranks (%d)", options->elements, options->ranks);
     /* 2^47 bytes is what a process has; a quarter of it is left to everything else. */
-    if (options->range_size > (UINT64_C(3) << 45) / 2 / ((uint64_t)options->ranks + 1))
+    if (options->range_size > (UINT64_C(3) << 45) / 2 / ((uint64_t)options->ranks + 2))
         fail("%d ranges of %lu bytes do not fit into the address space; use a smaller --range-size", options->ranks,
              options->range_size);
     if (options->share_code && !options->method->byte_copies)

@@ -19,12 +19,12 @@
 
 static uint64_t ranges_end;
 static uint64_t one_range;
+static bool is_shared;
+static uint32_t private_range;
 
-int ranges_reserve(uint32_t count, uint64_t size) {
-    uint64_t total = ((uint64_t)count + 1) * size;
-    void *wanted = (void *)FIRST_RANGE;
-    void *got =
-        mmap(wanted, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+static int reserve(uint64_t start, uint64_t total, int sharing) {
+    void *wanted = (void *)start;
+    void *got = mmap(wanted, total, PROT_NONE, sharing | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == MAP_FAILED)
         return errno;
     if (got != wanted) { /* a kernel older than MAP_FIXED_NOREPLACE takes the address for a wish */
@@ -32,8 +32,6 @@ int ranges_reserve(uint32_t count, uint64_t size) {
         return EEXIST;
     }
     madvise(got, total, MADV_DONTDUMP);
-    one_range = size;
-    ranges_end = FIRST_RANGE + total;
     return 0;
 }
 
@@ -41,8 +39,25 @@ uint64_t range_start(uint32_t index) {
     return FIRST_RANGE + index * one_range;
 }
 
+int ranges_reserve(uint32_t count, uint64_t size, bool shared) {
+    one_range = size;
+    is_shared = shared;
+    private_range = count;
+    ranges_end = FIRST_RANGE + (count + UINT64_C(2)) * size;
+    if (!shared)
+        return reserve(FIRST_RANGE, ranges_end - FIRST_RANGE, MAP_PRIVATE);
+    int error = reserve(range_start(0), count * size, MAP_SHARED);
+    if (!error)
+        error = reserve(range_start(count), size, MAP_PRIVATE);
+    return error ? error : reserve(range_start(count + 1), size, MAP_SHARED);
+}
+
 uint64_t range_size(void) {
     return one_range;
+}
+
+bool range_is_shared(uint32_t index) {
+    return is_shared && index != private_range;
 }
 
 int64_t range_of(const void *address) {

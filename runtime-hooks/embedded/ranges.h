@@ -2,11 +2,13 @@
  * ranges.h: one address range per rank, at the same place in every process of a job.
  *
  * A rank's whole image lies in its range, so that it could move to another process without changing an address.  Range
- * number `count` (one more than there are ranks) is the constructor heap's.  Knows nothing of what is put into a range.
+ * number `count` (one more than there are ranks) is the constructor heap's, the one after it the runtime's own.  Knows
+ * nothing of what is put into a range.
  */
 #ifndef RANK_RANGES_H
 #define RANK_RANGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,11 +18,17 @@ extern "C" {
 
 #define RANGE_SIZE_DEFAULT (UINT64_C(1) << 30)
 
-/* Reserves count + 1 ranges of `size` bytes (a multiple of a page); 0, or an errno value. */
-int ranges_reserve(uint32_t count, uint64_t size);
+/*
+ * Reserves count + 2 ranges of `size` bytes (a multiple of a page); 0, or an errno value.  With `shared`, processes
+ * that are forked later see the same memory in all of them but range `count`.
+ */
+int ranges_reserve(uint32_t count, uint64_t size, bool shared);
 
 uint64_t range_start(uint32_t index);
 uint64_t range_size(void);
+
+/* Whether processes that are forked see one memory there. */
+bool range_is_shared(uint32_t index);
 
 /* Which range an address lies in, or -1. */
 int64_t range_of(const void *address);

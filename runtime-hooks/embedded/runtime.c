@@ -14,6 +14,7 @@
 #include "rank_hooks.h"
 #include "ranks.h"
 #include "scheduler.h"
+#include "shared.h"
 #include "start_again.h"
 
 #include <dlfcn.h>
@@ -77,11 +78,16 @@ __attribute__((noreturn)) void exit(int status) {
     abort();
 }
 
-/* The buffers of the standard streams are the process's: they must not be taken from the first rank that prints. */
+/*
+ * The buffers of the standard streams are the process's: they must not be taken from the first rank that prints, nor be
+ * shared with other processes.
+ */
 static void buffer_streams(void) {
-    static char input[BUFSIZ], output[BUFSIZ];
-    setvbuf(stdin, input, _IOFBF, sizeof input);
-    setvbuf(stdout, output, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof output);
+    char *input = malloc(BUFSIZ), *output = malloc(BUFSIZ);
+    if (!input || !output)
+        rank_job_abort(2, "memory for the standard streams can't be had");
+    setvbuf(stdin, input, _IOFBF, BUFSIZ);
+    setvbuf(stdout, output, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
 }
 
 static int create_registry(void) {
@@ -215,10 +221,13 @@ int rank_runtime_main(int argc, char **argv) {
     start_again(&options, argv);
     buffer_streams();
     images = calloc((size_t)options.ranks, sizeof *images);
-    if (!images || create_registry() || ranks_prepare(options.ranks, options.elements, options.method))
-        rank_job_abort(2, "memory for the ranks can't be had");
-    if (ranges_reserve((uint32_t)options.ranks, options.range_size))
+    bool pages = options.method->has_private_pages;
+    uint32_t count = (uint32_t)options.ranks;
+    if (ranges_reserve(count, options.range_size, pages))
         rank_job_abort(2, "the ranks' address ranges can't be had; use fewer ranks or a smaller --range-size");
+    if (!images || (pages && shared_begin(count + 1)) || create_registry() ||
+        ranks_prepare(options.ranks, options.elements, options.method))
+        rank_job_abort(2, "memory for the ranks can't be had");
     describe_job();
     program = program_load(options.arguments[0], (uint32_t)options.ranks);
     make_plan();

@@ -12,6 +12,7 @@
 #include "methods/method.h"
 #include "rank_hooks.h"
 #include "ranks.h"
+#include "shared.h"
 #include "task.h"
 
 #include <errno.h>
@@ -19,8 +20,6 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-extern void *__libc_calloc(size_t count, size_t size);
 
 /* What libstdc++ keeps per kernel thread of exceptions in flight (Itanium C++ ABI, 2.2.2), and is the rank's own. */
 struct exceptions {
@@ -67,7 +66,7 @@ static int element_count;
 static __thread struct element *element;
 
 /* Guards who sleeps, and through it the question whether anybody can still run. */
-static pthread_mutex_t sleeping = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t sleeping;
 static pthread_barrier_t start_line;
 static int asleep;
 static int left; /* ranks that have not exited; atomic */
@@ -361,15 +360,16 @@ static void *element_thread(void *argument) {
 int ranks_prepare(int count, int wanted_elements, const struct method *wanted_method) {
     method = wanted_method;
     enter = method->enter;
-    ranks = __libc_calloc((size_t)count, sizeof *ranks);
-    elements = __libc_calloc((size_t)wanted_elements, sizeof *elements);
+    ranks = shared_allocate((size_t)count * sizeof *ranks);
+    elements = shared_allocate((size_t)wanted_elements * sizeof *elements);
     if (!ranks || !elements)
         return ENOMEM;
+    shared_lock_init(&sleeping);
     rank_count = left = count;
     element_count = wanted_elements;
     for (int i = 0; i < element_count; i++) {
         elements[i].index = (uint32_t)i;
-        pthread_cond_init(&elements[i].wake, NULL);
+        shared_condition_init(&elements[i].wake);
     }
     return 0;
 }
@@ -405,8 +405,9 @@ static void publish_threads(void) {
 }
 
 static void start_element(struct element *self) {
-    bool failed = method->is_process ? task_start(element_thread, self) < 0
-                                     : pthread_create(&self->thread, NULL, element_thread, self) != 0;
+    bool failed = method->has_private_pages ? task_fork(element_thread, self) < 0
+                  : method->is_process      ? task_start(element_thread, self) < 0
+                                            : pthread_create(&self->thread, NULL, element_thread, self) != 0;
     if (failed)
         rank_job_abort(2, "no kernel thread can be had for another processing element");
 }
@@ -415,7 +416,9 @@ int ranks_run(bool exit_on_deadlock) {
     leave_on_deadlock = exit_on_deadlock;
     /* Where elements are processes, this one only waits for them. */
     int first = method->is_process ? 0 : 1;
-    pthread_barrier_init(&start_line, NULL, (unsigned int)(element_count - first + 1));
+    shared_barrier_init(&start_line, (unsigned int)(element_count - first + 1));
+    if (method->has_private_pages && shared_variables())
+        rank_job_abort(2, "the runtime's memory can't be shared between processes");
     for (int i = first; i < element_count; i++)
         start_element(&elements[i]);
     elements[0].tid = first ? (pid_t)syscall(SYS_gettid) : elements[0].tid;

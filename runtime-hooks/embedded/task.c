@@ -90,6 +90,17 @@ pid_t task_start(void *(*main)(void *), void *argument) {
                  number);
 }
 
+pid_t task_fork(void *(*main)(void *), void *argument) {
+    fflush(NULL);
+    pid_t task = fork();
+    if (task != 0)
+        return task;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    main(argument);
+    fflush(NULL);
+    _exit(0);
+}
+
 void task_wait_for_all(void) {
     int status;
     for (;;) {

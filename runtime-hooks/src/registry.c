@@ -19,7 +19,7 @@ const struct rank_debug_header *rank_debug_registry;
 
 static struct rank_debug_header *registry;
 static struct rank_hooks_capacity room;
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t changing; /* by a process that shares this memory, maybe */
 
 /* Not inlined and not empty to the compiler, so that a debugger's breakpoint on it is always met. */
 __attribute__((noinline, noclone)) void rank_debug_event(uint32_t kind, int32_t rank) {
@@ -62,6 +62,13 @@ static uint64_t lay_out_all(struct rank_debug_header *header, uint64_t base,
     return taken;
 }
 
+static void make_lock(void) {
+    pthread_mutexattr_t how;
+    pthread_mutexattr_init(&how);
+    pthread_mutexattr_setpshared(&how, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&changing, &how);
+}
+
 int rank_hooks_create(const struct rank_hooks_capacity *capacity) {
     if (registry)
         return EEXIST;
@@ -87,6 +94,7 @@ int rank_hooks_create(const struct rank_hooks_capacity *capacity) {
     draft.process_id = (uint32_t)getpid();
     draft.process_count = 1;
     draft.event_function = (uint64_t)(uintptr_t)rank_debug_event;
+    make_lock();
     room = *capacity;
     registry = memcpy(memory, &draft, sizeof draft);
     rank_debug_registry = registry;

@@ -18,11 +18,12 @@ struct method {
     const char *summary; /* for --help */
     /* What rankcc adds to the compiler's options, and to the linker's; NULL: nothing. */
     const char *compile, *link;
-    bool byte_copies;    /* copies are made of the originals' bytes, so that constructors' blocks are replayed */
-    bool shares_heap;    /* malloc() is libc's for every rank */
-    bool is_preemptible; /* the program's names stay open to other objects' (no --dynamic-list) */
-    bool is_kernel_task; /* every rank has a processing element of its own */
-    bool is_process;     /* processing elements are processes that share this one's memory */
+    bool byte_copies;       /* copies are made of the originals' bytes, so that constructors' blocks are replayed */
+    bool shares_heap;       /* malloc() is libc's for every rank */
+    bool is_preemptible;    /* the program's names stay open to other objects' (no --dynamic-list) */
+    bool is_kernel_task;    /* every rank has a processing element of its own */
+    bool is_process;        /* processing elements are processes that share this one's memory, */
+    bool has_private_pages; /* or share the ranks' ranges and the runtime's own memory alone */
 
     /* Settings of the loader that only a new start of the process can make, as in GLIBC_TUNABLES; NULL: none. */
     void (*tunables)(const char *program, int ranks, char *text, size_t room);

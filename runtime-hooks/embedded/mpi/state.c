@@ -4,13 +4,10 @@
  * Inboxes are made for all ranks at once, because a rank may get messages before it calls MPI_Init.
  */
 #include "state.h"
+#include "shared.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* The system's own allocator: a rank's malloc() would give memory of that rank's private heap. */
-extern void *__libc_malloc(size_t bytes);
-extern void __libc_free(void *memory);
 
 #define CALL_STRING(name) "MPI_" #name,
 static const char *const call_names[] = {MPI_CALLS(CALL_STRING)};
@@ -37,14 +34,14 @@ void call_publish(enum call call, int peer, int tag, const struct communicator *
 }
 
 void *host_allocate(size_t bytes) {
-    void *memory = __libc_malloc(bytes ? bytes : 1);
+    void *memory = shared_allocate(bytes ? bytes : 1);
     if (!memory)
         rank_job_abort(MPI_ERR_OTHER, "MPI: out of memory");
     return memory;
 }
 
 void host_release(void *memory) {
-    __libc_free(memory);
+    shared_release(memory);
 }
 
 static void inboxes_make(void) {
@@ -52,7 +49,7 @@ static void inboxes_make(void) {
     inboxes = host_allocate((size_t)ranks * sizeof *inboxes);
     for (int i = 0; i < ranks; i++) {
         struct inbox *inbox = &inboxes[i];
-        pthread_mutex_init(&inbox->lock, NULL);
+        shared_lock_init(&inbox->lock);
         inbox->first_message = NULL;
         inbox->last_message = &inbox->first_message;
         inbox->first_posted = NULL;
