@@ -19,6 +19,8 @@ struct image {
     uint64_t *copies; /* by object index: base of the copy, 0 where the rank uses the original */
     uint64_t stack_start, stack_size;
     struct rank_heap *heap;
+    unsigned long
+        *modules;   /* by object index: the loader's number of the copy, for its thread-local variables; or NULL */
     uint64_t token; /* what the method is told when the rank runs (method.h) */
     void *own;      /* the method's, for this rank */
 };

@@ -17,6 +17,10 @@ struct tls_index {
 };
 extern void *__tls_get_addr(struct tls_index *index);
 
+uint64_t tls_block(unsigned long module) {
+    return (uintptr_t)__tls_get_addr(&(struct tls_index){module, 0});
+}
+
 static void measure(struct object *object) {
     uint64_t low = UINT64_MAX, high = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
     object->alignment = page;
@@ -48,7 +52,7 @@ static uint64_t static_tls_offset(const struct dl_phdr_info *info, const struct 
 #if defined(__x86_64__)
     uint64_t block = (uintptr_t)info->dlpi_tls_data, pointer;
     if (!block && object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS)
-        block = (uintptr_t)__tls_get_addr(&(struct tls_index){info->dlpi_tls_modid, 0});
+        block = tls_block(info->dlpi_tls_modid);
     __asm__("movq %%fs:0, %0" : "=r"(pointer));
     void (*static_info)(size_t * size, size_t * alignment);
     *(void **)&static_info = dlvsym(RTLD_DEFAULT, "_dl_get_tls_static_info", "GLIBC_PRIVATE");

@@ -46,6 +46,9 @@ int object_of(const struct object_list *list, uint64_t address);
 uint64_t object_dynamic_address(const struct object *object, int64_t tag);
 uint64_t object_dynamic_value(const struct object *object, int64_t tag);
 
+/* Where the calling kernel thread has its block of a loaded module's thread-local variables; made if it has none. */
+uint64_t tls_block(unsigned long module);
+
 /* Adds them to the registry (between begin and commit); each one's index there is its index in the list. */
 void objects_register(const struct object_list *list);
 

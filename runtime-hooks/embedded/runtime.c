@@ -52,11 +52,33 @@ static void destruct_current(void) {
         options.method->end(image);
 }
 
+/* On the rank's own kernel thread, which it never leaves. */
+static void describe_thread_local(const struct image *image, int rank) {
+    for (int i = 0; i < program.originals.objects.count; i++) {
+        const struct object *object = &program.originals.objects.items[i];
+        unsigned long copy = image->modules ? image->modules[i] : 0;
+        if (!object->tls_module)
+            continue;
+        rank_hooks_begin();
+        rank_hooks_add_tls_block(&(struct rank_debug_tls_block){
+            .rank = rank,
+            .object = (uint32_t)i,
+            .kind = RANK_DEBUG_TLS_BLOCK,
+            .level = copy || options.method->is_kernel_task ? RANK_DEBUG_TLS_LEVEL_RANK : RANK_DEBUG_TLS_LEVEL_THREAD,
+            .address = tls_block(copy ? copy : object->tls_module),
+            .size = object->tls_size,
+        });
+        rank_hooks_commit();
+    }
+}
+
 static int run_program(void *argument) {
     const struct image *image = argument;
     char **arguments = copy_arguments();
     if (!arguments)
         rank_job_abort(2, "a rank's range has no room for its arguments; use a larger --range-size");
+    if (!options.method->has_thread_pointers)
+        describe_thread_local(image, rank_number(rank_current()));
     if (options.method->begin)
         options.method->begin(image);
     if (options.method->byte_copies && options.rewrite == REWRITE_EXACT)

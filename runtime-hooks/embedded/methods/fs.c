@@ -97,7 +97,8 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
         return ENOMEM;
     }
     image->copies[0] = map->l_addr + (program->base - program->bias);
-    return 0;
+    image->modules = calloc((size_t)plan->originals.objects.count, sizeof *image->modules);
+    return image->modules && !dlinfo(handle, RTLD_DI_TLS_MODID, &image->modules[0]) ? 0 : ENOMEM;
 }
 
 /* A word of the copy that names a unique variable names the instance in use, which may not be the copy's own. */

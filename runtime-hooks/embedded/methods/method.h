@@ -25,6 +25,8 @@ struct method {
     bool is_process;        /* processing elements are processes that share this one's memory, */
     bool has_private_pages; /* or share the ranks' ranges and the runtime's own memory alone */
 
+    bool has_thread_pointers; /* thread-local variables are the rank's own, and describe() tells where */
+
     /* Settings of the loader that only a new start of the process can make, as in GLIBC_TUNABLES; NULL: none. */
     void (*tunables)(const char *program, int ranks, char *text, size_t room);
     /* Writes one sentence into `why` and returns true if these originals can't be served. */

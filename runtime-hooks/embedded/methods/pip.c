@@ -47,8 +47,10 @@ static int find_copies(struct image *image, const struct object_list *objects, c
         if (!realpath(map->l_name, path))
             continue;
         for (int i = 0; i < objects->count; i++)
-            if (!strcmp(objects->items[i].path, path))
+            if (!strcmp(objects->items[i].path, path)) {
                 image->copies[i] = map->l_addr + (objects->items[i].base - objects->items[i].bias);
+                dlinfo((void *)(uintptr_t)map, RTLD_DI_TLS_MODID, &image->modules[i]); /* glibc: a map is a handle */
+            }
     }
     return image->copies[0] ? 0 : ENOEXEC;
 }
@@ -89,7 +91,8 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
     (void)rank;
     struct own *own = calloc(1, sizeof *own);
     image->own = own;
-    return own ? load(image, &plan->originals.objects, own) : ENOMEM;
+    image->modules = calloc((size_t)plan->originals.objects.count, sizeof *image->modules);
+    return own && image->modules ? load(image, &plan->originals.objects, own) : ENOMEM;
 }
 
 static void begin(const struct image *image) {
