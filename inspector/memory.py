@@ -6,10 +6,13 @@ Takes a target; holds the pieces of one rank at a time, so that a thousand ranks
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Union
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Object, Rank, Rebase, Segment
+from pieglobalsfind.model import Absent, Object, Rank, Segment
+from pieglobalsfind.place import data_place
 from pieglobalsfind.target import Target
+from pieglobalsfind.targets import in_address_space
 
 LARGEST_PIECE = 1 << 30  # bytes; a segment beyond is read in the small pieces that are asked for
 
@@ -20,10 +23,13 @@ class RankMemory:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._pieces: list[tuple[int, bytes]] = []
+        self._spaces: dict[int, Union[Target, Absent]] = {}
+        self._space = 0
 
     def load(self, rank: Rank, objects: Iterable[Object]) -> None:
         """Forget the last rank; read the data segments of this one's copies."""
         self._pieces = []
+        self._space = rank.address_space
         for found in objects:
             for segment, start in data_segments(rank, found):
                 if segment.memory_size <= LARGEST_PIECE:
@@ -31,7 +37,7 @@ class RankMemory:
 
     def _load_piece(self, start: int, size: int) -> None:
         try:
-            self._pieces.append((start, self._target.read(start, size)))
+            self._pieces.append((start, self._read(start, size)))
         except MemoryUnreadable:
             return  # each variable in it will say so itself, or be readable alone
 
@@ -40,18 +46,21 @@ class RankMemory:
         for start, data in self._pieces:
             if start <= address and address + size <= start + len(data):
                 return data[address - start : address - start + size]
-        return self._target.read(address, size)
+        return self._read(address, size)
+
+    def _read(self, address: int, size: int) -> bytes:
+        """Through the page tables of the rank's own process, where it has one."""
+        if self._space not in self._spaces:
+            self._spaces[self._space] = in_address_space(self._target, self._space)
+        space = self._spaces[self._space]
+        if isinstance(space, Absent):
+            raise MemoryUnreadable(address, size, space.reason)
+        return space.read(address, size)
 
 
 def data_segments(rank: Rank, found: Object) -> Iterable[tuple[Segment, int]]:
-    """The segments of the rank's copy that hold no code, and where each begins."""
-    for one in rank.placements:
-        if isinstance(one, Rebase) and one.object == found.index:
-            for segment in found.segments:
-                start = found.base + segment.offset
-                if (
-                    not segment.executable
-                    and one.original <= start
-                    and start + segment.memory_size <= one.original + one.size
-                ):
-                    yield segment, one.copy + start - one.original
+    """The segments that hold no code of what the rank uses, its copy or the original, and where each begins."""
+    for segment in found.segments:
+        start = data_place(rank, found, found.base + segment.offset)
+        if isinstance(start, int) and not segment.executable and segment.memory_size:
+            yield segment, start

@@ -103,13 +103,17 @@ class Rebase:
 
 @dataclass(frozen=True)
 class Redirect:
-    """One variable lives at `storage`; `got_slot` (0: none) holds the address that the code uses."""
+    """One variable, or a region of them, lives at `storage`; `got_slot` (0: none) holds the address in use.
+
+    `is_shared`: other ranks have the same storage.
+    """
 
     object: int
     original: int
     size: int
     storage: int
     got_slot: int
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)

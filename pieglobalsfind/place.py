@@ -6,31 +6,69 @@ reads no memory.
 
 from __future__ import annotations
 
-from typing import Union
+from typing import Optional, Union
 
+from pieglobalsfind.decoders.rank_state import GONE
 from pieglobalsfind.dwarf_types import Variable
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect, TlsBlock
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, TlsBlock
 
 
 def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
-    """Where the rank's instance of a variable lies: the first placement that covers it."""
+    """Where the rank's instance of a variable lies."""
     if variable.tls_offset is not None:
         return thread_local_place(rank, found, variable.tls_offset)
-    address = (variable.address or 0) + found.load_bias
+    return data_place(rank, found, (variable.address or 0) + found.load_bias)
+
+
+def data_place(rank: Rank, found: Object, original: int) -> Union[int, Absent]:
+    """Where the rank has what the original has at an address: the first placement that covers it.
+
+    A rank without a copy of the object uses the original itself.
+    """
+    has_copy = False
     for one in rank.placements:
-        if isinstance(one, Redirect) and one.original <= address < one.original + max(one.size, 1):
-            return one.storage + address - one.original
-        if isinstance(one, Rebase) and one.object == found.index and one.original <= address < one.original + one.size:
-            return one.copy + address - one.original
-    return Absent("the rank has no copy of it")
+        if isinstance(one, Redirect) and one.object == found.index and covers(one, original):
+            return one.storage + original - one.original
+        if isinstance(one, Rebase) and one.object == found.index:
+            has_copy = True
+            if one.original <= original < one.original + one.size:
+                return one.copy + original - one.original
+    if rank.state == MIGRATED_OUT:
+        return GONE
+    return Absent("the rank has no copy of it") if has_copy else original
+
+
+def covers(one: Redirect, original: int) -> bool:
+    return one.original <= original < one.original + max(one.size, 1)
 
 
 def thread_local_place(rank: Rank, found: Object, offset: int) -> Union[int, Absent]:
     """Variant II of the TLS layout (ELF Handling For Thread-Local Storage, 3.4.6)."""
+    block = tls_block(rank, found)
+    if block is None:
+        return Absent("it is thread-local, and the rank has no such block of its own")
+    return block + offset
+
+
+def tls_block(rank: Rank, found: Object) -> Optional[int]:
+    """Where the rank's block of the object's thread-local variables begins, None if that is not known."""
     for one in rank.placements:
         if isinstance(one, TlsBlock) and one.object in (None, found.index):
             if not one.is_thread_pointer:
-                return one.address + offset
+                return one.address
             if found.tls_offset:
-                return one.address - found.tls_offset + offset
-    return Absent("it is thread-local, and the rank has no such block of its own")
+                return one.address - found.tls_offset
+    return None
+
+
+def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
+    """Whether the rank's instance is not its own: the original, or a block of its kernel thread or process."""
+    if variable.tls_offset is not None:
+        blocks = [one for one in rank.placements if isinstance(one, TlsBlock) and one.object in (None, found.index)]
+        return bool(blocks) and blocks[0].level != 0
+    original = (variable.address or 0) + found.load_bias
+    levels = [one for one in rank.placements if isinstance(one, Redirect) and one.object == found.index]
+    for one in levels:
+        if covers(one, original):
+            return one.is_shared
+    return data_place(rank, found, original) == original and not rank.address_space

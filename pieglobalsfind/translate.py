@@ -25,6 +25,7 @@ from pieglobalsfind.model import (
     Region,
     TlsBlock,
 )
+from pieglobalsfind.place import data_place
 from pieglobalsfind.target import MemoryMapping
 
 # What an interval is
@@ -47,11 +48,17 @@ class TlsPart:
 Interval = tuple[int, int, int, int, Union[Part, TlsPart, None]]
 
 
+NO_RANK = -1  # of an interval that several ranks have
+
+
 class Intervals:
-    """Intervals that do not overlap, asked by bisection."""
+    """Intervals that do not overlap, asked by bisection. Those that several ranks have are no rank's."""
 
     def __init__(self, found: Iterable[Interval]) -> None:
-        self._found = sorted(found, key=lambda one: one[0])
+        by_start: dict[int, Interval] = {}
+        for one in found:
+            by_start[one[0]] = one if one[0] not in by_start else (*one[:3], NO_RANK, one[4])
+        self._found = sorted(by_start.values(), key=lambda one: one[0])
         self._starts = [one[0] for one in self._found]
 
     def at(self, address: int) -> Optional[Interval]:
@@ -92,7 +99,7 @@ class Translator:
     def _redirected(self) -> Iterator[Interval]:
         for index, rank in enumerate(self._table.ranks):
             for one in rank.placements:
-                if isinstance(one, Redirect):
+                if isinstance(one, Redirect) and not (one.is_shared and one.storage == one.original):
                     yield one.storage, one.storage + one.size, REDIRECTED, index, one
 
     def _tls(self) -> Iterator[Interval]:
@@ -139,12 +146,17 @@ class Translator:
         return [one.start for one in self._maps]
 
     @cached_property
-    def _bases(self) -> dict[str, int]:
-        """Where each file begins in memory: its lowest mapping, moved back by that one's offset if it is not 0."""
-        found: dict[str, int] = {}
+    def _bases(self) -> dict[int, int]:
+        """By the start of each mapping of a file: where that file begins, by its lowest mapping.
+
+        A file may be loaded several times (linker namespaces): each time begins with its first bytes, not writable.
+        """
+        last: dict[str, int] = {}
+        found: dict[int, int] = {}
         for one in self._maps:
-            if one.path:
-                found.setdefault(one.path, one.start - one.offset if one.start >= one.offset else one.start)
+            if one.path not in last or (one.offset == 0 and not one.writable):
+                last[one.path] = one.start - one.offset if one.start >= one.offset else one.start
+            found[one.start] = last[one.path]
         return found
 
     # ---- forwards: whose is it ----
@@ -164,8 +176,10 @@ class Translator:
 
     def _of_rank(self, address: int, found: Interval) -> Owner:
         start, _, what, index, part = found
-        rank = self._table.ranks[index]
         offset = address - start
+        if index == NO_RANK:
+            return self._of_many(address, offset, part)
+        rank = self._table.ranks[index]
         if what == COPY and isinstance(part, Rebase) and part.object is not None:
             return self._in_copy(address, rank.rank, self._table.objects[part.object], offset)
         if what == REDIRECTED and isinstance(part, Redirect):
@@ -177,6 +191,14 @@ class Translator:
         if what == HEAP:
             return self._in_heap(address, rank, offset)
         return Owner(address, "stack", rank.rank, offset=offset)
+
+    def _of_many(self, address: int, offset: int, part: Union[Part, TlsPart, None]) -> Owner:
+        reason = "several ranks share it"
+        if isinstance(part, Redirect):
+            original = part.original + offset
+            known = self._table.objects[part.object]
+            return Owner(address, "data", None, part.object, original - known.base, original, reason)
+        return Owner(address, "tls", None, part.object if isinstance(part, TlsPart) else None, offset, reason=reason)
 
     def _in_copy(self, address: int, rank: int, known: Object, offset: int) -> Owner:
         kind = segment_kind(known, offset)
@@ -235,7 +257,7 @@ class Translator:
             reason = "its memory is reserved, and may not be touched (a guard page)"
             return Owner(address, "unmapped", reason=reason)
         if one.path.startswith("/"):
-            return Owner(address, "runtime", None, None, address - self._bases[one.path], address, path=one.path)
+            return Owner(address, "runtime", None, None, address - self._bases[one.start], address, path=one.path)
         reason = "" if one.path else "anonymous memory of the process, no rank's"
         return Owner(address, "runtime", None, None, address - one.start, address, reason, one.path)
 
@@ -254,15 +276,12 @@ class Translator:
     # ---- backwards ----
 
     def rank_address(self, rank: int, object_index: int, offset: int) -> int:
-        """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has no copy of it."""
+        """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has none."""
         known = self._table.objects[object_index]
-        original = known.base + offset
         found = self._ranks.get(rank)
-        for one in found.placements if found else ():
-            if isinstance(one, Redirect) and one.original <= original < one.original + one.size:
-                return one.storage + original - one.original
-            if isinstance(one, Rebase) and one.object == object_index and 0 <= original - one.original < one.size:
-                return one.copy + original - one.original
+        address = data_place(found, known, known.base + offset) if found else None
+        if isinstance(address, int):
+            return address
         raise UsageError(f"rank {rank} has no copy of {known.path}")
 
     def original(self, address: int) -> int:

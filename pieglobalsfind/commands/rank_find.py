@@ -16,6 +16,7 @@ from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import place
 from pieglobalsfind.scalars import Scalar, parts
+from pieglobalsfind.targets import in_address_space
 
 MOST_ROWS = 200
 LARGEST = 64 << 20  # bytes of one variable that are looked through
@@ -118,11 +119,12 @@ def lines(
 
 def content(moment: Moment, found: Object, variable: Variable, number: int) -> bytes:
     """The variable's bytes on a rank; none if they can't be had."""
-    address = place(moment.rank(number), found, variable)
-    if isinstance(address, Absent):
+    rank = moment.rank(number)
+    address, space = place(rank, found, variable), in_address_space(moment.target, rank.address_space)
+    if isinstance(address, Absent) or isinstance(space, Absent):
         return b""
     try:
-        return moment.target.read(address, variable.size)
+        return space.read(address, variable.size)
     except MemoryUnreadable:
         return b""
 

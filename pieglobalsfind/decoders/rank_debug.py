@@ -7,7 +7,7 @@ process are read until they stand still; a rank that is switched all the time ha
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Optional, Union
@@ -22,6 +22,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
 from pieglobalsfind.target import Target
 
+ADDRESSES = 1 << 64
 TORN = "the registry was being changed at this moment; what it says of ranks and copies may be half of that change"
 
 _NO_STACK = Absent("the runtime does not say where its stack is")
@@ -210,9 +211,11 @@ def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Ab
 def _placements(records: Records) -> dict[int, tuple[Placement, ...]]:
     """Every rank's placements, the special before the general: the first that matches wins."""
     found: dict[int, list[Placement]] = defaultdict(list)
+    users = Counter(moved.storage for moved in records.redirections)
     for moved in records.redirections:
+        shared = users[moved.storage] > 1
         found[moved.rank].append(
-            model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot)
+            model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot, shared)
         )
     extents = [(one.base, one.span) for one in records.objects]
     for copy in records.copies:
@@ -227,8 +230,8 @@ def _placements(records: Records) -> dict[int, tuple[Placement, ...]]:
         name = text(records.strings[root.type_name : root.type_name + 4096])
         found[root.rank].append(model.Root(root.object, name, root.address))
     for one in records.ranks:
-        if one.address_space and one.range_size:
-            found[one.rank].append(model.Alias(one.range_start, one.range_size, one.address_space))
+        if one.address_space:
+            found[one.rank].append(model.Alias(0, ADDRESSES, one.address_space))
     return {rank: tuple(placements) for rank, placements in found.items()}
 
 

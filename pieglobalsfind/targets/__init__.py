@@ -5,9 +5,10 @@ Takes what the user named; gives a `Target`. It knows nothing of ranks.
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Union
 
-from pieglobalsfind.errors import UsageError
+from pieglobalsfind.errors import TargetError, UsageError
+from pieglobalsfind.model import Absent
 from pieglobalsfind.target import Target
 
 
@@ -27,3 +28,17 @@ def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Opti
     from pieglobalsfind.targets.core import CoreTarget
 
     return CoreTarget(core or "", exe)
+
+
+def in_address_space(target: Target, thread: int) -> Union[Target, Absent]:
+    """The target's memory as kernel thread `thread` sees it; 0: as its process does."""
+    from pieglobalsfind.targets.live import LiveTarget
+
+    if not thread or any(one.tid == thread for one in target.threads()):
+        return target
+    if not isinstance(target, LiveTarget):
+        return Absent(f"its pages are those of process {thread}", "look at that one")
+    try:
+        return LiveTarget(thread)
+    except TargetError as error:
+        return Absent(error.sentence, error.hint)
