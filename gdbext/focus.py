@@ -17,14 +17,16 @@ from typing import Optional, Union
 
 import gdb
 
-from gdbext import views
+from gdbext import apart, views
 from gdbext.quiet import DebuggerError, execute, quoted
 from gdbext.settings import Settings
 from gdbext.target import path_here, path_in_target
+from pieglobalsfind import dwarf_cache
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
 from pieglobalsfind.object_file import identity_of, object_path
+from pieglobalsfind.targets import in_address_space
 
 KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
@@ -46,9 +48,11 @@ class Focus:
         self.rank: Optional[int] = None
         self._placed: tuple[Placed, ...] = ()
         self._originals_out = False
+        self._views_apart: dict[tuple[int, int, Placed], Placed] = {}
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
+        self._apart = apart.Apart()
         self.moving = False
 
     @property
@@ -79,7 +83,7 @@ class Focus:
         try:
             if wanted and not self._originals_out:
                 self.take_out(moment, inserted)
-            placed, failures = self._planned(moment, wanted)
+            placed, failures = self._planned(moment, rank, wanted)
             if placed != self._placed:
                 self._place(placed)
             self.rank = rank
@@ -92,15 +96,41 @@ class Focus:
         """Let `$_rank` tell the rank in focus: conditions are evaluated before the selection can follow."""
         gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
 
-    def _planned(self, moment: Moment, wanted: dict[int, Optional[int]]) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
+    def _planned(
+        self, moment: Moment, rank: Optional[int], wanted: dict[int, Optional[int]]
+    ) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
         placed, failures = [], []
         for found in copied(moment):
             bias, file = wanted[found.index], self._file(moment, found)
             if isinstance(file, Absent):
                 failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
             elif bias is not None:
-                placed.append(Placed(file, bias))
+                view = self._view(moment, found, rank, Placed(file, bias))
+                if isinstance(view, Absent):
+                    failures.append(str(view))
+                else:
+                    placed.append(view)
         return tuple(placed), tuple(failures)
+
+    def _view(self, moment: Moment, found: Object, rank: Optional[int], plain: Placed) -> Union[Placed, Absent]:
+        """The file as it is, or with the addresses of what lies apart on this rank."""
+        if rank is None:
+            return plain
+        is_elsewhere = isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
+        if not is_elsewhere and not apart.needs(moment.rank(rank), found):
+            return plain
+        key = (rank, moment.table.generation, plain)
+        if key not in self._views_apart:
+            try:
+                path = object_path(moment.target, identity_of(found), self._settings.object_path)
+                variables = dwarf_cache.declared(str(path), found.build_id).variables
+                made = self._apart.view(
+                    plain.path, variables, apart.Instance(moment.rank(rank), found, is_elsewhere), plain.bias
+                )
+            except (OSError, ObjectFileError) as error:
+                return Absent(f"variables of {found.path} that lie apart can't be placed, {error}")
+            self._views_apart = {key: Placed(made, plain.bias)}
+        return self._views_apart[key]
 
     def _file(self, moment: Moment, found: Object) -> Union[str, Absent]:
         if found.path not in self._files or isinstance(self._files[found.path], Absent):
@@ -130,6 +160,7 @@ class Focus:
         for one in placed:
             with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
                 execute(f"remove-symbol-file {quoted(one.path)}")
+            self._apart.drop(one.path)
 
     def take_out(self, moment: Moment, inserted: bool) -> None:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
@@ -194,14 +225,19 @@ def is_copying(moment: Moment) -> bool:
 
 
 def copied_paths(moment: Moment) -> frozenset[str]:
-    return frozenset(one.path for one in copied(moment))
+    """The files of the copied objects, and those that GDB has loaded copies from."""
+    copies = (one.copy for rank in moment.table.ranks for one in rank.placements if isinstance(one, Rebase))
+    mappings = {moment.translator.mapping(one) for one in copies}
+    loaded = {one.path for one in mappings if one is not None and one.path.startswith("/")}
+    return frozenset(loaded.union(one.path for one in copied(moment)))
 
 
 def bias_of(moment: Moment, found: Object, rank: Optional[int]) -> Optional[int]:
-    """What to add to the object's p_vaddr's in a rank; None if the rank has no copy of its own."""
+    """What to add to the object's p_vaddr's in a rank; None if the rank is in another process."""
     if rank is None:
         return found.load_bias
     for one in moment.rank(rank).placements:
         if isinstance(one, Rebase) and one.object == found.index:
             return found.load_bias + one.copy - one.original
-    return None
+    gone = moment.rank(rank).state == MIGRATED_OUT
+    return None if gone else found.load_bias  # all ranks use the original

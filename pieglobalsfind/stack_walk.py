@@ -84,7 +84,8 @@ class Walker:
         pcs, _ = self._pcs(rank)
         for pc in pcs:
             owner = self._translator.owner(pc)
-            if owner.rank == rank.rank and owner.object is not None and self._table.objects[owner.object].is_program:
+            mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
+            if mine and owner.object is not None and self._table.objects[owner.object].is_program:
                 return self._calls(pc)[0]
         return None
 

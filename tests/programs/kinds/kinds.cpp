@@ -13,7 +13,7 @@ inline int inlined;       // C++17: STB_GNU_UNIQUE, unless built otherwise
 }
 int *pointer = &exported; // by an initializer
 
-static int &function_static() {
+static __attribute__((noinline)) int &function_static() {
     static int counter;
     return counter;
 }

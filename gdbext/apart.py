@@ -1,0 +1,147 @@
+"""Views for ranks of which some variables lie apart: in TLS blocks, in swapped or levelled storage.
+
+Takes a view, an object and a rank; gives a copy of the view whose debug information names the rank's own addresses. GDB
+moves all addresses of a file by one distance, and asks the thread library for thread-local ones, which knows kernel
+threads alone; so each such variable's location is written anew, as the address that the distance will make right.
+
+The location of a variable with static storage is an expression of one operation in .debug_info (DWARF 5, 2.5.1 and
+2.6.1.1.2; compilers for x86-64 write thread-local ones as in "ELF Handling For Thread-Local Storage"), or an entry of
+.debug_addr. Nothing else is changed; the view itself is never written to.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Union
+
+from gdbext.views import Section, read_sections
+from pieglobalsfind.dwarf_types import Variable
+from pieglobalsfind.model import Absent, Object, Rank, Redirect
+from pieglobalsfind.place import data_place, thread_local_place, tls_block
+
+OP_ADDR, OP_NOP = 0x03, 0x96
+# exprloc of 9 bytes: DW_OP_addr; of 10: DW_OP_const8u, then DW_OP_form_tls_address or its GNU forerunner
+ADDRESS = re.compile(rb"(?=\x09\x03(.{8}))", re.DOTALL)
+THREAD_LOCAL = re.compile(rb"(?=\x0a\x0e(.{8})[\x9b\xe0])", re.DOTALL)
+UNREADABLE = 1 << 63  # not canonical (x86-64)
+_WORD = struct.Struct("<Q")
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Location:
+    """A variable's address in a file's debug information. `position` is that of the 8 bytes in the file."""
+
+    position: int
+    value: int
+    thread_local: bool
+
+
+def needs(rank: Rank, found: Object) -> bool:
+    """Whether some of the object's variables lie apart on this rank."""
+    redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
+    return redirected or (found.tls_size > 0 and tls_block(rank, found) is not None)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object as one rank has it. `is_elsewhere`: its pages are another process's, at the same addresses."""
+
+    rank: Rank
+    object: Object
+    is_elsewhere: bool = False
+
+    def place(self, one: Location) -> Union[int, Absent]:
+        if one.thread_local:
+            return thread_local_place(self.rank, self.object, one.value)
+        original = one.value + self.object.load_bias
+        found = data_place(self.rank, self.object, original)
+        # Nothing of this process may be taken for the rank's: no program has such an address.
+        return UNREADABLE + one.value if self.is_elsewhere and found == original else found
+
+
+class Apart:
+    """The files made for one debugger; they are removed with this object."""
+
+    def __init__(self) -> None:
+        self._folder: Optional[Path] = None
+        self._made = 0
+        self._locations: dict[str, tuple[Location, ...]] = {}
+
+    def view(self, view: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
+        """The file to load at `bias` for a rank's instance. Raises OSError."""
+        if view not in self._locations:
+            self._locations[view] = tuple(locations(view, variables))
+        changes = [(one, instance.place(one)) for one in self._locations[view]]
+        path = self._new_file(view)
+        shutil.copyfile(view, path)
+        with path.open("r+b") as file:
+            for one, place in changes:
+                if isinstance(place, int):
+                    write(file.fileno(), one, (place - bias) & _MASK)
+        return str(path)
+
+    def drop(self, path: str) -> None:
+        """GDB has let go of this file, if it is one of these."""
+        if self._folder is not None and self._folder in Path(path).parents:
+            shutil.rmtree(Path(path).parent, ignore_errors=True)
+
+    def _new_file(self, view: str) -> Path:
+        """In a folder of its own: GDB takes a path that it knows for the file that it knows."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="ranklens-"))
+        self._made += 1
+        folder = self._folder / str(self._made)
+        folder.mkdir(mode=0o700)
+        return folder / Path(view).name
+
+    def __del__(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def write(descriptor: int, one: Location, address: int) -> None:
+    os.pwrite(descriptor, _WORD.pack(address), one.position)
+    if one.thread_local:
+        os.pwrite(descriptor, bytes((OP_ADDR,)), one.position - 1)
+        os.pwrite(descriptor, bytes((OP_NOP,)), one.position + _WORD.size)
+
+
+def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
+    """Where the addresses of variables stand in the file's debug information."""
+    known = tuple(variables)
+    addresses = frozenset(one.address for one in known if one.address is not None)
+    offsets = frozenset(one.tls_offset for one in known if one.tls_offset is not None)
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for section in read_sections(path):
+            if section.name == b".debug_info":
+                yield from found_by(ADDRESS, content, section, addresses, False)
+                yield from found_by(THREAD_LOCAL, content, section, offsets, True)
+            elif section.name == b".debug_addr":
+                yield from entries(content, section, addresses)
+
+
+def found_by(
+    pattern: re.Pattern[bytes], content: mmap.mmap, section: Section, wanted: frozenset[int], thread_local: bool
+) -> Iterator[Location]:
+    for match in pattern.finditer(content, section.offset, section.offset + section.size):
+        (value,) = _WORD.unpack(match.group(1))
+        if value in wanted:
+            yield Location(match.start(1), value, thread_local)
+
+
+def entries(content: mmap.mmap, section: Section, wanted: frozenset[int]) -> Iterator[Location]:
+    """Of .debug_addr: tables of addresses, each behind a header of 8 bytes (DWARF 5, 7.27)."""
+    end = section.offset + section.size
+    for position in range(section.offset, end - _WORD.size + 1, _WORD.size):
+        (value,) = _WORD.unpack_from(content, position)
+        if value in wanted:
+            yield Location(position, value, False)
