@@ -17,11 +17,11 @@ from typing import Optional, Union
 
 import gdb
 
-from gdbext import apart, views
+from gdbext import views
 from gdbext.quiet import DebuggerError, execute, quoted
 from gdbext.settings import Settings
 from gdbext.target import path_here, path_in_target
-from pieglobalsfind import dwarf_cache
+from pieglobalsfind import apart, dwarf_cache
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
@@ -106,6 +106,9 @@ class Focus:
                 failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
             elif bias is not None:
                 view = self._view(moment, found, rank, Placed(file, bias))
+                if rank is not None and bias == found.load_bias and is_elsewhere(moment, rank):
+                    process = moment.rank(rank).address_space
+                    failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
                 if isinstance(view, Absent):
                     failures.append(str(view))
                 else:
@@ -116,8 +119,8 @@ class Focus:
         """The file as it is, or with the addresses of what lies apart on this rank."""
         if rank is None:
             return plain
-        is_elsewhere = isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
-        if not is_elsewhere and not apart.needs(moment.rank(rank), found):
+        elsewhere = is_elsewhere(moment, rank)
+        if not apart.needs(moment.rank(rank), found, elsewhere):
             return plain
         key = (rank, moment.table.generation, plain)
         if key not in self._views_apart:
@@ -125,7 +128,7 @@ class Focus:
                 path = object_path(moment.target, identity_of(found), self._settings.object_path)
                 variables = dwarf_cache.declared(str(path), found.build_id).variables
                 made = self._apart.view(
-                    plain.path, variables, apart.Instance(moment.rank(rank), found, is_elsewhere), plain.bias
+                    plain.path, variables, apart.Instance(moment.rank(rank), found, elsewhere), plain.bias
                 )
             except (OSError, ObjectFileError) as error:
                 return Absent(f"variables of {found.path} that lie apart can't be placed, {error}")
@@ -216,6 +219,11 @@ def always_inserted() -> bool:
 
 def copied(moment: Moment) -> tuple[Object, ...]:
     return tuple(one for one in moment.table.objects if one.privatized and Path(one.path).is_absolute())
+
+
+def is_elsewhere(moment: Moment, rank: int) -> bool:
+    """Whether the rank's process is another one than GDB is attached to."""
+    return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
 
 
 def is_copying(moment: Moment) -> bool:

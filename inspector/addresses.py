@@ -11,7 +11,7 @@ from pieglobalsfind.model import Absent, Owner
 from .job import Job
 from .text import harmless
 
-KINDS_WITH_SYMBOLS = ("code", "data", "rodata", "original", "runtime")
+KINDS_WITH_SYMBOLS = ("code", "data", "rodata", "original", "shared", "runtime")
 
 
 class AddressNames:

@@ -15,16 +15,21 @@ from typing import Any, Optional
 import lldb
 
 from lldbext.links import make_folder
+from pieglobalsfind import apart, dwarf_cache
 from pieglobalsfind.command import Moment
-from pieglobalsfind.model import Object, Rebase
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Object, Rank, Rebase
+from pieglobalsfind.place import data_place
+from pieglobalsfind.targets import in_address_space
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A module of LLDB's, and what is added to its file's addresses."""
+    """A module of LLDB's, and what is added to its file's addresses. `shared`: the code is other ranks' as well."""
 
     module: Any
     slide: int
+    shared: bool = False
 
 
 class Modules:
@@ -33,6 +38,7 @@ class Modules:
     def __init__(self, target: Any) -> None:
         self._target = target
         self._folder: Optional[Path] = None
+        self._apart = apart.Apart()
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[Placed, ...]] = {}
         self._originals: dict[int, Placed] = {}
@@ -47,9 +53,12 @@ class Modules:
         """The ranks whose code LLDB knows."""
         return frozenset(self._placed)
 
-    def place(self, moment: Moment, rank: int) -> None:
-        """Let LLDB know the code of a rank; costs nothing when it does."""
-        wanted = tuple(self._wanted(moment, rank))
+    def place(self, moment: Moment, rank: int, names: bool = False) -> None:
+        """Let LLDB know the code of a rank; costs nothing when it does.
+
+        `names`: its variables are asked for, so that objects that it shares with others have to be its own as well.
+        """
+        wanted = tuple(self._wanted(moment, rank, names or rank in (self.focused, self._visited)))
         if self._placed.get(rank) != wanted:
             self.drop(rank)
             self._put_in(wanted)
@@ -72,9 +81,11 @@ class Modules:
     def focus(self, moment: Moment, rank: Optional[int]) -> None:
         """Make names mean a rank's variables, or the originals' if None."""
         self.settle()
+        if self.focused not in (None, rank):
+            self._forget_shared(self.focused)
         if rank is not None:
-            self.place(moment, rank)
-            self._take_originals_out(moment)
+            self.place(moment, rank, names=True)
+            self._take_originals_out(moment, rank)
         if rank == self.focused:
             return
         rest = tuple(one for number, found in self._placed.items() if number != rank for one in found)
@@ -90,15 +101,16 @@ class Modules:
 
         Going on to the next rank then costs the same, however many ranks there are.
         """
-        self.place(moment, rank)
+        self.place(moment, rank, names=True)
         if rank == self._visited:
             return
         if self._visited is None:
-            self._take_originals_out(moment)
+            self._take_originals_out(moment, rank)
             self._take_others_out()
             self._take_out(one for number, found in self._placed.items() if number != rank for one in found)
         else:
             self._take_out((*self._others, *self._placed.get(self._visited, ())))
+            self._forget_shared(self._visited)
             self._put_in(self._placed[rank])
         self._put_in(self._others)
         self._visited = rank
@@ -113,40 +125,71 @@ class Modules:
         if visited is None:
             return
         self._take_out((*self._others, *self._placed.get(visited, ())))
+        if visited != self.focused:
+            self._forget_shared(visited)
         first = self._originals.values() if self.focused is None else self._placed.get(self.focused, ())
         rest = (one for number, found in self._placed.items() if number != self.focused for one in found)
         self._put_in((*first, *self._others, *rest))
 
-    def _wanted(self, moment: Moment, rank: int) -> list[Placed]:
+    def _forget_shared(self, rank: Optional[int]) -> None:
+        """Two ranks' modules must not stand for one piece of code: frames would have names of either."""
+        placed = self._placed.get(rank, ()) if rank is not None else ()
+        if rank is not None and any(one.shared for one in placed):
+            self._take_out(one for one in placed if one.shared)
+            self._placed[rank] = tuple(one for one in placed if not one.shared)
+
+    def _wanted(self, moment: Moment, rank: int, names: bool) -> list[Placed]:
         found = []
-        for one in moment.rank(rank).placements:
-            if isinstance(one, Rebase) and one.object is not None:
-                of = moment.table.objects[one.object]
-                module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
-                if module is not None:
-                    self._made[rank, of.index] = module
-                    found.append(Placed(module, of.load_bias + one.copy - one.original))
+        for of in moment.table.objects:
+            slide, shared = slide_in(moment.rank(rank), of), not is_copied(moment.rank(rank), of)
+            if slide is None or (shared and not (names and self._lies_apart(moment, rank, of))):
+                continue
+            module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
+            if module is not None:
+                self._made[rank, of.index] = module
+                found.append(Placed(module, slide, shared))
         return found
+
+    @staticmethod
+    def _is_elsewhere(moment: Moment, rank: int) -> bool:
+        return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
+
+    def _lies_apart(self, moment: Moment, rank: int, found: Object) -> bool:
+        return apart.needs(moment.rank(rank), found, self._is_elsewhere(moment, rank))
 
     def _make(self, moment: Moment, rank: int, found: Object) -> Any:
         path = moment.target.open_path(found.path)
         if path is None:
             self.failures.add(f"the file {found.path} is gone, ranks have no symbols of it: put it back")
             return None
-        self._folder = self._folder or make_folder()
-        link = self._folder / f"rank{rank}" / str(found.index) / Path(found.path).name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(path)
-        module = self._target.AddModule(str(link), None, None)
+        try:
+            file = self._file(moment, rank, found, path)
+        except (OSError, RanklensError) as error:
+            self.failures.add(f"variables of {found.path} that lie apart can't be placed, {error}")
+            return None
+        module = self._target.AddModule(file, None, None)
         if not module.IsValid():
             self.failures.add(f"LLDB can't read {path}: ranks have no symbols of it")
             return None
         return module
 
-    def _take_originals_out(self, moment: Moment) -> None:
+    def _file(self, moment: Moment, rank: int, found: Object, path: str) -> str:
+        """A file of the rank's own: with its addresses where variables lie apart, else a link."""
+        if self._lies_apart(moment, rank, found):
+            instance = apart.Instance(moment.rank(rank), found, self._is_elsewhere(moment, rank))
+            variables = dwarf_cache.declared(path, found.build_id).variables
+            return self._apart.view(path, variables, instance, 0)  # LLDB moves no address that is in no section
+        self._folder = self._folder or make_folder()
+        link = self._folder / f"rank{rank}" / str(found.index) / Path(found.path).name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(path)
+        return str(link)
+
+    def _take_originals_out(self, moment: Moment, rank: int) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
-        paths = {one.path: one for one in moment.table.objects if one.privatized}
+        own = {one.module.file.basename for one in self._placed.get(rank, ())}
+        paths = {one.path: one for one in moment.table.objects if one.privatized and Path(one.path).name in own}
         for module in self._target.modules:
             of = paths.get(str(module.file.fullpath))
             if of is not None:
@@ -178,6 +221,16 @@ class Modules:
     def _take_out(self, which: Iterable[Placed]) -> None:
         for one in which:
             self._target.RemoveModule(one.module)
+
+
+def is_copied(rank: Rank, found: Object) -> bool:
+    return any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements)
+
+
+def slide_in(rank: Rank, found: Object) -> Optional[int]:
+    """What is added to the file's addresses in a rank, None if the rank is in another process."""
+    base = data_place(rank, found, found.base)
+    return None if isinstance(base, Absent) else found.load_bias + base - found.base
 
 
 def slide_of(module: Any, target: Any) -> Optional[int]:

@@ -42,7 +42,14 @@ class Answer:
     @property
     def reason(self) -> str:
         """Why something is missing: no owner, or no symbol where there should be one."""
-        if isinstance(self.symbol, Absent) and self.owner.kind in ("code", "data", "rodata", "original", "runtime"):
+        if isinstance(self.symbol, Absent) and self.owner.kind in (
+            "code",
+            "data",
+            "rodata",
+            "original",
+            "shared",
+            "runtime",
+        ):
             return self.owner.reason or (self.symbol.reason if self.place.startswith("/") else "")
         return self.owner.reason
 

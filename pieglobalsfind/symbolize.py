@@ -117,11 +117,11 @@ class FileNames:
         if isinstance(symbols, Absent):
             return symbols
         found = (symbols.tls if place.is_tls else symbols.addresses).at(place.vaddr)
-        if place.kind in ("data", "rodata", "tls", "original"):
+        if place.kind in ("data", "rodata", "tls", "original", "shared"):
             variable = self._variable(place)
             if variable is not None:
                 return _of_variable(variable, place, found)
-        if place.kind in ("code", "original", "runtime"):
+        if place.kind in ("code", "original", "shared", "runtime"):
             return self._of_code(place, found)
         return _of_symbol(found, place) if found is not None else _NAMELESS
 

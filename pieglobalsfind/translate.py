@@ -138,6 +138,14 @@ class Translator:
         return sorted(self._table.objects, key=lambda one: one.base)
 
     @cached_property
+    def _copied(self) -> frozenset[int]:
+        """The objects that ranks have copies of; while there are no ranks, they still may get them."""
+        if not self._table.ranks:
+            return frozenset(one.index for one in self._table.objects)
+        parts = (one for rank in self._table.ranks for one in rank.placements)
+        return frozenset(one.object for one in parts if isinstance(one, Rebase) and one.object is not None)
+
+    @cached_property
     def _blocks(self) -> list[tuple[int, int]]:
         return sorted(self._table.constructor_blocks)
 
@@ -236,7 +244,8 @@ class Translator:
             if one.base <= address < one.end:
                 if segment_kind(one, address - one.base) is None:
                     return None
-                kind = "original" if one.privatized or one.is_program else "runtime"
+                kind = "original" if one.index in self._copied else "shared"
+                kind = kind if one.privatized or one.is_program else "runtime"
                 return Owner(address, kind, None, one.index, address - one.base, address, path=one.path)
         heap = self._table.constructor_heap
         if heap is not None and address in heap:

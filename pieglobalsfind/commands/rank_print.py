@@ -95,8 +95,11 @@ def answer(face: Face, moment: Moment, number: int, request: Request) -> str:
         return f"<{error}>"
     if isinstance(value, Absent):
         return str(value)
-    if value.address is not None and moment.translator.owner(value.address).kind == "original":
+    kind = moment.translator.owner(value.address).kind if value.address is not None else ""
+    if kind == "original":
         return f"{value.text} (in the unprivatized original, not this rank's)"
+    if kind == "shared" and not moment.rank(number).address_space:
+        return f"{value.text} (one for all ranks)"
     return value.text
 
 

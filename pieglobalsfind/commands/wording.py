@@ -66,6 +66,8 @@ def _owner_parts(moment: Moment, owner: Owner) -> Iterator[str]:
 
 
 def _nobodys(owner: Owner) -> str:
+    if owner.kind == "shared":
+        return "one for all ranks:"
     if owner.kind == "original":
         return "the unprivatized original, no rank's:"
     return "the runtime, no rank's:" if owner.kind == "runtime" else f"no rank's: {owner.kind}"

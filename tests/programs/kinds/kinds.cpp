@@ -1,5 +1,6 @@
 // Every kind of variable that a method of privatization may treat differently; each rank prints the address and the
 // value that its own code uses: the truth that tools are compared with. With "spin", rank 0 keeps running at the end.
+// WITHOUT_THREAD_LOCAL is for the methods that refuse such variables.
 #include <mpi.h>
 
 #include <cstdio>
@@ -7,7 +8,11 @@
 
 int exported;             // external linkage: reached through the global offset table if its name is left open
 static int file_static;   // one name, one file
+#ifdef WITHOUT_THREAD_LOCAL
+int per_thread;
+#else
 thread_local int per_thread;
+#endif
 namespace simulation {
 inline int inlined;       // C++17: STB_GNU_UNIQUE, unless built otherwise
 }

@@ -1,12 +1,12 @@
-"""Views for ranks of which some variables lie apart: in TLS blocks, in swapped or levelled storage.
+"""Files for debuggers of ranks of which some variables lie apart: in TLS blocks, in swapped or levelled storage.
 
-Takes a view, an object and a rank; gives a copy of the view whose debug information names the rank's own addresses. GDB
-moves all addresses of a file by one distance, and asks the thread library for thread-local ones, which knows kernel
-threads alone; so each such variable's location is written anew, as the address that the distance will make right.
+Takes an object's file and a rank; gives a copy of the file whose debug information names the rank's own addresses. A
+debugger moves all addresses of a file by one distance, and asks the thread library for thread-local ones, which knows
+kernel threads alone; so each such variable's location is written anew, as the address that the distance makes right.
 
 The location of a variable with static storage is an expression of one operation in .debug_info (DWARF 5, 2.5.1 and
 2.6.1.1.2; compilers for x86-64 write thread-local ones as in "ELF Handling For Thread-Local Storage"), or an entry of
-.debug_addr. Nothing else is changed; the view itself is never written to.
+.debug_addr. Nothing else is changed; the file itself is never written to.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
 
-from gdbext.views import Section, read_sections
 from pieglobalsfind.dwarf_types import Variable
-from pieglobalsfind.model import Absent, Object, Rank, Redirect
+from pieglobalsfind.elf import Section, open_elf
+from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect, Region
 from pieglobalsfind.place import data_place, thread_local_place, tls_block
 
 OP_ADDR, OP_NOP = 0x03, 0x96
@@ -45,8 +45,10 @@ class Location:
     thread_local: bool
 
 
-def needs(rank: Rank, found: Object) -> bool:
-    """Whether some of the object's variables lie apart on this rank."""
+def needs(rank: Rank, found: Object, is_elsewhere: bool = False) -> bool:
+    """Whether some of the object's variables lie apart on this rank; `is_elsewhere` as in `Instance`."""
+    if is_elsewhere:
+        return True
     redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
     return redirected or (found.tls_size > 0 and tls_block(rank, found) is not None)
 
@@ -60,12 +62,20 @@ class Instance:
     is_elsewhere: bool = False
 
     def place(self, one: Location) -> Union[int, Absent]:
+        found = self._place(one)
+        # Nothing of this process may be taken for the rank's: no program has such an address.
+        return UNREADABLE + one.value if self._has_other_pages(found) else found
+
+    def _place(self, one: Location) -> Union[int, Absent]:
         if one.thread_local:
             return thread_local_place(self.rank, self.object, one.value)
-        original = one.value + self.object.load_bias
-        found = data_place(self.rank, self.object, original)
-        # Nothing of this process may be taken for the rank's: no program has such an address.
-        return UNREADABLE + one.value if self.is_elsewhere and found == original else found
+        return data_place(self.rank, self.object, one.value + self.object.load_bias)
+
+    def _has_other_pages(self, address: Union[int, Absent]) -> bool:
+        """Processes share all memory, or else the ranks' ranges alone: then the object has no copies."""
+        is_copied = any(isinstance(one, Rebase) and one.object == self.object.index for one in self.rank.placements)
+        in_range = isinstance(self.rank.range, Region) and address in self.rank.range
+        return self.is_elsewhere and not is_copied and not in_range
 
 
 class Apart:
@@ -76,32 +86,32 @@ class Apart:
         self._made = 0
         self._locations: dict[str, tuple[Location, ...]] = {}
 
-    def view(self, view: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
-        """The file to load at `bias` for a rank's instance. Raises OSError."""
-        if view not in self._locations:
-            self._locations[view] = tuple(locations(view, variables))
-        changes = [(one, instance.place(one)) for one in self._locations[view]]
-        path = self._new_file(view)
-        shutil.copyfile(view, path)
-        with path.open("r+b") as file:
+    def view(self, path: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
+        """The file for a rank's instance; `bias` is what the debugger will add to every address. Raises OSError."""
+        if path not in self._locations:
+            self._locations[path] = tuple(locations(path, variables))
+        changes = [(one, instance.place(one)) for one in self._locations[path]]
+        made = self._new_file(path)
+        shutil.copyfile(path, made)
+        with made.open("r+b") as file:
             for one, place in changes:
                 if isinstance(place, int):
                     write(file.fileno(), one, (place - bias) & _MASK)
-        return str(path)
+        return str(made)
 
     def drop(self, path: str) -> None:
-        """GDB has let go of this file, if it is one of these."""
+        """The debugger has let go of this file, if it is one of these."""
         if self._folder is not None and self._folder in Path(path).parents:
             shutil.rmtree(Path(path).parent, ignore_errors=True)
 
-    def _new_file(self, view: str) -> Path:
-        """In a folder of its own: GDB takes a path that it knows for the file that it knows."""
+    def _new_file(self, path: str) -> Path:
+        """In a folder of its own: a debugger takes a path that it knows for the file that it knows."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ranklens-"))
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir(mode=0o700)
-        return folder / Path(view).name
+        return folder / Path(path).name
 
     def __del__(self) -> None:
         if self._folder is not None:
@@ -120,12 +130,14 @@ def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
     known = tuple(variables)
     addresses = frozenset(one.address for one in known if one.address is not None)
     offsets = frozenset(one.tls_offset for one in known if one.tls_offset is not None)
+    with open_elf(path) as elf:
+        sections = tuple(elf.sections)
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        for section in read_sections(path):
-            if section.name == b".debug_info":
+        for section in sections:
+            if section.name == ".debug_info":
                 yield from found_by(ADDRESS, content, section, addresses, False)
                 yield from found_by(THREAD_LOCAL, content, section, offsets, True)
-            elif section.name == b".debug_addr":
+            elif section.name == ".debug_addr":
                 yield from entries(content, section, addresses)
 
 

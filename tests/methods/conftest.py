@@ -1,0 +1,104 @@
+"""Jobs of the program that has every kind of variable, under each method, and core files of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from tests.conftest import PROGRAMS, Job, StartJob, built
+from tests.gdb.conftest import make_core
+from tests.methods.matrix import BYTE_COPIES, IS_PROCESS
+
+SHOWN = re.compile(r"rank (\d+) (\w+) 0x([0-9a-f]+) (-?\d+)$")
+RANKS = 3
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a rank's own code says of a variable."""
+
+    address: int
+    value: int
+
+
+@dataclass
+class Held:
+    """A job that stands still but for its running rank. `truth`: by rank and variable."""
+
+    method: str
+    job: Job
+    folder: Path
+    running: Optional[int]
+    truth: dict[int, dict[str, Truth]]
+    cores: dict[int, Path] = field(default_factory=dict)
+
+    def process_of(self, rank: int) -> int:
+        """The process to look at for a rank: its own, where ranks are processes."""
+        if self.method not in IS_PROCESS:
+            return self.job.pid
+        children = Path(f"/proc/{self.job.pid}/task/{self.job.pid}/children").read_text().split()
+        return int(children[rank])  # started in the order of ranks
+
+    def core_of(self, rank: int) -> Path:
+        process = self.process_of(rank)
+        if process not in self.cores:
+            self.cores[process] = make_core(process, self.folder)
+        return self.cores[process]
+
+    def by_process(self) -> dict[int, list[int]]:
+        """The ranks that each process has to be asked about."""
+        found: dict[int, list[int]] = {}
+        for rank in self.truth:
+            found.setdefault(self.process_of(rank), []).append(rank)
+        return found
+
+
+def compile_kinds(method: str, folder: Path, *more: str) -> Path:
+    """The C++ program for a method; byte copies refuse its thread-local variable."""
+    program = folder / f"kinds.{method}"
+    options = ["-DWITHOUT_THREAD_LOCAL"] if method in BYTE_COPIES and not more else list(more)
+    source = PROGRAMS / "kinds" / "kinds.cpp"
+    command = [built("rankcxx"), f"--method={method}", "-g", "-O1", "-std=c++17", *options, source, "-o", program]
+    subprocess.run([str(word) for word in command], check=True, timeout=120)
+    return program
+
+
+def compile_common(method: str, folder: Path) -> Path:
+    program = folder / f"common.{method}"
+    source = PROGRAMS / "kinds" / "common.f90"
+    command = [built("rankfort"), f"--method={method}", "-g", "-O1", source, f"-J{folder}", "-o", program]
+    subprocess.run([str(word) for word in command], check=True, timeout=120)
+    return program
+
+
+def hold(start_job: StartJob, method: str, program: Path, *arguments: str) -> Held:
+    job = start_job(built("rankrun"), "-n", RANKS, "--method", method, program, *arguments)
+    job.wait_for("ready")
+    truth: dict[int, dict[str, Truth]] = {}
+    while len(truth) < RANKS:  # other ranks' lines may come behind: each has its own buffer
+        for line in job.lines:
+            match = SHOWN.match(line.strip())
+            if match:
+                place = truth.setdefault(int(match[1]), {})
+                place[match[2]] = Truth(int(match[3], 16), int(match[4]))
+        if len(truth) < RANKS:
+            job.wait_for("rank ")
+    return Held(method, job, Path(program).parent, 0 if "spin" in arguments else None, truth)
+
+
+@pytest.fixture
+def held(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path) -> Held:
+    """The C++ program under the method that the test is for; rank 0 runs on."""
+    method: str = request.getfixturevalue("method")
+    return hold(start_job, method, compile_kinds(method, tmp_path), "spin")
+
+
+@pytest.fixture
+def held_fortran(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path) -> Held:
+    method: str = request.getfixturevalue("method")
+    return hold(start_job, method, compile_common(method, tmp_path))
