@@ -234,10 +234,7 @@ def is_copying(moment: Moment) -> bool:
 
 def copied_paths(moment: Moment) -> frozenset[str]:
     """The files of the copied objects, and those that GDB has loaded copies from."""
-    copies = (one.copy for rank in moment.table.ranks for one in rank.placements if isinstance(one, Rebase))
-    mappings = {moment.translator.mapping(one) for one in copies}
-    loaded = {one.path for one in mappings if one is not None and one.path.startswith("/")}
-    return frozenset(loaded.union(one.path for one in copied(moment)))
+    return moment.translator.copy_paths.union(one.path for one in copied(moment))
 
 
 def bias_of(moment: Moment, found: Object, rank: Optional[int]) -> Optional[int]:

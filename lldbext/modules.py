@@ -190,11 +190,18 @@ class Modules:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
         own = {one.module.file.basename for one in self._placed.get(rank, ())}
         paths = {one.path: one for one in moment.table.objects if one.privatized and Path(one.path).name in own}
+        slides: set[Optional[int]] = set()
         for module in self._target.modules:
             of = paths.get(str(module.file.fullpath))
             if of is not None:
                 self._originals[of.index] = Placed(module, of.load_bias)
+            if of is not None or str(module.file.fullpath) in moment.translator.copy_paths:
+                slides.add(slide_of(module, self._target))
                 self._target.RemoveModule(module)
+        for one in (one for found in self._placed.values() for one in found):
+            if one.slide in slides:  # LLDB has forgotten with that module what lies there, but not that this does
+                self._target.ClearModuleLoadAddress(one.module)
+                self._target.SetModuleLoadAddress(one.module, one.slide)
 
     def _take_others_out(self) -> None:
         """No name of the MPI library, of libc or of the loader may come before the program's own.

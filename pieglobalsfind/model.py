@@ -249,9 +249,10 @@ class Owner:
     """Whose an address is: what one sorted interval table over all images answers.
 
     `kind` is one of code, data, rodata, heap, stack, tls, range (reserved, not in use), original, shared (an original
-    that ranks use because they have no copies), runtime, unmapped. `rank` is None for originals, the runtime and what belongs to no rank. `original` is the address that debug
-    information describes (equal to `address` for originals, 0 where there is none), `offset` the distance from the
-    object's base; of stacks, heaps and ranges from their start, in TLS from the start of the object's block. `path`
+    that ranks use because they have no copies), runtime, unmapped. `rank` is None for originals, the runtime and what
+    belongs to no rank or to several. `original` is the address that debug information describes (equal to `address` for
+    originals, 0 where there is none), `offset` the distance from the object's base; of stacks, heaps and ranges from
+    their start, in TLS from the start of the object's block. `path`
     names the mapping of an original or of the runtime.
     """
 

@@ -167,6 +167,13 @@ class Translator:
             found[one.start] = last[one.path]
         return found
 
+    @cached_property
+    def copy_paths(self) -> frozenset[str]:
+        """The files that the loader has loaded ranks' copies from, where it did."""
+        parts = (one for rank in self._table.ranks for one in rank.placements if isinstance(one, Rebase))
+        mappings = {self.mapping(one.copy) for one in parts if one.object is not None}
+        return frozenset(one.path for one in mappings if one is not None and one.path.startswith("/"))
+
     # ---- forwards: whose is it ----
 
     def owner(self, address: int) -> Owner:

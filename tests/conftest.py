@@ -153,3 +153,22 @@ def start_job(tmp_path: Path) -> Iterator[StartJob]:
     yield start
     for job in jobs:
         job.close()
+
+
+# ---- what the tests of tests/methods record for docs/methods.md ----
+
+RECORDED: set[tuple[str, ...]] = set()  # cells of tests.methods.table
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Called for every test, whichever process ran it."""
+    if report.when == "call" and report.passed:
+        cells = (value for name, value in report.user_properties if name == "methods cell")
+        RECORDED.update(tuple(map(str, one)) for one in cells if isinstance(one, (list, tuple)))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    from tests.methods import table
+
+    if RECORDED and not hasattr(session.config, "workerinput"):
+        table.update(RECORDED)

@@ -14,7 +14,7 @@ from tests.conftest import PROGRAMS, Job, StartJob, built
 from tests.gdb.conftest import make_core
 from tests.methods.matrix import BYTE_COPIES, IS_PROCESS
 
-SHOWN = re.compile(r"rank (\d+) (\w+) 0x([0-9a-f]+) (-?\d+)$")
+SHOWN = re.compile(r"rank (\d+) (\w+) 0x([0-9A-Fa-f]+) (-?\d+)$")
 RANKS = 3
 
 

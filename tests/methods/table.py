@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.methods.matrix import CHECKS, METHODS, SOURCES, TOOLS, impossible
 
-PROPERTY = "methods cell"
+PROPERTY = "methods cell"  # tests/conftest.py collects it
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 BEGIN, END = "<!-- written by the tests: begin -->\n", "<!-- written by the tests: end -->\n"
 
@@ -43,7 +43,7 @@ def wanted() -> set[Cell]:
     }
 
 
-def update(recorded: Iterable[Cell]) -> bool:
+def update(recorded: Iterable[tuple[str, ...]]) -> bool:
     """Write the table if nothing is missing; whether it was whole."""
     if not wanted() <= set(recorded):
         return False

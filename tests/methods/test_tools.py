@@ -96,16 +96,18 @@ def test_inspector_fortran(method: str, source: str, held_fortran: Held, record:
 # ---- pieglobalsfind ----
 
 
-@each_source
-@each_method
-def test_pieglobalsfind(method: str, source: str, held: Held, record: Record) -> None:
+def answers(held: Held, source: str, rank: int, names: list[str]) -> list[Any]:
+    """What is said of the variables' addresses, which the rank has printed."""
+    target = ["--pid", held.process_of(rank)] if source == "live" else ["--core", held.core_of(rank)]
+    addresses = (f"{held.truth[rank][name].address:#x}" for name in names)
+    command = [built("pieglobalsfind"), *target, "--json", *addresses]
+    done = subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=120)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check_addresses(held: Held, source: str, names: list[str], record: Record) -> None:
     for rank, truth in held.truth.items():
-        target = ["--pid", held.process_of(rank)] if source == "live" else ["--core", held.core_of(rank)]
-        names = asked(held, CXX, "pieglobalsfind", source)
-        command = [built("pieglobalsfind"), *target, "--json", *(f"{truth[name].address:#x}" for name in names)]
-        done = subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=120)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        for name, answer in zip(names, answers):
+        for name, answer in zip(names, answers(held, source, rank, names)):
             assert answer["symbol"] == NAMES.get(name, name) and answer["symbol_offset"] == 0, answer
             users = [other for other, its in held.truth.items() if its[name].address == truth[name].address]
             assert answer["rank"] == (rank if users == [rank] else None), answer
@@ -113,12 +115,29 @@ def test_pieglobalsfind(method: str, source: str, held: Held, record: Record) ->
         record("pieglobalsfind", VARIABLES[name])
 
 
+@each_source
+@each_method
+def test_pieglobalsfind(method: str, source: str, held: Held, record: Record) -> None:
+    check_addresses(held, source, asked(held, CXX, "pieglobalsfind", source), record)
+
+
+@each_source
+@each_method
+def test_pieglobalsfind_fortran(method: str, source: str, held_fortran: Held, record: Record) -> None:
+    check_addresses(held_fortran, source, ["common_value"], record)
+
+
 # ---- GDB and LLDB ----
 
 GDB_SCRIPT = """
+def callers(frame):
+    while frame is not None:
+        yield frame.name()
+        frame = frame.older()
+
 for rank in {ranks}:
     tell("select %d" % rank, ask("rank %d" % rank))
-    tell("bt %d" % rank, [name for name in functions() if name])
+    tell("bt %d" % rank, [name for name in callers(gdb.selected_frame()) if name])
     for name, expression in {expressions}.items():
         tell("%s %d" % (name, rank), ask("output " + expression))
         tell("&%s %d" % (name, rank), ask("output/d (long)&" + expression))

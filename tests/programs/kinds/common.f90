@@ -1,9 +1,9 @@
-! A common block under every method: each rank prints the value that its own code uses. With "spin", rank 0 runs on.
+! A common block under every method: each rank prints the address and the value that its own code uses.
 subroutine show(rank)
   integer, intent(in) :: rank
   integer :: common_value
   common /shared_block/ common_value
-  print '(a,i0,a,i0)', 'rank ', rank, ' common_value 0x0 ', common_value
+  print '(a,i0,a,z0,a,i0)', 'rank ', rank, ' common_value 0x', loc(common_value), ' ', common_value
   flush (6)
 end subroutine
 
