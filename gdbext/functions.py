@@ -1,15 +1,18 @@
-"""`$_rank_count()`, `$_rankaddr("symbol", N)` and `$_rank_of(ADDRESS)`.
+"""`$_rank_count()`, `$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)` and `$_rank_globals()`.
 
 Takes the face; usable in every expression, conditions included. `$_rank`, a variable, is kept by the selection.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import gdb
 
 from gdbext.face import ADDRESS, GdbFace
 from gdbext.quiet import sentences
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Root
 
 
 class RankAddress(gdb.Function):
@@ -53,6 +56,32 @@ class RankCount(gdb.Function):
             return self._face.moment().table.rank_count
 
 
+class RankGlobals(gdb.Function):
+    """$_rank_globals(): the struct in which the selected rank itself keeps its globals, if it has told where."""
+
+    def __init__(self, face: GdbFace) -> None:
+        super().__init__("_rank_globals")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> gdb.Value:
+        with sentences():
+            taken(args, 0, "$_rank_globals()")
+            moment, rank = self._face.moment(), self._face.selected
+            if rank is None:
+                raise UsageError("no rank is selected", "select one by `rank N`")
+            for one in moment.rank(rank).placements:
+                if isinstance(one, Root):
+                    return gdb.Value(one.address).cast(lookup_type(one.type_name).pointer()).dereference()
+            raise UsageError(f"rank {rank} has not told where it keeps its globals", "see rank_program.h")
+
+
+def lookup_type(name: str) -> gdb.Type:
+    """A type by its name, in C by its tag as well."""
+    with suppress(gdb.error):
+        return gdb.lookup_type(name)
+    return gdb.lookup_type(f"struct {name}")
+
+
 def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb.Value, ...]:
     """The arguments of a call, if they are as many as there should be."""
     if len(arguments) != count:
@@ -61,6 +90,6 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
 
 
 def bind(face: GdbFace) -> None:
-    for kind in (RankAddress, RankOf, RankCount):
+    for kind in (RankAddress, RankOf, RankCount, RankGlobals):
         kind(face)
     gdb.set_convenience_variable("_rank", -1)

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Optional
+from typing import Optional, Union
 
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_types import (
@@ -22,7 +22,7 @@ from pieglobalsfind.dwarf_types import (
     Variables,
 )
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Absent, Object, Rank
+from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.place import place
 
 from .addresses import AddressNames
@@ -77,12 +77,25 @@ def read_globals(job: Job) -> Globals:
             columns += [Column(found, declared.types, one) for one in declared.variables if one.size > 0]
         elif found.is_program:
             absent.append(declared)
+    for found, known in roots(job):
+        if isinstance(known, Variables):
+            columns += [Column(found, known.types, one) for one in known.variables]
+        else:
+            absent.append(known)
     memory, names = RankMemory(job.target), AddressNames(job)
     for rank in job.present:
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
     return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+
+
+def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:
+    """The structs in which the program itself keeps its globals, each type once."""
+    parts = (one for rank in job.present for one in rank.placements)
+    told = dict.fromkeys((one.object, one.type_name) for one in parts if isinstance(one, Root))
+    for index, name in told:
+        yield job.table.objects[index], job.root(job.table.objects[index], name)
 
 
 class Column:

@@ -14,6 +14,7 @@ from typing import Optional, Union
 
 from pieglobalsfind import dwarf_cache
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_types import TypeTable, Variables
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import ObjectFileError, UsageError
@@ -72,6 +73,19 @@ class Job:
         if not declared.variables:
             return Absent(f"{found.path} has no debug information", "compile with -g")
         return declared
+
+    def root(self, found: Object, type_name: str) -> Union[Variables, Absent]:
+        """The type of a struct of globals, as a variable that each rank has elsewhere."""
+        path = self.file(found)
+        if isinstance(path, Absent):
+            return path
+        try:
+            information = DebugInfo.open(path)
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+        known = information.root(type_name)
+        information.close()
+        return known or Absent(f"{found.path} defines no type {type_name}", "compile with -g")
 
     def file(self, found: Object) -> Union[str, Absent]:
         """Where the object's file can be opened, if it still is the one that the target runs."""

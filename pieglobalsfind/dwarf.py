@@ -12,6 +12,7 @@ from typing import Optional
 from pieglobalsfind.demangle import demangle
 from pieglobalsfind.dwarf_libdw import Module
 from pieglobalsfind.dwarf_lines import LineReader
+from pieglobalsfind.dwarf_roots import root
 from pieglobalsfind.dwarf_types import Line, TypeTable, Variable, Variables
 from pieglobalsfind.dwarf_variables import VariableReader
 
@@ -40,6 +41,10 @@ class DebugInfo:
     def declared(self) -> Variables:
         """Variables and their types together."""
         return VariableReader(self._module, demangle).read()
+
+    def root(self, type_name: str) -> Optional[Variables]:
+        """The type of that name as a struct of globals; None if it is not defined here."""
+        return root(self._module, type_name)
 
     def line(self, vaddr: int) -> Optional[Line]:
         """The source line of the code at `vaddr`, or None."""

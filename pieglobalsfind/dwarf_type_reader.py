@@ -104,10 +104,20 @@ class TypeReader:
         """The index of the type that a variable's DIE names, with all that it needs by value."""
         self._fortran = fortran
         index = self._target(die, whole=True)
+        self._drain()
+        return index
+
+    def defined(self, die: Die, fortran: bool) -> int:
+        """The index of the type that a DIE defines, with all that it needs by value."""
+        self._fortran = fortran
+        index = self._index(die, whole=True)
+        self._drain()
+        return index
+
+    def _drain(self) -> None:
         while self._queue:
             entry, type_die, whole = self._queue.popleft()
             self._types[entry] = self._read(type_die, whole)
-        return index
 
     def table(self) -> TypeTable:
         """All types read so far; loops by value are cut."""

@@ -31,6 +31,7 @@ GLOBAL = "global"
 FILE_STATIC = "file static"
 FUNCTION_STATIC = "function static"
 THREAD_LOCAL = "thread-local"
+ROOT = "gathered"  # a struct of globals that the program keeps itself
 COMMON = "common"
 MODULE = "module"
 
@@ -211,7 +212,8 @@ class Variable:
 
     `name` is as the language writes it (qualified in C++, `module::name` in Fortran, `function::name` for a function's
     static). `address` is the vaddr in its file, None for a thread-local one, which has `tls_offset` in its module's
-    block instead. `block` names the Fortran common block. `file` is as DWARF names it; `size` is in bytes.
+    block instead, and for a struct of globals, which each rank has wherever it told. `block` names the Fortran common
+    block. `file` is as DWARF names it; `size` is in bytes.
     """
 
     name: str

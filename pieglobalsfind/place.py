@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.rank_state import GONE
-from pieglobalsfind.dwarf_types import Variable
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, TlsBlock
+from pieglobalsfind.dwarf_types import ROOT, Variable
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, Root, TlsBlock
 
 
 def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
     """Where the rank's instance of a variable lies."""
+    if variable.storage == ROOT:
+        return root_place(rank, found, variable.name)
     if variable.tls_offset is not None:
         return thread_local_place(rank, found, variable.tls_offset)
     return data_place(rank, found, (variable.address or 0) + found.load_bias)
@@ -36,6 +38,14 @@ def data_place(rank: Rank, found: Object, original: int) -> Union[int, Absent]:
     if rank.state == MIGRATED_OUT:
         return GONE
     return Absent("the rank has no copy of it") if has_copy else original
+
+
+def root_place(rank: Rank, found: Object, type_name: str) -> Union[int, Absent]:
+    """Where the rank keeps its struct of globals of that type."""
+    for one in rank.placements:
+        if isinstance(one, Root) and (one.object, one.type_name) == (found.index, type_name):
+            return one.address
+    return Absent("the rank has not said where it keeps them")
 
 
 def covers(one: Redirect, original: int) -> bool:

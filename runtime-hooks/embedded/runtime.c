@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-extern void mpi_register_calls(void);
+extern void mpi_prepare(void);
 
 typedef int program_main(int argc, char **argv, char **environment);
 
@@ -109,7 +109,8 @@ static void buffer_streams(void) {
     if (!input || !output)
         rank_job_abort(2, "memory for the standard streams can't be had");
     setvbuf(stdin, input, _IOFBF, BUFSIZ);
-    setvbuf(stdout, output, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
+    bool lines = isatty(STDOUT_FILENO) || options.method->has_private_pages; /* other processes write as well */
+    setvbuf(stdout, output, lines ? _IOLBF : _IOFBF, BUFSIZ);
 }
 
 static int create_registry(void) {
@@ -146,7 +147,7 @@ static void describe_job(void) {
     context_describe();
     rank_hooks_add_call("");
     rank_hooks_commit();
-    mpi_register_calls();
+    mpi_prepare();
 }
 
 static void describe_program(void) {

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #define MOST_NAMESPACES 15 /* glibc's DL_NNS less the base's; four without the tunable rtld.nns */
 
@@ -23,6 +23,8 @@
 struct own {
     void (*prepare_thread)(void); /* __ctype_init(): isalpha() and its kin need it on every kernel thread */
     int (*flush)(FILE *stream);
+    int (*set_buffer)(FILE *stream, char *buffer, int mode, size_t size);
+    FILE **output;
 };
 
 static void tunables(const char *program, int ranks, char *text, size_t room) {
@@ -84,6 +86,8 @@ static int load(struct image *image, const struct object_list *objects, struct o
         error = elsewhere_bind(map);
     *(void **)&own->prepare_thread = dlvsym(handle, "__ctype_init", "GLIBC_PRIVATE");
     *(void **)&own->flush = dlsym(handle, "fflush");
+    *(void **)&own->set_buffer = dlsym(handle, "setvbuf");
+    own->output = dlsym(handle, "stdout");
     return error;
 }
 
@@ -99,6 +103,9 @@ static void begin(const struct image *image) {
     const struct own *own = image->own;
     if (own->prepare_thread)
         own->prepare_thread();
+    /* A full buffer would be written in the middle of a line, and ranks' buffers are apart. */
+    if (own->set_buffer && own->output && !isatty(STDOUT_FILENO))
+        own->set_buffer(*own->output, NULL, _IOLBF, BUFSIZ);
 }
 
 static void end(const struct image *image) {

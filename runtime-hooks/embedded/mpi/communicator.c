@@ -12,10 +12,9 @@
 #define CONTEXT_WORLD 1u
 
 static atomic_uint_fast64_t next_context;
-static pthread_once_t context_once = PTHREAD_ONCE_INIT;
 
 /* 1 is MPI_COMM_WORLD's; then comes one per rank for its MPI_COMM_SELF. */
-static void context_start(void) {
+void contexts_prepare(void) {
     atomic_store(&next_context, CONTEXT_WORLD + 1u + (unsigned)rank_total());
 }
 
@@ -30,7 +29,6 @@ static struct communicator *comm_new(struct mpi_rank *self, uint64_t context, st
 }
 
 void comms_initialize(struct mpi_rank *self) {
-    pthread_once(&context_once, context_start);
     struct group *world = group_new(rank_total());
     for (int i = 0; i < world->size; i++)
         world->members[i] = i;

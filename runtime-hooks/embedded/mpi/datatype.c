@@ -72,11 +72,10 @@ static const struct {
     [MPI_REAL8] = {8, 0, 8},
 };
 
-static pthread_once_t types_once = PTHREAD_ONCE_INIT;
 static struct type_block predefined_blocks[LAST_PREDEFINED + 1][2];
 static struct datatype predefined_types[LAST_PREDEFINED + 1];
 
-static void make_predefined(void) {
+void types_prepare(void) {
     for (int i = 1; i <= LAST_PREDEFINED; i++) {
         size_t value = predefined[i].value, index = predefined[i].index;
         /* A pair's index lies where C puts an int after the value, never before byte 4 (MPI_SHORT_INT). */
@@ -101,7 +100,6 @@ static void make_predefined(void) {
 
 /* The predefined datatypes are shared by all ranks; their handles are the first of each rank's table. */
 void types_initialize(struct mpi_rank *self) {
-    pthread_once(&types_once, make_predefined);
     for (int i = 1; i <= LAST_PREDEFINED; i++)
         table_add(&self->types, &predefined_types[i]);
 }

@@ -13,13 +13,7 @@
 static const char *const call_names[] = {MPI_CALLS(CALL_STRING)};
 static uint32_t call_indices[CALL_COUNT];
 
-static pthread_once_t inboxes_once = PTHREAD_ONCE_INIT;
 static struct inbox *inboxes;
-
-void mpi_register_calls(void) {
-    for (int call = 0; call < CALL_COUNT; call++)
-        call_indices[call] = rank_call_register(call_names[call]);
-}
 
 const char *call_name(enum call call) {
     return call_names[call];
@@ -57,8 +51,16 @@ static void inboxes_make(void) {
     }
 }
 
+/* Before there are ranks, and before there are processes that share what is made here. */
+void mpi_prepare(void) {
+    for (int call = 0; call < CALL_COUNT; call++)
+        call_indices[call] = rank_call_register(call_names[call]);
+    inboxes_make();
+    types_prepare();
+    contexts_prepare();
+}
+
 struct inbox *inbox_of(int world) {
-    pthread_once(&inboxes_once, inboxes_make);
     return &inboxes[world];
 }
 

@@ -141,7 +141,7 @@ enum call { MPI_CALLS(MPI_CALL_ENUM) CALL_COUNT };
 #undef MPI_CALL_ENUM
 
 /* state.c */
-void mpi_register_calls(void); /* the runtime calls it once, before any rank runs */
+void mpi_prepare(void); /* the runtime calls it once, before any rank runs */
 const char *call_name(enum call call);
 void call_publish(enum call call, int peer, int tag, const struct communicator *comm);
 struct mpi_rank *mpi_rank_state(void);     /* the calling rank's, made when it is first asked for */
@@ -186,6 +186,8 @@ ptrdiff_t type_extent(const struct datatype *type);
 bool type_fits_buffer(const struct datatype *type, size_t bytes, const void *buffer);
 void type_pack(const struct datatype *type, int count, const void *from, void *bytes);
 void type_unpack(const struct datatype *type, size_t bytes_limit, const void *bytes, void *to);
+void types_prepare(void);    /* once per job */
+void contexts_prepare(void); /* once per job */
 void types_initialize(struct mpi_rank *self);
 
 /* op.c */

@@ -1,0 +1,46 @@
+"""The type of a struct that holds a program's globals, by its name: a registry tells name and address alone.
+
+Takes an open file and a name as the program gave it; gives the type with all that it needs, as one variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+from pieglobalsfind.dwarf_libdw import Die, Module, Reader
+from pieglobalsfind.dwarf_type_reader import AT_DECLARATION, AT_NAME, RECORDS, TypeReader
+from pieglobalsfind.dwarf_types import ROOT, Variable, Variables
+from pieglobalsfind.dwarf_variables import LANGUAGES, TAG_MODULE, TAG_NAMESPACE, TAG_SUBPROGRAM
+
+TAG_TYPEDEF = 0x16
+DEEPEST = 16  # namespaces and functions around the type
+
+
+def root(module: Module, type_name: str) -> Optional[Variables]:
+    """The struct, class or typedef of that name, None if no unit defines it."""
+    reader = Reader()
+    types = TypeReader(reader, lambda die: "")
+    wanted = type_name
+    for tag in ("struct ", "class ", "union ", "type("):
+        wanted = wanted[len(tag) :].rstrip(")") if wanted.startswith(tag) else wanted
+    for unit in module.units():
+        language = LANGUAGES.get(reader.language(unit.die), "other")
+        for die in definitions(reader, unit.die, DEEPEST):
+            if reader.own_string(die, AT_NAME) == wanted.rpartition("::")[2]:
+                index = types.defined(die, language == "Fortran")
+                file, line = reader.declared_at(die, {unit.die.cu: unit})
+                table = types.table()
+                found = Variable(type_name, "", file, line, index, table.size(index), ROOT, language, None)
+                return Variables((found,), table)
+    return None
+
+
+def definitions(reader: Reader, around: Die, depth: int) -> Iterator[Die]:
+    """Named types that are defined within a DIE, in namespaces, modules and functions too."""
+    for die in reader.children(around):
+        tag = reader.tag(die)
+        if (tag in RECORDS or tag == TAG_TYPEDEF) and not reader.has(die, AT_DECLARATION):
+            yield die
+        elif tag in (TAG_NAMESPACE, TAG_MODULE, TAG_SUBPROGRAM) and depth > 0:
+            yield from definitions(reader, die, depth - 1)

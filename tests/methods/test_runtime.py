@@ -1,0 +1,324 @@
+"""The embedded runtime under each method: programs run as under MPICH, and what can't be served is refused first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind.elf import open_elf
+from tests.conftest import ROOT, StartJob, built
+from tests.gdb.session import Session as Gdb
+from tests.methods.conftest import RANKS, compile_kinds, hold
+from tests.methods.matrix import BYTE_COPIES, METHODS
+from tests.mpi.test_against_mpich import COMPILERS, HERE, mpich_lines
+from tests.mpi.test_against_mpich import build as build_both
+
+PRIVATE = ("pie", "hls", "pip", "pipthread", "pipprocess", "fs", "tpsl")
+"""The methods that make every variable of a program private: any MPI program runs under them."""
+GUARDED = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    FILE *mark = fopen(argv[1], "w");
+    fclose(mark);
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, check=False)
+
+
+def compiled(folder: Path, source: str, method: str, *options: str, name: str = "program.c") -> Path:
+    (folder / name).write_text(source)
+    program = folder / f"program.{method}"
+    compiler = built("rankcxx" if name.endswith(".cpp") else "rankcc")
+    done = run(compiler, f"--method={method}", "-g", *options, folder / name, "-o", program)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.parametrize("method", [one for one in PRIVATE if one != "pie"])  # tests/mpi has that
+@pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
+def test_mpi_programs(name: str, method: str, tmp_path: Path) -> None:
+    _, theirs = build_both(HERE / name, tmp_path)
+    program, compiler = tmp_path / f"program.{method}", COMPILERS[Path(name).suffix][0]
+    options = [f"-J{tmp_path}"] if compiler == "rankfort" else []
+    done = run(built(compiler), f"--method={method}", "-g", "-O1", *options, HERE / name, "-o", program, "-lm")
+    assert done.returncode == 0, done.stderr
+    done = run(built("rankrun"), "-n", 4, "--method", method, program)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == mpich_lines(4, theirs)
+
+
+def test_the_values_are_private_exactly_where_the_method_says_so(start_job: StartJob, tmp_path: Path) -> None:
+    everything = {"exported", "file_static", "counter", "per_thread", "inlined", "pointee"}
+    private = {
+        **dict.fromkeys(PRIVATE, everything),
+        "none": set(),
+        "struct": set(),
+        "tls": {"per_thread"},
+        "tls-word": {"per_thread"},
+        "swap": {"exported", "inlined"},
+    }
+    for method in METHODS:
+        held = hold(start_job, method, compile_kinds(method, tmp_path))
+        own = {
+            name
+            for name in everything
+            if [held.truth[rank][name].value % 100 for rank in range(RANKS)] == list(range(RANKS))
+        }
+        assert own == private[method], method
+
+
+# ---- refusals ----
+
+
+@pytest.mark.parametrize("method", BYTE_COPIES)
+def test_thread_local_variables_under_byte_copies(method: str, tmp_path: Path) -> None:
+    source = GUARDED.replace("int main", "__thread int one;\nint main")
+    program = compiled(tmp_path, source, method)
+    done = run(built("rankrun"), "-n", 2, "--method", method, program, tmp_path / "mark")
+    assert done.returncode == 2 and "thread-local" in done.stderr and method in done.stderr
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize("method", ["pip", "pipthread", "pipprocess"])
+def test_more_ranks_than_namespaces(method: str, tmp_path: Path) -> None:
+    program = compiled(tmp_path, GUARDED, method)
+    done = run(built("rankrun"), "-n", 16, "--method", method, program, tmp_path / "mark")
+    assert done.returncode == 2 and "15, not 16" in done.stderr
+    assert not (tmp_path / "mark").exists()
+    assert run(built("rankrun"), "-n", 15, "--method", method, program, tmp_path / "mark").returncode == 0
+
+
+def test_dynamic_thread_local_storage_under_tls(tmp_path: Path) -> None:
+    source = GUARDED.replace("int main", "__thread int one;\nint main").replace("MPI_Init", "one = 1; MPI_Init")
+    program = compiled(tmp_path, source, "none")
+    done = run(built("rankrun"), "-n", 2, "--method", "tls", program, tmp_path / "mark")
+    assert done.returncode == 2 and "build it with rankcc --method tls" in done.stderr
+    assert not (tmp_path / "mark").exists()
+
+
+def test_swap_needs_open_names_and_one_element(tmp_path: Path) -> None:
+    source = GUARDED.replace("int main", "int one = 1;\nint main").replace("MPI_Init", "one = 2; MPI_Init")
+    closed, opened = compiled(tmp_path, source, "none"), compiled(tmp_path, source, "swap")
+    done = run(built("rankrun"), "-n", 2, "--method", "swap", closed, tmp_path / "mark")
+    assert done.returncode == 2 and "build it with rankcc --method swap" in done.stderr
+    done = run(built("rankrun"), "-n", 2, "--pes", 2, "--method", "swap", opened, tmp_path / "mark")
+    assert done.returncode == 2 and "2 processing elements" in done.stderr
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_level_for_a_static_variable(tmp_path: Path) -> None:
+    source = "#include <rank_program.h>\n" + GUARDED.replace(
+        "int main", "static RANK_LEVEL(process) int hidden = 1;\nint main"
+    ).replace("MPI_Init", "hidden += argc; MPI_Init")
+    program = compiled(tmp_path, source, "hls")
+    done = run(built("rankrun"), "-n", 2, "--method", "hls", program, tmp_path / "mark")
+    assert done.returncode == 2 and "'hidden'" in done.stderr
+    assert not (tmp_path / "mark").exists()
+
+
+def test_an_unknown_method_names_those_that_there_are() -> None:
+    for command in ("rankrun", "rankcc"):
+        done = run(built(command), "--method", "magic", "x.c")
+        assert done.returncode == 2
+        assert all(method in done.stderr for method in METHODS), done.stderr
+
+
+def test_share_code_is_for_methods_that_copy_code(tmp_path: Path) -> None:
+    program = compiled(tmp_path, GUARDED, "fs")
+    done = run(built("rankrun"), "-n", 2, "--method", "fs", "--share-code", program, tmp_path / "mark")
+    assert done.returncode == 2 and "copies no code" in done.stderr
+
+
+# ---- levels, shared code, roots ----
+
+LEVELS = """
+#include <mpi.h>
+#include <rank_program.h>
+#include <stdio.h>
+RANK_LEVEL(process) int whole = 100;
+RANK_LEVEL(thread) int part = 10;
+int mine;
+int *through_pointer = &whole;
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    mine++;
+    part++;
+    for (int turn = 0; turn < 4; turn++) { /* one after another: the counters have no lock */
+        if (turn == rank)
+            whole++;
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    printf("rank %d whole %d part %d mine %d pointer %d\\n", rank, whole, part, mine, *through_pointer);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--share-code",), ("--rewrite=exact",)])
+def test_levels(tmp_path: Path, more: tuple[str, ...]) -> None:
+    program = compiled(tmp_path, LEVELS, "hls", "-O2")
+    done = run(built("rankrun"), "-n", 4, "--pes", 2, "--method", "hls", *more, program)
+    assert sorted(done.stdout.splitlines()) == [
+        f"rank {rank} whole 104 part 12 mine 1 pointer 104" for rank in range(4)
+    ]
+
+
+CODE = (
+    "\n".join(
+        f"__attribute__((used)) int function{n}(int x) {{ return x * {n} + x / ({n} + 1); }}" for n in range(20000)
+    )
+    + """
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int data = 1;
+int main(int argc, char **argv) {
+    char line[200];
+    int rank, nothing;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    data = rank;
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d data %d\\n", rank, data);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&nothing, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return (int)strlen(line);
+}
+"""
+)
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Memory that is this process's own, in bytes."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Anonymous:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no such line")
+
+
+def test_shared_code_takes_no_memory(start_job: StartJob, tmp_path: Path) -> None:
+    program = compiled(tmp_path, CODE, "pie", "-O0", "-g0")
+    with open_elf(str(program)) as elf:
+        text = sum(one.file_size for one in elf.segments if not one.flags & 2)
+    ranks, taken = 8, {}
+    for more in ((), ("--share-code",)):
+        job = start_job(built("rankrun"), "-n", ranks, *more, program)
+        job.wait_for("ready")
+        taken[more] = anonymous_bytes(job.pid)
+    saved = taken[()] - taken["--share-code",]
+    assert abs(saved - ranks * text) < 0.1 * ranks * text, (saved, ranks * text)
+
+
+ROOTS = """
+#include <mpi.h>
+#include <rank_program.h>
+#include <stdio.h>
+struct globals { int rank; double field[4]; };
+int main(int argc, char **argv) {
+    struct globals mine = {0};
+    int nothing;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine.rank);
+    mine.field[2] = mine.rank + 0.5;
+    rank_globals("globals", &mine);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mine.rank == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&nothing, 1, MPI_INT, mine.rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+def test_gathered_globals(start_job: StartJob, gdb: Path, tmp_path: Path) -> None:
+    program = compiled(tmp_path, ROOTS, "struct")
+    job = start_job(built("rankrun"), "-n", 3, "--method", "struct", program)
+    job.wait_for("ready")
+    done = run(built("inspector"), "globals", job.pid, "--json")
+    assert "{rank = 2, field = {0, 0, 2.5, 0}}" in done.stdout, done.stdout
+    script = """
+        tell("none", ask("print $_rank_globals()"))
+        ask("rank 1")
+        tell("one", ask("output $_rank_globals()"))
+    """
+    told = Gdb(gdb, tmp_path).attach(script, job.pid)
+    assert told["one"] == "{rank = 1, field = {0, 0, 1.5, 0}}" and "no rank is selected" in told["none"]
+
+
+# ---- what a job leaves behind ----
+
+
+def test_file_copies_are_removed(start_job: StartJob, tmp_path: Path) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    program = compile_kinds("fs", tmp_path)
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    job = start_job(built("rankrun"), "-n", 3, "--method", "fs", program, environment=environment)
+    job.wait_for("ready")
+    (copies,) = folder.iterdir()
+    assert sorted(path.name for path in copies.iterdir()) == ["rank0.so", "rank1.so", "rank2.so"]
+    watch = subprocess.Popen(
+        ["tail", "--follow=name", "--pid", str(job.pid), "-s0.05", "/dev/null"], stdout=subprocess.DEVNULL
+    )
+    job.process.kill()
+    job.process.wait()
+    watch.wait(60)
+    deadline_reads = 0
+    while folder.exists() and any(folder.iterdir()) and deadline_reads < 10_000_000:
+        deadline_reads += 1
+    assert not any(folder.iterdir())
+
+
+def test_unique_symbols_are_told_where_they_are(start_job: StartJob, tmp_path: Path) -> None:
+    """Without -fno-gnu-unique the loader keeps one inline variable for all: the value that ranks use is shown."""
+    held = hold(start_job, "fs", compile_kinds("none", tmp_path))  # rankcxx --method fs would add that option
+    values = {truth["inlined"].value for truth in held.truth.values()}
+    assert len(values) == 1
+    done = run(built("inspector"), "globals", held.job.pid, "simulation::inlined", "--json")
+    assert f'"value": "{values.pop()}"' in done.stdout
+
+
+def test_the_programs_environment_is_as_it_was(tmp_path: Path) -> None:
+    ask = 'const char *text = getenv("GLIBC_TUNABLES"); puts(text ? text : "none"); MPI_Finalize();'
+    source = "#include <stdlib.h>\n" + GUARDED.replace("MPI_Finalize();", ask)
+    program = compiled(tmp_path, source, "pip")
+    for value, shown in ((None, "none"), ("glibc.malloc.check=0", "glibc.malloc.check=0")):
+        environment = {name: text for name, text in os.environ.items() if name != "GLIBC_TUNABLES"}
+        if value is not None:
+            environment["GLIBC_TUNABLES"] = value
+        command = [str(built("rankrun")), "-n", "2", "--method", "pip", str(program), str(tmp_path / "mark")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout.splitlines() == [shown, shown]
+
+
+def test_nothing_but_one_file_names_a_method() -> None:
+    """A method is added by one file: nothing else of the runtime, and none of the tools, knows its name."""
+    methods = ROOT / "runtime-hooks" / "embedded" / "methods"
+    sources = [path for path in methods.parent.rglob("*.[ch]") if path.parent != methods]
+    tools = [
+        path
+        for folder in ("pieglobalsfind", "gdbext", "lldbext", "inspector")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    for path in (*sources, *tools):
+        text = path.read_text()
+        for method in METHODS:
+            if method not in ("none", "struct", "pie", "tls"):  # words with other meanings, too
+                assert f'"{method}"' not in text, path
