@@ -23,15 +23,24 @@ from pieglobalsfind.dwarf_types import (
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Object, Rank, Root
-from pieglobalsfind.place import place
+from pieglobalsfind.place import data_place, is_shared, place
 
 from .addresses import AddressNames
 from .job import Job
 from .memory import RankMemory
+from .pristine import Pristine
 from .sameness import Meaning, shown_whole
 from .text import harmless
 from .values import Object as Bytes
 from .values import Surroundings, decode, elements_of
+
+# What the ranks' values say of a variable
+DIFFERS = "differs"  # it has to be private
+EQUAL = "equal everywhere"  # written, with the same bytes or the same meaning on all ranks
+NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
+SHARED = "shared"  # there is one for several ranks, whatever they write
+UNKNOWN = "unknown"
+VERDICTS = (DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,10 @@ class Group:
 
 @dataclass(frozen=True)
 class GlobalValues:
-    """A variable and its values; `size` in bytes, `object` the path of the file that declares it."""
+    """A variable and its values; `size` in bytes, `object` the path of the file that declares it.
+
+    `verdict` is one of VERDICTS. `needless`: bytes that each rank has of its own, though they are the same on all.
+    """
 
     name: str
     object: str
@@ -54,6 +66,9 @@ class GlobalValues:
     size: int
     storage: str
     groups: tuple[Group, ...]
+    verdict: str
+    needless: int = 0
+    place: int = 0  # vaddr, or offset in the TLS block
 
     @property
     def differs(self) -> bool:
@@ -67,6 +82,14 @@ class Globals:
     values: tuple[GlobalValues, ...]
     absent: tuple[Absent, ...]
 
+    @property
+    def needless(self) -> int:
+        """Bytes per rank that need not be private as far as this moment tells: what overlaps counts once."""
+        places: dict[tuple[str, int], int] = {}
+        for one in self.values:
+            places[one.object, one.place] = max(one.needless, places.get((one.object, one.place), 0))
+        return sum(places.values())
+
 
 def read_globals(job: Job) -> Globals:
     """Read and group every variable of every copied object that debug information describes."""
@@ -74,12 +97,13 @@ def read_globals(job: Job) -> Globals:
     for found in job.privatized:
         declared = job.declared(found)
         if isinstance(declared, Variables):
-            columns += [Column(found, declared.types, one) for one in declared.variables if one.size > 0]
+            pristine = job.pristine(found)
+            columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
         elif found.is_program:
             absent.append(declared)
     for found, known in roots(job):
         if isinstance(known, Variables):
-            columns += [Column(found, known.types, one) for one in known.variables]
+            columns += [Column(found, known.types, one, None) for one in known.variables]
         else:
             absent.append(known)
     memory, names = RankMemory(job.target), AddressNames(job)
@@ -98,10 +122,54 @@ def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:
         yield job.table.objects[index], job.root(job.table.objects[index], name)
 
 
+class Evidence:
+    """What is noted of one variable, rank by rank, for its verdict."""
+
+    def __init__(self, found: Object, variable: Variable, pristine: Optional[Pristine]) -> None:
+        self._object = found
+        self._variable = variable
+        self._pristine = pristine
+        self._first: Optional[bytes] = None
+        self._same_bytes = True
+        self._unwritten: Optional[bool] = True
+        self._shared = False
+        self._ranks = 0
+
+    def add(self, rank: Rank, data: bytes) -> None:
+        self._ranks += 1
+        self._first = data if self._first is None else self._first
+        self._same_bytes = self._same_bytes and data == self._first
+        self._shared = self._shared or is_shared(rank, self._object, self._variable)
+        if self._unwritten:
+            base = data_place(rank, self._object, self._object.base)
+            bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
+            known = self._pristine.is_unwritten(self._variable, data, bias) if self._pristine is not None else None
+            self._unwritten = known
+
+    def verdict(self, groups: int) -> str:
+        if not self._ranks:
+            return UNKNOWN
+        if self._shared:
+            return SHARED
+        if self._unwritten:
+            return NEVER_WRITTEN
+        return DIFFERS if groups > 1 else EQUAL
+
+    @property
+    def needless(self) -> int:
+        """Equal bytes that every rank has of its own. One rank alone tells nothing."""
+        vaddr = self._variable.address
+        offset = None if vaddr is None else vaddr + self._object.load_bias - self._object.base
+        private = offset is None or any(
+            one.writable and one.offset <= offset < one.end for one in self._object.segments
+        )
+        return self._variable.size if self._ranks > 1 and self._same_bytes and private and not self._shared else 0
+
+
 class Column:
     """One variable while the ranks are gone through."""
 
-    def __init__(self, found: Object, types: TypeTable, variable: Variable) -> None:
+    def __init__(self, found: Object, types: TypeTable, variable: Variable, pristine: Optional[Pristine]) -> None:
         self._object = found
         self._types = types
         self._variable = variable
@@ -109,6 +177,7 @@ class Column:
         self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
+        self._evidence = Evidence(found, variable, pristine)
 
     def add(self, rank: Rank, memory: RankMemory, names: AddressNames) -> None:
         self._ranks.setdefault(self._value(rank, memory, names), []).append(rank)
@@ -122,6 +191,7 @@ class Column:
             data = memory.read(address, self._variable.size)
         except MemoryUnreadable as error:
             return f"<{error}>", b""
+        self._evidence.add(rank, data)
         around = Surroundings(self._types, self._variable.language, memory.read, partial(names.name, rank.rank))
         text = self._text(around, address, data)
         if self._meaning is None:
@@ -146,7 +216,10 @@ class Column:
             type=harmless(type_name(self._types, variable.type, variable.language)),
             size=variable.size,
             storage=variable.storage,
-            groups=tuple(sorted(self._groups(memory), key=lambda one: one.ranks)),
+            groups=(groups := tuple(sorted(self._groups(memory), key=lambda one: one.ranks))),
+            verdict=self._evidence.verdict(len(groups)),
+            needless=self._evidence.needless,
+            place=variable.address or variable.tls_offset or 0,
         )
 
     def _groups(self, memory: RankMemory) -> Iterator[Group]:

@@ -17,12 +17,14 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_types import TypeTable, Variables
 from pieglobalsfind.elf import open_elf
-from pieglobalsfind.errors import ObjectFileError, UsageError
+from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.translate import Translator
+
+from .pristine import Pristine
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,14 @@ class Job:
         known = information.root(type_name)
         information.close()
         return known or Absent(f"{found.path} defines no type {type_name}", "compile with -g")
+
+    def pristine(self, found: Object) -> Optional[Pristine]:
+        """The object's image before anything was written, None if its file can't be read."""
+        path = self.file(found)
+        try:
+            return Pristine(path, found) if isinstance(path, str) else None
+        except RanklensError:
+            return None
 
     def file(self, found: Object) -> Union[str, Absent]:
         """Where the object's file can be opened, if it still is the one that the target runs."""

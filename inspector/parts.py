@@ -19,11 +19,11 @@ from rich.text import Text
 from pieglobalsfind import rankset
 
 from .console import console
-from .globals import Globals, GlobalValues, Group, read_globals
+from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
 from .job import Job, open_job
 from .payload import read_payload
 from .pointers import audit_pointers
-from .render import add_global, heading, new_table, print_payload, print_pointers, print_ranks
+from .render import add_global, heading, new_table, print_needless, print_payload, print_pointers, print_ranks
 from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json
 from .text import harmless
 
@@ -48,6 +48,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     which = found.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
+    which.add_argument("--unused", action="store_true", help="only those that nobody has written since the start")
     add(commands, "pointers", pointers, "rewritten and forgotten pointers, each copy held against its original")
     add(commands, "payload", payload, "what would move with each rank, by category")
 
@@ -101,15 +102,18 @@ def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
 def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
     if not found.groups or not fnmatch.fnmatchcase(found.name, options.pattern):
         return False
+    if options.unused:
+        return found.verdict == NEVER_WRITTEN
     return found.differs if options.differ else not found.differs if options.equal else True
 
 
 def print_globals(read: Globals, found: list[GlobalValues], screen: Console) -> None:
     differing = sum(one.differs for one in found)
     heading(screen, "Globals", f"{differing} of {len(found)} differ between ranks; {len(found) - differing} are equal")
-    table = new_table(("variable", "declared", "type", "ranks", "value"))
+    print_needless(read, screen)
+    table = new_table(("variable", "declared", "type", "ranks", "value", "verdict"))
     for one in found:
-        add_global(table, one)
+        add_global(table, one, verdicts=True)
     screen.print(table)
     for absent in read.absent:
         screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))

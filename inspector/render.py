@@ -15,7 +15,7 @@ from pieglobalsfind.commands.wording import waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.rankset import compact
 
-from .globals import GlobalValues, differing
+from .globals import Globals, GlobalValues, differing
 from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
@@ -105,6 +105,7 @@ def print_globals(report: Report, console: Console) -> None:
     found = list(differing(report.globals))
     total = len(report.globals.values)
     heading(console, "Globals", f"{len(found)} of {total} differ between ranks; {total - len(found)} are equal on all")
+    print_needless(report.globals, console)
     if not found:
         return
     table = new_table(("variable", "declared", "type", "ranks", "value"))
@@ -113,11 +114,21 @@ def print_globals(report: Report, console: Console) -> None:
     console.print(table)
 
 
-def add_global(table: Table, found: GlobalValues) -> None:
+def print_needless(found: Globals, console: Console) -> None:
+    """How much of what is private need not be, as far as this moment tells."""
+    if found.needless:
+        size = byte_count(found.needless)
+        console.print(Text(f"  {size} of each rank are the same on all ranks, and might be shared", style="dim"))
+
+
+def add_global(table: Table, found: GlobalValues, verdicts: bool = False) -> None:
+    verdict = (found.verdict,) if verdicts else ()
     lead = (found.name, f"{found.file.rpartition('/')[2]}:{found.line}", found.type)
     for ranks, value in value_rows(found):
-        add_row(table, (*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "..."))
-        lead = ("", "", "")
+        add_row(
+            table, (*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "...", *verdict)
+        )
+        lead, verdict = ("", "", ""), ("",) if verdicts else ()
 
 
 def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:

@@ -55,6 +55,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "rank_count": table.rank_count,
         "ranks": [rank_as_json(one) for one in table.ranks],
         "globals": [global_as_json(one) for one in report.globals.values],
+        "needless": report.globals.needless,
         "pointers": pointers_as_json(report.pointers),
         "payload": [payload_as_json(one) for one in report.payload],
         "warnings": list(report.warnings),
@@ -92,6 +93,8 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "size": found.size,
         "storage": found.storage,
         "differs": found.differs,
+        "verdict": found.verdict,
+        "needless": found.needless,
         "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
     }
 

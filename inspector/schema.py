@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
 from .pointers import VERDICTS
 
@@ -55,6 +56,8 @@ _GLOBAL = _object(
         "size": _COUNT,
         "storage": _TEXT,
         "differs": {"type": "boolean"},
+        "verdict": {"enum": list(VERDICTS_OF_GLOBALS)},
+        "needless": _COUNT,
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
     }
 )
@@ -102,6 +105,7 @@ SCHEMA: dict[str, Any] = {
             "rank_count": _COUNT,
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
+            "needless": _COUNT,
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),

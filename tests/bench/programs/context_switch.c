@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "context.h"
+#include "methods/method.h"
 #include "rank_hooks.h"
 #include "ranks.h"
 #include "scheduler.h"
@@ -96,7 +97,7 @@ static int give_way(void *unused) {
 
 int main(void) {
     struct rank_hooks_capacity capacity = {.strings = 4096, .ranks = 2, .context_registers = 16, .calls = 1};
-    if (rank_hooks_create(&capacity) || ranks_prepare(2, 1))
+    if (rank_hooks_create(&capacity) || ranks_prepare(2, 1, method_named("none")))
         return 1;
     rank_hooks_begin();
     context_describe();
@@ -106,7 +107,7 @@ int main(void) {
     }
     rank_hooks_commit();
     other = context_make(stacks[2], STACK, answer, NULL);
-    ranks_add(0, records[0], NULL, measure, NULL);
-    ranks_add(1, records[1], NULL, give_way, NULL);
+    ranks_add(0, records[0], &(struct rank_work){.main = measure});
+    ranks_add(1, records[1], &(struct rank_work){.main = give_way});
     return ranks_run(true);
 }

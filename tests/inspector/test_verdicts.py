@@ -1,0 +1,90 @@
+"""What `inspector globals` concludes of a variable, of a program that says itself which it writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import StartJob, built
+
+PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+int differs;
+int same;
+int untouched = 42;
+int *pointer = &untouched;  /* relocated: its bytes differ between copies, and nobody has written it */
+int *moved;                 /* written: means the same on all ranks, and has to be private */
+double large[1000];
+void *of_libc = (void *)puts;
+const int constant = 5;
+int main(int argc, char **argv) {
+    int nothing;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &differs);
+    same = 7;
+    moved = &same;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (differs == 0)
+        printf("ready %p %d %g\\n", (void *)pointer, constant, large[argc]);
+    fflush(stdout);
+    MPI_Recv(&nothing, 1, MPI_INT, differs, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return moved != 0 && of_libc != 0;
+}
+"""
+VERDICTS = {
+    "differs": "differs",
+    "same": "equal everywhere",
+    "untouched": "never written",
+    "pointer": "never written",
+    "moved": "equal everywhere",
+    "large": "never written",
+    "of_libc": "never written",
+    "constant": "never written",
+}
+NEEDLESS = {"same": 4, "untouched": 4, "large": 8000, "of_libc": 8}
+
+
+def inspected(pid: int, *options: str) -> list[dict[str, Any]]:
+    command = [str(built("inspector")), "globals", str(pid), "--json", *options]
+    found: list[dict[str, Any]] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    )
+    return found
+
+
+@pytest.mark.parametrize("method", ["pie", "pip", "fs", "tpsl"])
+def test_verdicts(method: str, start_job: StartJob, tmp_path: Path) -> None:
+    source, program = tmp_path / "verdicts.c", tmp_path / "verdicts"
+    source.write_text(PROGRAM)
+    command = [str(built("rankcc")), f"--method={method}", "-g", str(source), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", 3, "--method", method, program)
+    job.wait_for("ready")
+    found = {one["name"]: one for one in inspected(job.pid)}
+    assert {name: one["verdict"] for name, one in found.items()} == VERDICTS
+    # tpsl: processes have one address for all, so that even the pointers' bytes are equal
+    needless = {**NEEDLESS, "pointer": 8, "moved": 8} if method == "tpsl" else NEEDLESS
+    assert {name: one["needless"] for name, one in found.items() if one["needless"]} == needless
+    unused = {one["name"] for one in inspected(job.pid, "--unused")}
+    assert unused == {name for name, verdict in VERDICTS.items() if verdict == "never written"}
+    report = subprocess.run(
+        [str(built("inspector")), "report", str(job.pid), "--json"], check=True, capture_output=True
+    )
+    assert json.loads(report.stdout)["needless"] == sum(needless.values())
+
+
+def test_what_is_shared_is_not_private(start_job: StartJob, tmp_path: Path) -> None:
+    source, program = tmp_path / "verdicts.c", tmp_path / "verdicts"
+    source.write_text(PROGRAM)
+    subprocess.run(
+        [str(built("rankcc")), "--method=swap", "-g", str(source), "-o", str(program)], check=True, timeout=60
+    )
+    job = start_job(built("rankrun"), "-n", 3, "--method", "none", program)
+    job.wait_for("ready")
+    found = inspected(job.pid)
+    assert {one["verdict"] for one in found} == {"shared"} and not any(one["needless"] for one in found)
