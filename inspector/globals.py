@@ -160,10 +160,9 @@ class Evidence:
         """Equal bytes that every rank has of its own. One rank alone tells nothing."""
         vaddr = self._variable.address
         offset = None if vaddr is None else vaddr + self._object.load_bias - self._object.base
-        private = offset is None or any(
-            one.writable and one.offset <= offset < one.end for one in self._object.segments
-        )
-        return self._variable.size if self._ranks > 1 and self._same_bytes and private and not self._shared else 0
+        writable = (one for one in self._object.segments if one.writable)
+        private = not self._shared and (offset is None or any(one.offset <= offset < one.end for one in writable))
+        return self._variable.size if self._ranks > 1 and self._same_bytes and private else 0
 
 
 class Column:

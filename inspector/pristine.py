@@ -62,7 +62,7 @@ class Pristine:
         return entry[4] + addend if entry[3] else None
 
     def is_unwritten(self, variable: Variable, data: bytes, bias: int) -> Optional[bool]:
-        """Whether `data`, which a rank has at `bias` plus the variable's vaddr, is the file's; None if that is unknown."""
+        """Whether `data`, which a rank has at `bias` plus the variable's vaddr, is the file's; None if unknown."""
         start = self._vaddr(variable)
         if start is None or not 0 < len(data) <= LARGEST:
             return None

@@ -2,8 +2,8 @@
  * rank_hooks.h: what a runtime calls to fill the registry of rank_debug.h.
  *
  * One registry per process.  Structural calls stand between begin and commit, which one thread at a time passes; the
- * [live] fields of a rank's record are written by its scheduler directly, through the pointer that rank_hooks_rank() returns and that
- * stays valid for life.  It knows nothing of how ranks are made, privatized or switched.
+ * [live] fields of a rank's record are written by its scheduler directly, through the pointer that rank_hooks_rank()
+ * returns and that stays valid for life.  It knows nothing of how ranks are made, privatized or switched.
  */
 #ifndef RANK_HOOKS_H
 #define RANK_HOOKS_H

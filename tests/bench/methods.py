@@ -34,9 +34,9 @@ def run() -> Result:
         large = compiled("pie", "large.c", Path(folder))
         return Result(
             "Methods of privatization",
-            f"{RANKS} ranks for start-up and memory, two for a switch, one for the loop (a seven-point stencil with every "
-            f"variable of the inner loop a global); ratios to `none`, medians or best of {TURNS} turns. Start-up of pie "
-            f"with {LARGE_RANKS} ranks of 14 MB is held against copying the same bytes into fresh memory.",
+            f"{RANKS} ranks for start-up and memory, two for a switch, one for the loop (a seven-point stencil with "
+            f"every variable of the inner loop a global); ratios to `none`, medians or best of {TURNS} turns. Start-up "
+            f"of pie with {LARGE_RANKS} ranks of 14 MB is held against copying the same bytes into fresh memory.",
             (
                 *startup(programs),
                 *switches(programs),

@@ -6,15 +6,15 @@
 #include <cstdio>
 #include <cstring>
 
-int exported;             // external linkage: reached through the global offset table if its name is left open
-static int file_static;   // one name, one file
+int exported;           // external linkage: reached through the global offset table if its name is left open
+static int file_static; // one name, one file
 #ifdef WITHOUT_THREAD_LOCAL
 int per_thread;
 #else
 thread_local int per_thread;
 #endif
 namespace simulation {
-inline int inlined;       // C++17: STB_GNU_UNIQUE, unless built otherwise
+inline int inlined; // C++17: STB_GNU_UNIQUE, unless built otherwise
 }
 int *pointer = &exported; // by an initializer
 
