@@ -15,13 +15,12 @@
 
 enum { ROUNDS = 15, SWITCHES = 100000, SIZE = 66, SWEEPS = 40 };
 
-PRIVATE int rank;
 PRIVATE double *before, *after;
 PRIVATE int i, j, k, sweep;
 PRIVATE double sum;
 
 /* Both ranks ask again and again for a message that never comes: each question lets the other one run. */
-static void measure_switch(void) {
+static void measure_switch(int rank) {
     int flag;
     for (int round = 0; round < ROUNDS; round++) {
         double start = MPI_Wtime();
@@ -62,11 +61,12 @@ static void measure_jacobi(void) {
 }
 
 int main(int argc, char **argv) {
+    int rank; /* no global: it must be right without a method, too */
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Barrier(MPI_COMM_WORLD);
     if (argc > 1 && !strcmp(argv[1], "switch"))
-        measure_switch();
+        measure_switch(rank);
     if (argc > 1 && !strcmp(argv[1], "jacobi"))
         measure_jacobi();
     if (argc > 1 && !strcmp(argv[1], "hold")) {
