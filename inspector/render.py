@@ -15,6 +15,7 @@ from pieglobalsfind.commands.wording import waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.rankset import compact
 
+from .diagnoses import RISK, Diagnosis
 from .globals import Globals, GlobalValues, differing
 from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
@@ -37,6 +38,7 @@ def print_report(report: Report, console: Console) -> None:
     console.print(Text(f"{report.job.how} ({report.job.taken})", style="dim"))
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
+    print_diagnoses(report.diagnoses, console)
     print_ranks(table.ranks, console)
     print_globals(report, console)
     print_pointers(report.pointers, console)
@@ -74,6 +76,12 @@ def ranks_text(ranks: Iterable[int]) -> str:
     if len(text) <= LONGEST_RANKS:
         return text
     return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(found)} ranks)"
+
+
+def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
+    for one in found:
+        console.print(Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.gravity != RISK else "yellow"))
+        console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
 
 
 def print_ranks(ranks: Sequence[Rank], console: Console) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Union
 
+from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent, Rank
 from pieglobalsfind.rankset import compact
 
+from .diagnoses import METHODS, Diagnosis, judge
 from .globals import Globals, GlobalValues, read_globals
 from .job import Job
 from .payload import CATEGORIES, Payload, read_payload
 from .pointers import Alarm, Audit, Finding, audit_pointers
+from .program import read_facts
 from .schema import NAME
 from .text import harmless
 
@@ -27,6 +30,7 @@ class Report:
     globals: Globals
     pointers: Audit
     payload: tuple[Payload, ...]
+    diagnoses: tuple[Diagnosis, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -38,7 +42,19 @@ class Report:
 
 def make_report(job: Job) -> Report:
     """Read all parts, one after the other."""
-    return Report(job, read_globals(job), audit_pointers(job), read_payload(job))
+    return Report(job, read_globals(job), audit_pointers(job), read_payload(job), diagnose(job))
+
+
+def diagnose(job: Job) -> tuple[Diagnosis, ...]:
+    """What the job's method does wrongly with its program, by the program's file."""
+    program = next((one for one in job.table.objects if one.is_program), None)
+    path = job.file(program) if program is not None else Absent("the job names no program")
+    if isinstance(path, Absent) or job.table.method not in METHODS:
+        return ()
+    try:
+        return judge(read_facts(path), job.table.method).diagnoses
+    except ObjectFileError:
+        return ()
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -56,6 +72,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "ranks": [rank_as_json(one) for one in table.ranks],
         "globals": [global_as_json(one) for one in report.globals.values],
         "needless": report.globals.needless,
+        "diagnoses": [diagnosis_as_json(one) for one in report.diagnoses],
         "pointers": pointers_as_json(report.pointers),
         "payload": [payload_as_json(one) for one in report.payload],
         "warnings": list(report.warnings),
@@ -117,6 +134,16 @@ def alarm_as_json(found: Alarm) -> dict[str, Any]:
         "ranks": compact(found.ranks),
         "of_ranks": found.of_ranks,
         "sentence": harmless(found.sentence),
+    }
+
+
+def diagnosis_as_json(found: Diagnosis) -> dict[str, str]:
+    return {
+        "id": found.id,
+        "gravity": found.gravity,
+        "cause": found.cause,
+        "evidence": harmless(found.evidence),
+        "cure": found.cure,
     }
 
 

@@ -61,6 +61,7 @@ _GLOBAL = _object(
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
     }
 )
+_DIAGNOSIS = _object(dict.fromkeys(("id", "gravity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(
     {
         "rank": _COUNT,
@@ -106,6 +107,7 @@ SCHEMA: dict[str, Any] = {
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
             "needless": _COUNT,
+            "diagnoses": _list(_DIAGNOSIS),
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),
