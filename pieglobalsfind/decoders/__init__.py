@@ -1,4 +1,4 @@
-"""How ranks are found in a target: by its registry, or without one by the ELF headers of their copies.
+"""How ranks are found in a target: by its registry, by the runtime's own data, or by the ELF headers of their copies.
 
 Takes a target; gives a `RankTable` whose evidence says which way it was. Nothing is ever called in the target.
 """
@@ -17,9 +17,7 @@ def decode(target: Target) -> RankTable:
 
     Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
     """
-    table = rank_debug.decode(target) or elf_scan.decode(target)
-    if table is not None and table.evidence == elf_scan.EVIDENCE:
-        table = ampi.improve(target, table) or table
+    table = rank_debug.decode(target) or ampi.decode(target) or elf_scan.decode(target)
     if table is None:
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",

@@ -83,7 +83,7 @@ def _table(found: list[Found]) -> RankTable:
     warnings = [NUMBERED]
     if any(len(one.copies) != most for one in found):
         warnings.append(UNEQUAL)
-    objects = tuple(_object(index, one) for index, one in enumerate(found))
+    objects = tuple(object_of(index, one.original, one.path) for index, one in enumerate(found))
     return RankTable(
         method="",
         runtime="",
@@ -103,13 +103,13 @@ def _table(found: list[Found]) -> RankTable:
     )
 
 
-def _object(index: int, found: Found) -> Object:
-    elf = found.original
+def object_of(index: int, elf: LoadedElf, path: str, is_program: bool = False) -> Object:
+    """An object by what is mapped of it; one with a function of these names is a program whatever the caller says."""
     headers = {one.type: one for one in elf.program_headers}
     dynamic, tls = headers.get(PT_DYNAMIC), headers.get(PT_TLS)
     return Object(
         index=index,
-        path=found.path,
+        path=path,
         build_id=elf.build_id,
         base=elf.base,
         load_bias=elf.load_bias,
@@ -118,7 +118,7 @@ def _object(index: int, found: Found) -> Object:
             Segment(one.vaddr - elf.low, one.memory_size, one.file_size, one.flags & 7) for one in elf.segments
         ),
         privatized=True,
-        is_program=any(elf.symbol(name) is not None for name in ENTRIES),
+        is_program=is_program or any(elf.symbol(name) is not None for name in ENTRIES),
         dynamic=elf.load_bias + dynamic.vaddr if dynamic else 0,
         tls_size=tls.memory_size if tls else 0,
         tls_align=tls.align if tls else 0,

@@ -1,23 +1,30 @@
-"""AMPI's discovery on fabricated memory: shares of the address range, and threads that are true, damaged or stale."""
+"""Discovery of stock AMPI on fabricated jobs of every method: true, damaged, moved, stale, starting."""
 
 from __future__ import annotations
 
 import dataclasses
-import struct
+from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.decoders import ampi
-from tests.fabricate.memory import Mapped, MemoryTarget
+from pieglobalsfind.decoders import ampi, decode
+from pieglobalsfind.decoders.ampi_loader import Space
+from pieglobalsfind.model import READY, RUNNING, Absent, Rank, RankTable, Rebase, Region, TlsBlock
+from pieglobalsfind.target import KernelThread
+from tests.fabricate.ampi import LOADER, MEGABYTE, RANKS, TLS_SIZE, USED, Job
 
-MEGABYTE = 1 << 20
-SPACE = ampi.Space(0x400000000, 0x400000000 + 50 * MEGABYTE, MEGABYTE, 4, entry=0x555500001000, current=None)
-HEAP = 0x10000
+METHODS = ("pie", "pip", "fs", "tls", "none")
+SPACE = Space(0x400000000, 0x400000000 + 50 * MEGABYTE, MEGABYTE, 4)
 
 
-def _heap(context: int, end: int, size: int = MEGABYTE, at: int = 0x98) -> MemoryTarget:
-    words = struct.pack("<QQQQQ", context, SPACE.entry, end, 0, size)
-    return MemoryTarget([Mapped(HEAP, 0x1000, bytes(at) + words, "[heap]")])
+def _decode(job: Job, folder: Path) -> RankTable:
+    table = decode(job.target(folder))
+    assert table.runtime == "AMPI"
+    return table
+
+
+def _believed(table: RankTable) -> dict[int, Rank]:
+    return {one.rank: one for one in table.ranks if isinstance(one.stack, Region)}
 
 
 def test_every_share_belongs_to_its_rank_and_the_last_to_nobody() -> None:
@@ -26,28 +33,87 @@ def test_every_share_belongs_to_its_rank_and_the_last_to_nobody() -> None:
     assert SPACE.rank_at(SPACE.start - 1) is None
 
 
-@pytest.mark.parametrize("at", [0x98, 0xA0, 0xA8])
-def test_a_thread_is_found_wherever_its_structure_keeps_the_context(at: int) -> None:
-    end = SPACE.begin(2) + MEGABYTE
-    target = _heap(end - 0x200, end, at=at)
-    assert list(ampi._threads(target, target.maps(), SPACE)) == [2]
-
-
-@pytest.mark.parametrize(
-    ("context", "end", "size"),
-    [
-        (0, SPACE.begin(2) + MEGABYTE, MEGABYTE),  # stale: its context is not on its stack
-        (SPACE.begin(2) + MEGABYTE - 8, SPACE.begin(2) + MEGABYTE, MEGABYTE),  # no room for registers
-        (SPACE.begin(2) + 64, SPACE.begin(2) + 4096, 2048),  # moved: its stack is not where a rank's begins
-        (64, 128, 0),
-    ],
-)
-def test_a_damaged_stale_or_moved_thread_is_nobodys(context: int, end: int, size: int) -> None:
-    target = _heap(context, end, size)
-    assert ampi._threads(target, target.maps(), SPACE) == {}
-
-
 @pytest.mark.parametrize("change", [{"count": 0}, {"count": 1 << 30}, {"slot": 3}, {"end": 0}, {"count": 50}])
 def test_impossible_values_do_not_validate(change: dict[str, int]) -> None:
     assert SPACE.is_valid
     assert not dataclasses.replace(SPACE, **change).is_valid
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("before", [0x98, 0xA0, 0xA8])
+def test_the_whole_truth_of_a_sound_job(tmp_path: Path, method: str, before: int) -> None:
+    job = Job(method, before, running=2)
+    table = _decode(job, tmp_path)
+    assert (table.method, table.warnings, table.rank_count) == (method, (), RANKS)
+    for rank in table.ranks:
+        assert rank.stack == Region(job.begin(rank.rank), MEGABYTE)
+        assert rank.state == (RUNNING if rank.rank == 2 else READY)
+        assert isinstance(rank.heap, Region)
+        assert rank.heap.end == job.begin(rank.rank) + MEGABYTE + USED
+        if rank.rank != 2:
+            assert rank.context == job.context(rank.rank)
+    assert isinstance(table.ranks[2].context, Absent)
+    assert [one.rank for one in table.ranks] == list(range(RANKS))
+
+
+@pytest.mark.parametrize("method", ["pie", "pip", "fs"])
+def test_copies_are_the_ranks_own(tmp_path: Path, method: str) -> None:
+    job = Job(method)
+    for rank in _decode(job, tmp_path).ranks:
+        (copy,) = rank.placements
+        assert isinstance(copy, Rebase)
+        assert copy.copy == job.copy(rank.rank)
+
+
+def test_a_tls_block_ends_at_the_thread_pointer_that_the_thread_has(tmp_path: Path) -> None:
+    job = Job("tls")
+    for rank in _decode(job, tmp_path).ranks:
+        pointer = job.begin(rank.rank) + MEGABYTE + TLS_SIZE
+        assert rank.placements == (TlsBlock(0, pointer, TLS_SIZE, True, 0),)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_freed_thread_keeps_its_form_and_is_nobodys(tmp_path: Path, method: str) -> None:
+    assert sorted(_believed(_decode(Job(method, stale=(1, 3)), tmp_path))) == [0, 2]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranks_that_were_never_switched_away_from_have_no_context(tmp_path: Path, method: str) -> None:
+    table = _decode(Job(method, running=0, unsaved=(1,)), tmp_path)
+    assert table.ranks[1].context == ampi.NOT_SAVED
+    assert isinstance(table.ranks[2].context, int)
+
+
+def test_two_threads_of_one_rank_are_not_chosen_between(tmp_path: Path) -> None:
+    table = _decode(Job("pie", twice=(1,)), tmp_path)
+    assert isinstance(table.ranks[1].stack, Absent)
+    assert "several threads" in table.ranks[1].stack.reason
+
+
+def test_a_thread_structure_of_another_form_is_reported_and_not_used(tmp_path: Path) -> None:
+    table = _decode(Job("pie", no_tokens=True), tmp_path)
+    assert table.warnings == (ampi.NOT_THREADS,)
+    assert not _believed(table)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_range_that_does_not_validate_gives_no_rank_numbers_as_true(tmp_path: Path, method: str) -> None:
+    table = _decode(Job(method, slot=3), tmp_path)
+    assert (ampi.MISMATCH if method == "pie" else ampi.UNKNOWN_LAYOUT) in table.warnings
+    assert method == "pie" or not table.ranks
+
+
+@pytest.mark.parametrize("method", ["pip", "fs", "tls", "none"])
+def test_a_job_without_threads_is_said_to_start_or_end(tmp_path: Path, method: str) -> None:
+    job = Job(method, stale=tuple(range(RANKS)))
+    table = _decode(job, tmp_path)
+    assert (table.ranks, len(table.warnings)) == ((), 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_stack_pointer_tells_who_runs_and_on_which_thread(tmp_path: Path, method: str) -> None:
+    job = Job(method, running=0)
+    target = job.target(tmp_path)
+    target.kernel_threads = (KernelThread(4711, {7: job.begin(3) + 0x8000, 16: LOADER + 0x1100}),)
+    table = decode(target)
+    assert (table.ranks[3].state, table.ranks[3].kernel_thread) == (RUNNING, 4711)

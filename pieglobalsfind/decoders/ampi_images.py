@@ -1,0 +1,153 @@
+"""What is private to a rank of stock AMPI under each method: copies in linker namespaces or files, or a TLS block.
+
+Takes a target, its loader and, where ranks have threads, those; gives objects and each rank's placements. Under
+`-pieglobals` copies have ELF headers of their own and are found by `elf_scan`. Nothing here follows a damaged list far.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from pieglobalsfind.decoders.ampi_loader import Loader, word
+from pieglobalsfind.decoders.ampi_threads import Thread
+from pieglobalsfind.decoders.elf_scan import object_of
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import Object, Placement, RankTable, Rebase, TlsBlock
+from pieglobalsfind.target import MemoryMapping, Target
+
+DT_DEBUG = 21
+MOST_OBJECTS = 4096  # of one linker namespace
+
+
+@dataclass(frozen=True)
+class Images:
+    """`objects`, and by rank what it has of them."""
+
+    method: str
+    objects: tuple[Object, ...]
+    placements: Mapping[int, tuple[Placement, ...]]
+
+
+@dataclass(frozen=True)
+class Link:
+    """An entry of the system loader's list (struct link_map in glibc's <link.h>: addr, name, ld, next, prev)."""
+
+    bias: int
+    following: int
+    preceding: int
+
+
+def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[Images]:
+    """Copies found by their ELF headers, numbered by the share that they lie in; None if one lies in nobody's."""
+    found: dict[int, tuple[Placement, ...]] = {}
+    for rank in scanned.ranks if scanned else ():
+        for one in rank.placements:
+            number = loader.space.rank_at(one.copy) if isinstance(one, Rebase) else None
+            if number is None:
+                return None
+            found[number] = (*found.get(number, ()), one)
+    return Images("pie", scanned.objects if scanned else (), found)
+
+
+def of_tls(loader: Loader, threads: Mapping[int, Thread], size: int, align: int) -> Images:
+    """Variant II (ELF Handling For Thread-Local Storage, 3.4.6): the program's block ends at the thread pointer.
+
+    A rank's thread pointer is not where the stack's end makes it likely, but where the thread itself has it.
+    """
+    program = object_of(0, loader.elf, loader.path, is_program=True)
+    program = replace(program, tls_offset=-(-program.tls_size // max(program.tls_align, 1)) * program.tls_align)
+    placements: dict[int, tuple[Placement, ...]] = {}
+    for number, thread in threads.items():
+        pointer = -(-thread.stack.end // align) * align + size
+        known = pointer in thread.words
+        placements[number] = (TlsBlock(0, pointer, size, True, 0),) if known else ()
+    return Images("tls", (program,), placements)
+
+
+def of_program(loader: Loader, threads: Mapping[int, Thread]) -> Images:
+    """Without a method: all ranks use the one program."""
+    return Images("none", (object_of(0, loader.elf, loader.path, is_program=True),), dict.fromkeys(threads, ()))
+
+
+def of_links(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Optional[Images]:
+    """The objects that the system's loader has loaded for each rank: in namespaces (pip), or from files (fs).
+
+    None if the list of them does not validate.
+    """
+    try:
+        handles = _handles(target, loader)
+        common = frozenset(_link(target, one).bias for one in _chain(target, _first(target, loader)))
+        in_files = all(_link(target, one).bias in common for one in handles)
+        chains = [(one,) if in_files else tuple(_chain(target, one)) for one in handles]
+        links = [[_link(target, one) for one in chain] for chain in chains]
+    except MemoryUnreadable:
+        return None
+    paths = {one.start: one.path for one in maps if one.offset == 0}
+    objects: list[Object] = []
+    placements: dict[int, tuple[Placement, ...]] = {}
+    for rank, (handle, chain, namespace) in enumerate(zip(handles, chains, links)):
+        held: list[Placement] = []
+        for address, link in zip(chain, namespace):
+            loaded = LoadedElf(target.read, link.bias)
+            if (link.bias in common and not in_files) or link.bias not in paths or not _is_object(loaded):
+                continue
+            known = next((one for one in objects if _is_same(one, loaded)), None)
+            if known is None:
+                known = object_of(len(objects), loaded, paths[link.bias], is_program=address == handle)
+                objects.append(known)
+            held.append(Rebase(known.index, known.base, known.span, loaded.base))
+        if not any(isinstance(one, Rebase) and objects[one.object or 0].is_program for one in held):
+            return None
+        placements[rank] = tuple(held)
+    return Images("fs" if in_files else "pip", tuple(objects), placements) if placements else None
+
+
+def _is_object(loaded: LoadedElf) -> bool:
+    return bool(loaded.segments) and bool(loaded.build_id)
+
+
+def _first(target: Target, loader: Loader) -> int:
+    """Where the loader's own namespace begins: r_map of struct r_debug (<link.h>), which DT_DEBUG leads to."""
+    return word(target, loader.elf.dynamic.get(DT_DEBUG, 0) + 8)
+
+
+def _is_same(known: Object, loaded: LoadedElf) -> bool:
+    return bool(known.build_id) and known.build_id == loaded.build_id and known.span == loaded.span
+
+
+def _handles(target: Target, loader: Loader) -> tuple[int, ...]:
+    """The rank's link_maps: the last word of each element of a vector {begin, end, capacity}, one element a rank."""
+    if loader.rank_data is None:
+        return ()
+    try:
+        begin, end, _ = struct.unpack("<QQQ", target.read(loader.rank_data, 24))
+        size, rest = divmod(end - begin, loader.space.count)
+        if end <= begin or rest or size % 8 or not 8 <= size <= 256:
+            return ()
+        data = target.read(begin, end - begin)
+        return tuple(struct.unpack_from("<Q", data, at + size - 8)[0] for at in range(0, len(data), size))
+    except MemoryUnreadable:
+        return ()
+
+
+def _link(target: Target, address: int) -> Link:
+    bias, _, _, following, preceding = struct.unpack("<5Q", target.read(address, 40))
+    return Link(bias, following, preceding)
+
+
+def _chain(target: Target, address: int) -> Iterator[int]:
+    """All entries of the namespace that the entry at `address` is in, from the first one on."""
+    for _ in range(MOST_OBJECTS):
+        before = _link(target, address).preceding
+        if not before:
+            break
+        address = before
+    for _ in range(MOST_OBJECTS):
+        if not address:
+            return
+        yield address
+        address = _link(target, address).following
