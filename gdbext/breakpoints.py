@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 import gdb
 
+from gdbext import tasks
 from gdbext.face import GdbFace
 from gdbext.focus import IN_MEMORY
 from gdbext.quiet import warnings
@@ -49,12 +50,36 @@ class Breakpoints:
         self._followed: dict[int, frozenset[Place]] = {}
         self._known: dict[int, object] = {}
         self._ranks: set[int] = set()
+        self._orphaned: set[int] = set()
         self.hit: Optional[Hit] = None
 
     def watch_events(self) -> None:
         """Break on the runtime's events as soon as the function is there."""
         if self._event is None and function_exists(EVENT_FUNCTION):
             self._event = EventBreakpoint(self._on_event)
+            self.spare_tasks()
+
+    def spare_tasks(self) -> None:
+        """Take out what would kill a process that GDB is not attached to (tasks.py)."""
+        try:
+            moment = self._face.moment()
+        except RanklensError:
+            return
+        if not any(map(tasks.is_task, moment.table.ranks)):
+            return
+        for user in filter(follows, gdb.breakpoints()):
+            self._spare(moment, user)
+        self._drop(lambda follower: tasks.danger(moment, follower.address) is not None)
+        event = self._event
+        if event is not None and event.enabled:
+            event.enabled = all(tasks.danger(moment, one.address) is None for one in event.locations)
+
+    def _spare(self, moment: Moment, user: gdb.Breakpoint) -> None:
+        locations = user.locations if user.enabled and not user.pending else ()
+        why = next(filter(None, (tasks.danger(moment, one.address) for one in locations)), None)
+        if why is not None:
+            user.enabled = False
+            gdb.write(f"[Breakpoint {user.number} is disabled, {why}]\n")
 
     def _on_event(self, kind: int, rank: int) -> None:
         state = self._face.state()
@@ -104,8 +129,8 @@ class Breakpoints:
                     for one in rank.placements:
                         if isinstance(one, Rebase):
                             for place in places:
-                                if place.object == one.object:
-                                    address = one.copy + place.offset
+                                address = one.copy + place.offset
+                                if place.object == one.object and tasks.danger(moment, address) is None:
                                     yield (user.number, rank.rank, address), (user, address)
 
     def _places(self, moment: Moment, user: gdb.Breakpoint) -> frozenset[Place]:
@@ -136,16 +161,27 @@ class Breakpoints:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
         if not follows(user) or self._face.state().focus.moving:
             return
+        self.settle()
         now = (user.enabled, user.commands, user.pending, user.condition, tuple(one.address for one in user.locations))
         if self._known.get(user.number) != now:
             self._known[user.number] = now
+            self.spare_tasks()
             self.synchronize()
 
     def deleted(self, user: gdb.Breakpoint) -> None:
         number = user.number
         self._followed.pop(number, None)
         self._known.pop(number, None)
-        self._drop(lambda follower: follower.key[0] == number)
+        self._orphaned.add(number)
+
+    def settle(self) -> None:
+        """Take out the followers of deleted breakpoints.
+
+        Not when GDB tells of the deletion: `delete` goes through GDB's list, and has the next one in hand.
+        """
+        orphaned, self._orphaned = self._orphaned, set()
+        if orphaned:
+            self._drop(lambda follower: follower.key[0] in orphaned)
 
     def tell_hit(self) -> None:
         """After a stop: say what was hit, as GDB would."""

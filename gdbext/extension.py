@@ -51,6 +51,8 @@ class Extension:
 
     def _stopped(self, event: Any) -> None:
         self.face.state().moment = None
+        self.breakpoints.settle()
+        self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
             moved = self._follow()
             if self.breakpoints.hit is not None:
@@ -59,6 +61,7 @@ class Extension:
                 gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
+        self.breakpoints.settle()
         state = self.face.state()
         state.moment = None
         state.selection.clear("the target runs")
@@ -85,6 +88,7 @@ class Extension:
 
     def _before_prompt(self, *_: object) -> None:
         """`thread N` selects the rank that runs on that thread; GDB has no event for it."""
+        self.breakpoints.settle()
         thread = gdb.selected_thread()
         selection = self.face.state().selection
         if thread is not None and thread.global_num != selection.thread and not thread.is_running():

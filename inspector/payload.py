@@ -6,7 +6,7 @@ but the saved stack pointer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Union
 
 from pieglobalsfind.elf import PT_GNU_RELRO, open_elf
@@ -74,6 +74,24 @@ def copy_sections(job: Job, found: Object) -> Sections:
     return Sections(code, rodata, relro, data, sum(zero_bytes(one) for one in writable))
 
 
+def own_sections(job: Job, copy: Rebase, sections: Sections) -> Sections:
+    """Without the code and the constants that the copy has from a file: all ranks have the same pages then."""
+    found = job.table.objects[copy.object or 0]
+    shared = {
+        one.executable for one in found.segments if not one.writable and is_mapped_file(job, copy.copy + one.offset)
+    }
+    return replace(
+        sections,
+        code=0 if True in shared else sections.code,
+        rodata=0 if False in shared else sections.rodata,
+    )
+
+
+def is_mapped_file(job: Job, address: int) -> bool:
+    mapping = job.translator.mapping(address)
+    return mapping is not None and mapping.path.startswith("/")
+
+
 def zero_bytes(segment: Segment) -> int:
     return segment.memory_size - segment.file_size
 
@@ -94,7 +112,7 @@ def rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload
     copies = Sections()
     for one in rank.placements:
         if isinstance(one, Rebase) and one.object is not None:
-            copies = copies.plus(sections.get(one.object, Sections()))
+            copies = copies.plus(own_sections(job, one, sections.get(one.object, Sections())))
     notes: list[str] = []
     heap_used, heap_free = heap_bytes(rank, notes)
     stack_used, stack_unused = stack_bytes(job, rank, notes)

@@ -173,6 +173,7 @@ static void describe_rank(int number, const struct image *image) {
         .range_size = range_size(),
         .stack_start = image->stack_start,
         .stack_size = image->stack_size,
+        .address_space = options.method->is_process ? (uint32_t)getpid() : 0, /* until it has a process of its own */
         .heap_start = image->heap ? heap_start(image->heap) : 0,
         .wait_peer = -2,
         .wait_tag = -2,

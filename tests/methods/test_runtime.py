@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -215,13 +216,16 @@ def test_shared_code_takes_no_memory(start_job: StartJob, tmp_path: Path) -> Non
     program = compiled(tmp_path, CODE, "pie", "-O0", "-g0")
     with open_elf(str(program)) as elf:
         text = sum(one.file_size for one in elf.segments if not one.flags & 2)
-    ranks, taken = 8, {}
+    ranks, taken, moved = 8, {}, {}
     for more in ((), ("--share-code",)):
         job = start_job(built("rankrun"), "-n", ranks, *more, program)
         job.wait_for("ready")
         taken[more] = anonymous_bytes(job.pid)
+        payload = json.loads(run(built("inspector"), "payload", job.pid, "--json").stdout)
+        moved[more] = sum(one["total"] for one in payload)
     saved = taken[()] - taken["--share-code",]
     assert abs(saved - ranks * text) < 0.1 * ranks * text, (saved, ranks * text)
+    assert moved[()] - moved["--share-code",] == ranks * text
 
 
 ROOTS = """
