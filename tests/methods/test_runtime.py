@@ -326,3 +326,93 @@ def test_nothing_but_one_file_names_a_method() -> None:
         for method in METHODS:
             if method not in ("none", "struct", "pie", "tls"):  # words with other meanings, too
                 assert f'"{method}"' not in text, path
+
+
+# ---- what defeats a scan for pointers from the segment's start (docs/diagnoses.md) ----
+
+PACKED = """
+#include <mpi.h>
+#include <stdio.h>
+int data;
+struct __attribute__((packed)) odd { char one; int *pointer; };
+struct odd odd = {1, &data};
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    data = rank;
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d own %d\\n", rank, odd.pointer == &data && *odd.pointer == rank);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("mode", "own"), [("scan", 0), ("exact", 1)])
+def test_a_pointer_at_an_odd_address(mode: str, own: int, tmp_path: Path) -> None:
+    program = compiled(tmp_path, PACKED, "pie")
+    done = run(built("rankrun"), "-n", 3, f"--rewrite={mode}", program)
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} own {own}" for rank in range(3)]
+
+
+LIBRARY = """
+{more}
+__thread int small = 1;
+int counter = 5;
+int *pointer = &counter;
+int *count(void) {{ *pointer += small; return pointer; }}
+"""
+USER = """
+#include <mpi.h>
+#include <stdio.h>
+int *count(void);
+int main(int argc, char **argv) {
+    int rank, *place = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int turn = 0; turn <= rank; turn++)
+        place = count();
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d count %d\\n", rank, *place);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+def test_a_writable_segment_that_begins_at_no_multiple_of_8(tmp_path: Path) -> None:
+    """A small thread-local variable comes first in it: in a library, as the program itself would be refused."""
+    unaligned = 0
+    for functions in range(6):
+        more = "".join(f"int more{n}(int x) {{ return x / {n + 3}; }}\n" for n in range(functions))
+        (tmp_path / "library.c").write_text(LIBRARY.format(more=more))
+        library = tmp_path / f"libcount{functions}.so"
+        options = ["-shared", "-fPIC", "-O2", "-Wl,-z,norelro", "-Wl,-z,noseparate-code"]
+        assert run("gcc", *options, tmp_path / "library.c", "-o", library).returncode == 0
+        with open_elf(str(library)) as elf:
+            unaligned += any(one.vaddr % 8 for one in elf.segments if one.flags & 2)
+        words = [f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}", f"-lcount{functions}"]
+        (tmp_path / "user.c").write_text(USER)
+        assert run(built("rankcc"), tmp_path / "user.c", "-o", tmp_path / "user", *words).returncode == 0
+        done = run(built("rankrun"), "-n", 3, tmp_path / "user")
+        assert sorted(done.stdout.splitlines()) == [f"rank {rank} count {6 + rank}" for rank in range(3)]
+    assert unaligned
+
+
+@pytest.mark.parametrize("method", [one for one in METHODS if one not in PRIVATE])
+@pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
+def test_mpi_programs_under_methods_that_leave_variables_shared(name: str, method: str, tmp_path: Path) -> None:
+    """A program that has none to lose runs as under the other methods; of others the audit says so."""
+    _, theirs = build_both(HERE / name, tmp_path)
+    program, compiler = tmp_path / f"program.{method}", COMPILERS[Path(name).suffix][0]
+    options = [f"-J{tmp_path}"] if compiler == "rankfort" else []
+    done = run(built(compiler), f"--method={method}", "-g", "-O1", *options, HERE / name, "-o", program, "-lm")
+    assert done.returncode == 0, done.stderr
+    judged = run(built("inspector"), "audit", program, "--method", method)
+    if judged.returncode:
+        assert "storage-not-private" in judged.stdout
+        return
+    done = run(built("rankrun"), "-n", 4, "--method", method, program)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == mpich_lines(4, theirs)
