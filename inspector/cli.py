@@ -16,7 +16,7 @@ from pieglobalsfind.errors import RanklensError
 
 from . import audit, merge, parts, perfmap, stacks, waits, why_different
 from .console import console
-from .job import open_job
+from .job import open_job, with_waits
 from .render import print_report
 from .report import as_json, make_report
 
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    report = make_report(open_job(options.target, options.exe))
+    report = make_report(with_waits(open_job(options.target, options.exe)))
     if options.json:
         json.dump(as_json(report), sys.stdout, indent=1)
         print(flush=True)

@@ -6,23 +6,26 @@ writes to the target, and keeps no values that may change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import Optional, Union
 
 from pieglobalsfind import dwarf_cache
+from pieglobalsfind.blocked import with_calls
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_types import TypeTable, Variables
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
+from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.translate import Translator
+from pieglobalsfind.unwind import Contexts
 
 from .pristine import Pristine
 
@@ -121,6 +124,12 @@ def open_job(what: str, exe: Optional[str]) -> Job:
     table = decode(target)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now)
+
+
+def with_waits(job: Job) -> Job:
+    """The job with the MPI call that each rank waits in, told from stacks where the runtime does not publish it."""
+    walker = Walker(job.target, job.table, job.translator, Contexts(job.target, job.table), job.symbolizer)
+    return replace(job, table=with_calls(job.target, job.table, walker))
 
 
 def types_of(declared: Union[Variables, Absent]) -> TypeTable:

@@ -20,7 +20,7 @@ from pieglobalsfind import rankset
 
 from .console import console
 from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
-from .job import Job, open_job
+from .job import Job, open_job, with_waits
 from .payload import read_payload
 from .pointers import audit_pointers
 from .render import add_global, heading, new_table, print_needless, print_payload, print_pointers, print_ranks
@@ -81,7 +81,7 @@ def run(part: Part, options: argparse.Namespace) -> int:
 
 
 def ranks(job: Job, options: argparse.Namespace) -> Shown:
-    found = job.table.ranks
+    found = with_waits(job).table.ranks
     return Shown(lambda screen: print_ranks(found, screen), [rank_as_json(one) for one in found], bool(found))
 
 

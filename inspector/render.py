@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pieglobalsfind.commands.wording import waiting_text
+from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.rankset import compact
 
@@ -106,7 +106,7 @@ def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...
 
 def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
     waits = harmless(wording(rank.waiting)) if rank.waiting is not None else "-"
-    return rank.state, waits, str(rank.processing_element), rank.evidence.tier
+    return rank.state, waits, element_text(rank), rank.evidence.tier
 
 
 def print_globals(report: Report, console: Console) -> None:

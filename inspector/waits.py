@@ -20,7 +20,7 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
 
 from .console import console
-from .job import Job, open_job
+from .job import Job, open_job, with_waits
 from .render import add_row, heading, new_table, ranks_text
 from .text import harmless
 
@@ -79,7 +79,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> int:
-    job = open_job(options.target, options.exe)
+    job = with_waits(open_job(options.target, options.exe))
     found = find(job.table)
     if options.json:
         json.dump(as_json(job, found), sys.stdout, indent=1)
@@ -133,7 +133,7 @@ def collectives(waiting: list[Rank], table: RankTable) -> Iterator[Collective]:
 
 def show(job: Job, found: Waits) -> None:
     screen = console()
-    heading(screen, "Waits", f"{harmless(job.target.description)}, as ranks publish them")
+    heading(screen, "Waits", f"{harmless(job.target.description)}, {source(job)}")
     table = new_table(("ranks", "wait in"))
     rows: dict[str, list[int]] = {}
     for rank in job.table.ranks:
@@ -143,6 +143,10 @@ def show(job: Job, found: Waits) -> None:
     screen.print(table)
     for sentence in sentences(found):
         screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))
+
+
+def source(job: Job) -> str:
+    return "as ranks publish them" if job.table.evidence.tier == "registry" else "by the calls on their stacks"
 
 
 def sentences(found: Waits) -> Iterator[str]:

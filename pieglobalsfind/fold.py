@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pieglobalsfind.blocked import MPI_CALL
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import RankTable
@@ -43,6 +44,8 @@ def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
     end = len(calls)
     while end > 0 and path and calls[end - 1].library == path:
         end -= 1
+    if end == 0:  # program and runtime are one file: the name alone tells
+        end = next((at for at, call in enumerate(calls) if MPI_CALL.fullmatch(call.function)), 0)
     return calls[: end + 1] if end > 0 else calls
 
 

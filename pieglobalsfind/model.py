@@ -18,6 +18,9 @@ EXITED = "exited"
 STATES = (STARTING, READY, RUNNING, BLOCKED, MIGRATED_OUT, EXITED)
 
 
+UNKNOWN_ELEMENT = -1  # rank.processing_element of a rank that any of its process's may run
+
+
 @dataclass(frozen=True)
 class Absent:
     """A value that can't be had, and why. Never represented by None or 0."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Union
 
 from pieglobalsfind.command import Block, Column, Command, Face, Moment, Table, Text
-from pieglobalsfind.commands.wording import file_name, state_text
+from pieglobalsfind.commands.wording import element_text, file_name, state_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
 
@@ -38,7 +38,7 @@ def number(face: Face, text: str) -> int:
 def facts(moment: Moment, rank: Rank) -> Iterator[tuple[str, str]]:
     table = moment.table
     yield "method", f"{table.method}, runtime {table.runtime}, process {table.process_index} of {table.process_count}"
-    yield "element", f"{rank.processing_element}, thread {rank.kernel_thread or 'unknown'}"
+    yield "element", f"{element_text(rank)}, thread {rank.kernel_thread or 'unknown'}"
     yield "switches", str(rank.switches)
     yield "context", address_text(rank.context)
     yield "range", region_text(rank.range)

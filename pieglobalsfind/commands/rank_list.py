@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
+from pieglobalsfind.blocked import as_blocked
 from pieglobalsfind.command import Block, Column, Command, Face, Finding, Moment, Table, Text
-from pieglobalsfind.commands.wording import waiting_text
+from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
 
@@ -28,7 +29,8 @@ def run(face: Face, text: str) -> Iterator[Block]:
     moment = face.moment()
     chosen, state = arguments(text)
     numbers = rankset.select(chosen, moment.table, face.location)
-    ranks = [rank for rank in map(moment.rank, numbers) if state in ("", rank.state)]
+    found = (as_blocked(moment.walker, moment.rank(number)) for number in numbers)
+    ranks = [rank for rank in found if state in ("", rank.state)]
     located = len(ranks) <= MOST_LOCATIONS
     if ranks:
         columns = COLUMNS if located else COLUMNS[:-1]
@@ -71,7 +73,7 @@ def row(face: Face, moment: Moment, rank: Rank, located: bool) -> tuple[str, ...
         "*" if rank.rank == face.selected else "",
         str(rank.rank),
         rank.state,
-        str(rank.processing_element),
+        element_text(rank),
         str(rank.kernel_thread or ""),
         waiting_text(rank.waiting) if rank.waiting else "",
         where(face, moment, rank) if located else "",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Union
 
 from pieglobalsfind.command import Frame, Moment
-from pieglobalsfind.model import RUNNING, Absent, Object, Owner, Rank, Waiting
+from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
 
 INDENT = "        "
 
@@ -26,6 +26,11 @@ def state_text(rank: Rank) -> str:
     if rank.state == RUNNING and rank.kernel_thread:
         return f"{rank.state} on thread {rank.kernel_thread}"
     return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else rank.state
+
+
+def element_text(rank: Rank) -> str:
+    """`2`, or `-` where any element of the process may run the rank next."""
+    return "-" if rank.processing_element == UNKNOWN_ELEMENT else str(rank.processing_element)
 
 
 def known(value: Union[int, Absent]) -> str:

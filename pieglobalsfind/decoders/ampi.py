@@ -142,10 +142,11 @@ def _rank(
     known = thread if isinstance(thread, Thread) else None
     why = thread if isinstance(thread, Absent) else NO_THREAD
     runs = known is not None and known.address in running
+    alone = loader.currents[0][0] if len(loader.currents) == 1 else model.UNKNOWN_ELEMENT
     return Rank(
         rank=number,
         state=model.RUNNING if runs else model.READY,
-        processing_element=running.get(known.address, 0) if known else 0,
+        processing_element=running.get(known.address, alone) if known else alone,
         kernel_thread=0,
         context=_context(known, runs or not running) if known else why,
         stack=known.stack if known else why,

@@ -1,0 +1,137 @@
+"""Builds and starts programs under stock AMPI, in C, C++ and Fortran, and hears from them where their globals are.
+
+Takes `CHARM_HOME` (the build directory that holds `bin/ampicc`) or ampicc on PATH. A job is up once every rank has told
+and the rank that is not to wait in MPI_Recv is in sleep(): all others have then been switched away from.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+CHARM = os.environ.get("CHARM_HOME", "")
+AMPICC = str(Path(CHARM, "bin", "ampicc")) if CHARM else shutil.which("ampicc") or ""
+RANKS = 4
+METHODS = ("pie", "pip", "fs", "tls", "none")
+COMPILERS = {"c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
+PATIENCE = 60  # seconds until a job must be up
+
+C_SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+PRIVATE int g_rank = -1;
+int main(int count, char **words) {
+  int here = 0, me;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  g_rank = me;
+  printf("TRUTH %d %p %p\n", me, (void *)&g_rank, (void *)&here);
+  fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0) sleep(300);
+  MPI_Recv(&here, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return 0;
+}
+"""
+FORTRAN_SOURCE = """
+module state
+  integer :: g_rank = -1
+end module
+subroutine mpi_main
+  use mpi
+  use state
+  use iso_c_binding
+  implicit none
+  integer :: ierr, here, me, status(MPI_STATUS_SIZE)
+  interface
+    integer(c_int) function c_sleep(seconds) bind(c, name="sleep")
+      import c_int
+      integer(c_int), value :: seconds
+    end function
+  end interface
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, me, ierr)
+  g_rank = me
+  write(*, '(A,I0,A,Z0,A,Z0)') 'TRUTH ', me, ' 0x', loc(g_rank), ' 0x', loc(here)
+  flush(6)
+  call MPI_Barrier(MPI_COMM_WORLD, ierr)
+  if (me == 0) here = c_sleep(300)
+  call MPI_Recv(here, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD, status, ierr)
+  call MPI_Finalize(ierr)
+end subroutine
+"""
+SOURCES = {"c": C_SOURCE, "cpp": C_SOURCE, "f90": FORTRAN_SOURCE}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where a rank says that its global and a variable on its stack are."""
+
+    global_address: str
+    stack_address: str
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job of one process that stands still."""
+
+    pid: int
+    truth: dict[int, Truth]
+    folder: Path
+
+
+def build(folder: Path, method: str, language: str) -> None:
+    """Compile the program into `folder`/prog; raises `AssertionError` with the compiler's words."""
+    Path(folder, f"prog.{language}").write_text(SOURCES[language])
+    options = [f"-{method}globals"] if method != "none" else []
+    private = "-DPRIVATE=__thread" if method == "tls" else "-DPRIVATE="
+    compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
+    command = [compiler, "-g", *options, private, f"prog.{language}", "-o", "prog"]
+    done = subprocess.run(command, cwd=folder, timeout=120, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Running]:
+    """The program of `folder` with four ranks, ended afterwards."""
+    with subprocess.Popen(["./prog", f"+vp{RANKS}"], cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            truth: dict[int, Truth] = {}
+            assert process.stdout is not None
+            while len(truth) < RANKS:
+                line = process.stdout.readline()
+                assert line, "the program has ended"
+                said = re.match(r"TRUTH (\d+) (0x\w+) (0x\w+)", line)
+                if said:
+                    truth[int(said[1])] = Truth(said[2].lower(), said[3].lower())
+            wait_until_asleep(process.pid)
+            yield Running(process.pid, truth, folder)
+        finally:
+            process.kill()
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Until a thread of the process is in sleep(); raises `AssertionError` if that never happens."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if any("nanosleep" in _channel(one) for one in Path(f"/proc/{pid}/task").iterdir()):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"no thread of process {pid} came to sleep within {PATIENCE} s")
+
+
+def _channel(task: Path) -> str:
+    """What the kernel thread waits in; "" once it has ended."""
+    try:
+        return (task / "wchan").read_text()
+    except OSError:
+        return ""

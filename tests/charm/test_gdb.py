@@ -1,0 +1,39 @@
+"""GDB on stock AMPI under every method: each rank's own global, and the stacks of ranks that wait."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Running]]:
+    folder = tmp_path_factory.mktemp(request.param)
+    build(folder, request.param, "c")
+    with running(folder) as up:
+        yield request.param, up
+
+
+def test_gdb_sees_every_rank(job: tuple[str, Running]) -> None:
+    method, up = job
+    command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
+    for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank list", "rank print g_rank", "rank 2", "bt", "rank tree"):
+        command += ["-ex", one]
+    said = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False
+    ).stdout
+    if method not in ("none", "tls"):  # one variable for all; GDB asks the thread library, see docs/ampi.md
+        assert all(f"\n{rank}: {rank}\n" in said for rank in range(RANKS)), said
+    assert len(re.findall(r"^ +[1-3] +blocked .* MPI_Recv ", said, re.MULTILINE)) == RANKS - 1, said
+    # Production builds have no debug information, and GDB takes either name of the function.
+    call = r"^#\d+ +(?:0x[0-9a-f]+ in )?P?MPI_Recv .*\n#\d+ +0x[0-9a-f]+ in AMPI_Main \(.*\) at prog\.c:\d+$"
+    assert re.search(call, said, re.MULTILINE), said
+    assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said), said

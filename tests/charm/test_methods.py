@@ -1,0 +1,107 @@
+"""Stock AMPI, untouched, under every method: what is found against the addresses that the program prints itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.targets import open_target
+from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+PROGRAMS = [(method, "c") for method in METHODS]
+PROGRAMS += [(method, language) for method in ("pie", "pip", "fs") for language in ("cpp", "f90")]
+PROGRAMS += [("tls", "cpp")]
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(one) for one in PROGRAMS])
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Running]]:
+    method, language = request.param
+    folder = tmp_path_factory.mktemp(f"{method}-{language}")
+    build(folder, method, language)
+    with running(folder) as up:
+        yield method, language, up
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_addresses_belong_to_the_ranks_that_print_them(job: tuple[str, str, Running]) -> None:
+    method, language, up = job
+    name = "state::g_rank" if language == "f90" else "g_rank"
+    for rank, truth in up.truth.items():
+        found = _run("pieglobalsfind", "--pid", str(up.pid), truth.global_address, truth.stack_address).splitlines()
+        owner = "no rank  shared" if method == "none" else f"rank {rank}  "
+        assert owner in found[0]
+        assert f"{name}+0x0" in found[0]
+        assert f"rank {rank}  stack" in found[1]
+
+
+def test_who_runs_and_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
+    _, _, up = job
+    found = {one["rank"]: one for one in json.loads(_run("inspector", "ranks", str(up.pid), "--json"))}
+    assert sorted(found) == list(range(RANKS))
+    assert found[0]["state"] == "running"
+    for rank in range(1, RANKS):
+        assert (found[rank]["state"], found[rank]["waiting"]["call"]) == ("blocked", "MPI_Recv")
+
+
+def test_stacks_lead_to_the_line_that_called(job: tuple[str, str, Running]) -> None:
+    _, language, up = job
+    source = (up.folder / f"prog.{language}").read_text().splitlines()
+    line = next(number for number, text in enumerate(source, 1) if "MPI_Recv" in text)
+    found = json.loads(_run("inspector", "stacks", str(up.pid), "--rank", "1-3", "--json"))
+    (stack,) = found["stacks"]
+    assert stack["ranks"] == "1-3"
+    assert (f"prog.{language}", line) in {(one["file"].rpartition("/")[2], one["line"]) for one in stack["calls"]}
+    assert stack["calls"][-1]["function"] in ("MPI_Recv", "mpi_recv_")
+
+
+def test_discovery_takes_no_longer_than_promised(job: tuple[str, str, Running]) -> None:
+    """100 ms of processor time, the best of a few: the machine may do other things meanwhile."""
+    _, _, up = job
+    target = open_target(pid=up.pid)
+    times = []
+    for _ in range(7):
+        start = time.process_time()
+        assert len(decode(target).ranks) == RANKS
+        times.append(time.process_time() - start)
+    assert min(times) < 0.1
+
+
+def test_a_core_file_tells_the_same(job: tuple[str, str, Running]) -> None:
+    method, _, up = job
+    gcore = shutil.which("gcore")
+    if gcore is None:
+        pytest.skip("gcore is not installed")
+    core = up.folder / "core"
+    subprocess.run([gcore, "-o", str(core), str(up.pid)], timeout=120, check=True, capture_output=True)
+    name = f"{core}.{up.pid}"
+    rows = _run("inspector", "ranks", name).splitlines()
+    assert any(re.match(r"0\s+running", one) for one in rows)
+    assert any(re.match(r"1-3\s+blocked\s+MPI_Recv", one) for one in rows)
+    if method != "none":
+        for rank, truth in up.truth.items():
+            assert f"rank {rank}  " in _run("pieglobalsfind", "--core", name, truth.global_address)
+
+
+def test_the_fortran_runtime_is_copied_with_the_program(job: tuple[str, str, Running]) -> None:
+    """Under pie and pip ranks have copies of libgfortran and libquadmath of their own; under fs they share them."""
+    method, language, up = job
+    table = decode(open_target(pid=up.pid))
+    names = {one.path.rpartition("/")[2].partition(".so")[0] for one in table.objects}
+    copied = language == "f90" and method in ("pie", "pip")
+    assert ({"libgfortran", "libquadmath"} <= names) == copied
+    if copied:
+        assert all(len(rank.placements) == len(table.objects) for rank in table.ranks)
