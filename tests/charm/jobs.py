@@ -20,7 +20,7 @@ CHARM = os.environ.get("CHARM_HOME", "")
 AMPICC = str(Path(CHARM, "bin", "ampicc")) if CHARM else shutil.which("ampicc") or ""
 RANKS = 4
 METHODS = ("pie", "pip", "fs", "tls", "none")
-COMPILERS = {"c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
+COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
 PATIENCE = 60  # seconds until a job must be up
 
 C_SOURCE = r"""
@@ -34,6 +34,32 @@ int main(int count, char **words) {
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   g_rank = me;
   printf("TRUTH %d %p %p\n", me, (void *)&g_rank, (void *)&here);
+  fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0) sleep(300);
+  MPI_Recv(&here, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return 0;
+}
+"""
+MIGRATION_SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int g_rank = -1;
+int main(int count, char **words) {
+  int here = 0, me;
+  MPI_Info hints;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  g_rank = me;
+  MPI_Info_create(&hints);
+  MPI_Info_set(hints, "ampi_load_balance", "sync");
+  for (int turn = 0; turn < 3; turn++) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    AMPI_Migrate(hints);
+  }
+  printf("TRUTH %d %p %p %d\n", me, (void *)&g_rank, (void *)&here, getpid());
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
   if (me == 0) sleep(300);
@@ -69,7 +95,7 @@ subroutine mpi_main
   call MPI_Finalize(ierr)
 end subroutine
 """
-SOURCES = {"c": C_SOURCE, "cpp": C_SOURCE, "f90": FORTRAN_SOURCE}
+SOURCES = {"c": C_SOURCE, "migrating.c": MIGRATION_SOURCE, "cpp": C_SOURCE, "f90": FORTRAN_SOURCE}
 
 
 @dataclass(frozen=True)

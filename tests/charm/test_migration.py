@@ -1,0 +1,74 @@
+"""Ranks that have migrated between two processes three times: each process tells its own, by their own numbers.
+
+Both processes then hold freed structures of threads that have left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.charm.jobs import AMPICC, build, wait_until_asleep
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+RANKS = 6
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, dict[int, str]]]:
+    """By process, the address of each of its ranks' `g_rank`."""
+    folder = tmp_path_factory.mktemp("migration")
+    build(folder, "pie", "migrating.c")
+    command = ["./charmrun", "++local", "+p2", "./prog", f"+vp{RANKS}", "+balancer", "RotateLB"]
+    found: dict[int, dict[int, str]] = defaultdict(dict)
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            while sum(map(len, found.values())) < RANKS:
+                line = process.stdout.readline()
+                assert line, "the job has ended"
+                said = re.match(r"TRUTH (\d+) (0x\w+) 0x\w+ (\d+)", line)
+                if said:
+                    found[int(said[3])][int(said[1])] = said[2]
+            wait_until_asleep(next(pid for pid, ranks in found.items() if 0 in ranks))
+            yield dict(found)
+        finally:
+            process.kill()
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_rank_is_found_where_it_is_and_nowhere_else(processes: dict[int, dict[int, str]]) -> None:
+    assert len(processes) == 2
+    for pid, ranks in processes.items():
+        told = json.loads(_run("inspector", "ranks", str(pid), "--json"))
+        assert sorted(one["rank"] for one in told) == sorted(ranks)
+        assert {one["state"] for one in told if one["rank"]} == {"blocked"}
+        assert all(one["state"] == "running" for one in told if one["rank"] == 0)
+        assert len({one["processing_element"] for one in told if one["rank"]}) == 1
+        for rank, address in ranks.items():
+            assert f"rank {rank}  data" in _run("pieglobalsfind", "--pid", str(pid), address)
+
+
+def test_stacks_of_ranks_that_have_arrived(processes: dict[int, dict[int, str]]) -> None:
+    for pid, ranks in processes.items():
+        found = json.loads(_run("inspector", "stacks", str(pid), "--json"))
+        for stack in found["stacks"]:
+            assert "AMPI_Main" in [one["function"] for one in stack["calls"]]
+        assert len(ranks) >= len(found["stacks"]) > 0
