@@ -13,7 +13,7 @@ from typing import Optional, Union
 from pieglobalsfind import model
 from pieglobalsfind.decoders import ampi_images, elf_scan
 from pieglobalsfind.decoders.ampi_images import Images
-from pieglobalsfind.decoders.ampi_loader import Loader, find_loader, word
+from pieglobalsfind.decoders.ampi_loader import Loader, find_loader, has_loader, word
 from pieglobalsfind.decoders.ampi_threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import MemoryUnreadable
@@ -23,6 +23,7 @@ from pieglobalsfind.target import MemoryMapping, Target
 EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
 MISMATCH = "this looks like AMPI, but its layout does not validate: ranks are numbered by ascending address"
 UNKNOWN_LAYOUT = "this looks like AMPI, but its layout does not validate: no rank can be told"
+STRIPPED = "AMPI's loader has no .symtab: only copies of -pieglobals can be found; do not strip the program"
 NOT_THREADS = "AMPI's threads do not have the form that is known: stacks and saved registers are unknown"
 NO_RANKS = "no rank of AMPI validates: the job is starting or ending, or its ranks are in other processes"
 RESTLESS = "AMPI switched ranks while they were read: stacks are unknown; stop the job, or take a core file"
@@ -39,7 +40,7 @@ def decode(target: Target) -> Optional[RankTable]:
     maps = target.maps()
     loader = find_loader(target, maps)
     if loader is None:
-        return None
+        return _stripped(target) if has_loader(target, maps) else None
     scanned = elf_scan.decode(target) if loader.is_pie else None
     table = _table(target, maps, loader, scanned) if loader.space.is_valid else None
     if table is None:
@@ -47,6 +48,14 @@ def decode(target: Target) -> Optional[RankTable]:
             return dataclasses.replace(_empty(loader), warnings=(UNKNOWN_LAYOUT,))
         return dataclasses.replace(scanned, runtime="AMPI", warnings=(*scanned.warnings, MISMATCH))
     return with_running(table, target.threads())
+
+
+def _stripped(target: Target) -> RankTable:
+    """What there is where the loader has no `.symtab`: copies that have ELF headers, and why there is no more."""
+    found = elf_scan.decode(target)
+    if found is None:
+        found = RankTable("", "AMPI", "", "", "", 0, 0, 1, 0, 0, (), (), (), EVIDENCE)
+    return dataclasses.replace(found, runtime="AMPI", warnings=(*found.warnings, STRIPPED))
 
 
 def _table(

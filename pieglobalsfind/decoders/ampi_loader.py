@@ -97,6 +97,18 @@ def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loade
     return None
 
 
+def has_loader(target: Target, maps: Sequence[MemoryMapping]) -> bool:
+    """Whether a mapped file is AMPI's loader by what it exports, stripped or not."""
+    return any(one.offset == 0 and one.readable and one.path.startswith("/") and _exports(target, one) for one in maps)
+
+
+def _exports(target: Target, mapping: MemoryMapping) -> bool:
+    try:
+        return LoadedElf(target.read, mapping.start).symbol(EXPORTED) is not None
+    except (ObjectFileError, MemoryUnreadable, struct.error):
+        return False
+
+
 def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
     loaded = LoadedElf(target.read, mapping.start)
     if loaded.header.machine != EM_X86_64 or loaded.symbol(EXPORTED) is None:

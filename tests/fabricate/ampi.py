@@ -51,6 +51,7 @@ class Job:
     slot: int = MEGABYTE
     no_tokens: bool = False
     is_live: bool = False
+    stripped: bool = False
 
     def begin(self, rank: int) -> int:
         """Where the rank's share of the addresses, and its stack, begins."""
@@ -85,6 +86,8 @@ class Job:
         names = [*("start", "end", "slot", "count", "current"), *kinds]
         symbols = [Symbol(NAMES[one], DATA + PLACES[one], 16, 0x01, 2) for one in names]
         symbols.append(Symbol(NAMES["entry"], TEXT - LOADER, 0x40))
+        if self.stripped:
+            symbols = []
         data = bytearray(shared_object(tuple(symbols), b"\x22" * 20))
         struct.pack_into("<H", data, 56, 5)
         data[64 + 4 * 56 : 64 + 5 * 56] = program_header(2, 6, DYNAMIC, DYNAMIC, 0x60, 0x60)

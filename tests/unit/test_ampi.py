@@ -117,3 +117,11 @@ def test_the_stack_pointer_tells_who_runs_and_on_which_thread(tmp_path: Path, me
     target.kernel_threads = (KernelThread(4711, {7: job.begin(3) + 0x8000, 16: LOADER + 0x1100}),)
     table = decode(target)
     assert (table.ranks[3].state, table.ranks[3].kernel_thread) == (RUNNING, 4711)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stripped_loader_is_said_to_be_one(tmp_path: Path, method: str) -> None:
+    table = _decode(Job(method, stripped=True), tmp_path)
+    assert ampi.STRIPPED in table.warnings
+    assert len(table.ranks) == (RANKS if method == "pie" else 0)
+    assert not _believed(table)
