@@ -109,6 +109,8 @@ class Focus:
                 if rank is not None and bias == found.load_bias and is_elsewhere(moment, rank):
                     process = moment.rank(rank).address_space
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
+                if isinstance(view, Placed) and view.path != file and is_main_program(found):
+                    failures.append(f"thread-local variables of {found.path} are shown as the kernel thread has them")
                 if isinstance(view, Absent):
                     failures.append(str(view))
                 else:
@@ -219,6 +221,13 @@ def always_inserted() -> bool:
 
 def copied(moment: Moment) -> tuple[Object, ...]:
     return tuple(one for one in moment.table.objects if one.privatized and Path(one.path).is_absolute())
+
+
+def is_main_program(found: Object) -> bool:
+    """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
+    space = gdb.current_progspace()
+    program = space.filename if space is not None else None
+    return program is not None and Path(program).name == Path(found.path).name
 
 
 def is_elsewhere(moment: Moment, rank: int) -> bool:

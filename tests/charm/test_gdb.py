@@ -24,14 +24,22 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def test_gdb_sees_every_rank(job: tuple[str, Running]) -> None:
     method, up = job
+    # stderr, too: warnings
     command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
     for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank list", "rank print g_rank", "rank 2", "bt", "rank tree"):
         command += ["-ex", one]
     said = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        check=False,
     ).stdout
     if method not in ("none", "tls"):  # one variable for all; GDB asks the thread library, see docs/ampi.md
         assert all(f"\n{rank}: {rank}\n" in said for rank in range(RANKS)), said
+    assert ("are shown as the kernel thread has them" in said) == (method == "tls")
     assert len(re.findall(r"^ +[1-3] +blocked .* MPI_Recv ", said, re.MULTILINE)) == RANKS - 1, said
     # Production builds have no debug information, and GDB takes either name of the function.
     call = r"^#\d+ +(?:0x[0-9a-f]+ in )?P?MPI_Recv .*\n#\d+ +0x[0-9a-f]+ in AMPI_Main \(.*\) at prog\.c:\d+$"
