@@ -14,7 +14,7 @@ from typing import Optional
 
 from pieglobalsfind.errors import RanklensError
 
-from . import audit, merge, parts, perfmap, stacks, waits, why_different
+from . import audit, merge, parts, perfmap, snapshot, stacks, waits, why_different
 from .console import console
 from .job import open_job, with_waits
 from .render import print_report
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     report.set_defaults(run=run_report)
-    for part in (parts, audit, stacks, waits, why_different, merge, perfmap):
+    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap):
         part.add_to(commands)
     return top
 

@@ -24,6 +24,7 @@ from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.snapshot import SnapshotTarget
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
@@ -45,6 +46,8 @@ class Job:
         """How figures of this target come about, in a sentence."""
         if self.target.is_live:
             return "read from the running process without stopping it; figures may be of different moments"
+        if isinstance(self.target, SnapshotTarget):
+            return "read from a snapshot: figures are of when it was taken, of one moment if the job stood still"
         return "read from a core file: all figures are of one moment"
 
     @property
@@ -120,7 +123,7 @@ def open_job(what: str, exe: Optional[str]) -> Job:
     elif Path(what).exists():
         target = open_target(core=what, exe=exe)
     else:
-        raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a core file")
+        raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
     table = decode(target)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now)

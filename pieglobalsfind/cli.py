@@ -64,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     target = found.add_mutually_exclusive_group(required=True)
     target.add_argument("--pid", type=int, help="the running process that holds the ranks")
     target.add_argument("--core", metavar="FILE", help="a core file of it")
+    target.add_argument("--snapshot", metavar="FILE", dest="core", help="what `inspector snapshot` has kept of it")
     found.add_argument(
         "--exe", metavar="FILE", help="with --core: a file that ran and is not at its old place any more"
     )

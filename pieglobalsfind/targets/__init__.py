@@ -1,4 +1,4 @@
-"""The targets that need no debugger: a live process and a core file.
+"""The targets that need no debugger: a live process, a core file and a snapshot.
 
 Takes what the user named; gives a `Target`. It knows nothing of ranks.
 """
@@ -13,7 +13,7 @@ from pieglobalsfind.target import Target
 
 
 def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Optional[str] = None) -> Target:
-    """Open a process or a core file; `exe` is a file that the core's own path does not lead to.
+    """Open a process, or a core file or snapshot; `exe` is a file that the core's own path does not lead to.
 
     Raises `UsageError` unless exactly one of `pid` and `core` is given, `TargetError` if it can't be read.
     """
@@ -25,6 +25,10 @@ def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Opti
         from pieglobalsfind.targets.live import LiveTarget
 
         return LiveTarget(pid)
+    from pieglobalsfind.targets.snapshot import SnapshotTarget, is_snapshot
+
+    if is_snapshot(core or ""):
+        return SnapshotTarget(core or "")
     from pieglobalsfind.targets.core import CoreTarget
 
     return CoreTarget(core or "", exe)

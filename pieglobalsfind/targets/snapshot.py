@@ -1,0 +1,241 @@
+"""A snapshot: what was read of a target once, in one file that any machine can read.
+
+Takes a path. The file is a ZIP archive (PKWARE APPNOTE; any unzip shows it) of `snapshot.json` and of `memory/ADDRESS`,
+pieces of at most PIECE bytes that begin at that address. Nothing in it is believed before it has been checked; what it
+does not hold is unreadable, never zero.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import zipfile
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional
+
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError, UsageError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+from pieglobalsfind.targets.live import LARGEST_READ, TOP, is_file
+
+FORM = "ranklens-snapshot-1"
+DESCRIPTION = "snapshot.json"
+FOLDER = "memory/"
+PIECE = 1 << 18  # bytes
+LARGEST_DESCRIPTION = 1 << 28  # bytes
+MOST_PIECES = 1 << 22
+# What the standard library raises of damaged archives and of JSON that is not what was written
+DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, AttributeError, EOFError,
+          NotImplementedError, RuntimeError, RecursionError, struct.error)  # fmt: skip
+
+
+class SnapshotTarget:
+    """A snapshot file. Raises `TargetError` if it is none, or damaged."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._archive = zipfile.ZipFile(path)
+            content = json.loads(self._content(DESCRIPTION, LARGEST_DESCRIPTION))
+            self._read_description(content)
+            self._index_pieces()
+        except DAMAGE as error:
+            raise TargetError(
+                f"{path} is no whole snapshot, {error}", "make a new one by `inspector snapshot`"
+            ) from error
+        self._piece = lru_cache(maxsize=64)(self._read_piece)
+
+    def _content(self, name: str, largest: int) -> bytes:
+        """At most `largest` bytes of an entry, whatever it claims."""
+        with self._archive.open(name) as file:
+            content = file.read(largest + 1)
+        if len(content) > largest:
+            raise ValueError(f"{name} is larger than it may be")
+        return content
+
+    def _read_description(self, content: dict[str, Any]) -> None:
+        if content["form"] != FORM:
+            raise ValueError(f"its form is {str(content['form'])[:40]!r}, not {FORM}")
+        self._of, self.taken = str(content["of"]), str(content["taken"])
+        self._maps = tuple(checked_mapping(one) for one in content["maps"])
+        self._threads = tuple(checked_thread(one) for one in content["threads"])
+        self._identities = {str(path): bytes.fromhex(text) for path, text in content["build_ids"].items()}
+
+    def _index_pieces(self) -> None:
+        found: list[tuple[int, int]] = []
+        for one in self._archive.infolist():
+            if one.filename.startswith(FOLDER):
+                start = int(one.filename[len(FOLDER) :], 16)
+                if not 0 < one.file_size <= PIECE or not 0 <= start <= TOP - one.file_size or len(found) > MOST_PIECES:
+                    raise ValueError(f"{one.filename} has an impossible size")
+                found.append((start, start + one.file_size))
+        self._pieces = sorted(found)
+        self._starts = [start for start, _ in self._pieces]
+
+    @property
+    def description(self) -> str:
+        return f"snapshot {Path(self.path).name} of {self._of}, taken {self.taken}"
+
+    @property
+    def is_live(self) -> bool:
+        return False
+
+    def read(self, address: int, size: int) -> bytes:
+        """Exactly `size` bytes; raises `MemoryUnreadable` unless the snapshot holds them all."""
+        if address < 0 or size < 0 or address + size > TOP or size > LARGEST_READ:
+            raise MemoryUnreadable(address, size, "there are no such addresses")
+        parts, at, end = [], address, address + size
+        while at < end:
+            index = bisect_right(self._starts, at) - 1
+            if index < 0 or at >= self._pieces[index][1]:
+                raise MemoryUnreadable(address, size, "it is not in the snapshot")
+            start, stop = self._pieces[index]
+            parts.append(self._piece(start, stop - start)[at - start : end - start])
+            at = min(stop, end)
+        return b"".join(parts)
+
+    def _read_piece(self, start: int, size: int) -> bytes:
+        try:
+            content = self._content(f"{FOLDER}{start:x}", PIECE)
+        except DAMAGE as error:
+            raise MemoryUnreadable(start, size, f"the snapshot is damaged there ({error})") from error
+        if len(content) != size:
+            raise MemoryUnreadable(start, size, "the snapshot is damaged there")
+        return content
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        return self._maps
+
+    def threads(self) -> Sequence[KernelThread]:
+        return self._threads
+
+    def open_path(self, path: str) -> Optional[str]:
+        """The file at the same path on this machine."""
+        return path if is_file(path) else None
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        """The build-id that the target had of `path`."""
+        return self._identities.get(path)
+
+
+def checked_mapping(one: dict[str, Any]) -> MemoryMapping:
+    found = MemoryMapping(**one)
+    if not (0 <= int(found.start) < int(found.end) <= TOP) or not isinstance(found.path, str):
+        raise ValueError("a mapping makes no sense")
+    return found
+
+
+def checked_thread(one: dict[str, Any]) -> KernelThread:
+    if one["registers"] is None:
+        return KernelThread(int(one["tid"]), Absent(str(one["why"])))
+    registers = {int(number): int(value) for number, value in one["registers"].items()}
+    if any(not 0 <= value < TOP for value in registers.values()):
+        raise ValueError("a register makes no sense")
+    return KernelThread(int(one["tid"]), registers)
+
+
+def is_snapshot(path: str) -> bool:
+    """Whether the file begins as a ZIP archive does."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+# ---- making one ----
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a snapshot holds: `memory` bytes of the target in `pieces`, `size` bytes of file."""
+
+    memory: int
+    pieces: int
+    size: int
+
+
+def write(target: Target, regions: Iterable[tuple[int, int]], taken: str, path: str) -> Written:
+    """Write a snapshot with the bytes of `regions` (start, end), as far as they can be read.
+
+    In one step: nobody ever sees half a file. Raises `UsageError` if it can't be written.
+    """
+    place = Path(path)
+    try:
+        descriptor, partial = tempfile.mkstemp(dir=place.parent, prefix=".snapshot-")
+    except OSError as error:
+        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file by -o") from error
+    try:
+        how = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": 1}
+        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", **how) as archive:  # type: ignore[call-overload]
+            archive.writestr(DESCRIPTION, json.dumps(described(target, taken)))
+            memory = pieces = 0
+            for start, data in readable(target, regions):
+                archive.writestr(f"{FOLDER}{start:x}", data)
+                memory, pieces = memory + len(data), pieces + 1
+        Path(partial).replace(place)
+    except OSError as error:
+        Path(partial).unlink(missing_ok=True)
+        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file by -o") from error
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return Written(memory, pieces, place.stat().st_size)
+
+
+def described(target: Target, taken: str) -> dict[str, Any]:
+    maps = target.maps()
+    paths = {one.path for one in maps if one.path.startswith("/")}
+    identities = {path: target.file_identity(path) for path in sorted(paths)}
+    return {
+        "form": FORM,
+        "of": target.description,
+        "taken": taken,
+        "maps": [asdict(one) for one in maps],
+        "threads": [described_thread(one) for one in target.threads()],
+        "build_ids": {path: found.hex() for path, found in identities.items() if found},
+    }
+
+
+def described_thread(one: KernelThread) -> dict[str, Any]:
+    if isinstance(one.registers, Absent):
+        return {"tid": one.tid, "registers": None, "why": one.registers.reason}
+    return {"tid": one.tid, "registers": {str(number): value for number, value in one.registers.items()}}
+
+
+def readable(target: Target, regions: Iterable[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
+    """Pieces of the regions, ascending and without overlap; a page that can't be read is left out."""
+    for start, end in merged(regions):
+        for at in range(start, end, PIECE):
+            yield from pieces_of(target, at, min(at + PIECE, end))
+
+
+def pieces_of(target: Target, start: int, end: int) -> Iterable[tuple[int, bytes]]:
+    """The whole if it can be read, else those halves that can, down to pages."""
+    try:
+        yield start, target.read(start, end - start)
+    except MemoryUnreadable:
+        middle = (start + (end - start) // 2) & -4096
+        if start < middle < end:
+            yield from pieces_of(target, start, middle)
+            yield from pieces_of(target, middle, end)
+    except RanklensError:
+        return
+
+
+def merged(regions: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Whole pages, ascending, those that touch joined."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted((start & -4096, (end + 4095) & -4096) for start, end in regions if end > start):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, min(end, TOP)))
+    return found
