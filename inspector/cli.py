@@ -16,7 +16,7 @@ from pieglobalsfind.errors import RanklensError
 
 from . import audit, merge, parts, perfmap, snapshot, stacks, waits, why_different
 from .console import console
-from .job import open_job, with_waits
+from .job import opened, with_waits
 from .render import print_report
 from .report import as_json, make_report
 
@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
+    report.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     report.set_defaults(run=run_report)
     for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap):
         part.add_to(commands)
@@ -59,7 +60,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    report = make_report(with_waits(open_job(options.target, options.exe)))
+    with opened(options.target, options.exe, options.freeze) as job:
+        report = make_report(with_waits(job))
     if options.json:
         json.dump(as_json(report), sys.stdout, indent=1)
         print(flush=True)

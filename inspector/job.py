@@ -6,6 +6,10 @@ writes to the target, and keeps no values that may change.
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -24,6 +28,7 @@ from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
@@ -46,6 +51,8 @@ class Job:
         """How figures of this target come about, in a sentence."""
         if self.target.is_live:
             return "read from the running process without stopping it; figures may be of different moments"
+        if isinstance(self.target, FrozenTarget):
+            return "read from the process while it stood still: all figures are of one moment"
         if isinstance(self.target, SnapshotTarget):
             return "read from a snapshot: figures are of when it was taken, of one moment if the job stood still"
         return "read from a core file: all figures are of one moment"
@@ -117,13 +124,19 @@ class Job:
 
 
 def open_job(what: str, exe: Optional[str]) -> Job:
-    """Open a PID or a core file; raises `RanklensError` with a sentence for the user."""
+    """Open a PID or a file of one; raises `RanklensError` with a sentence for the user."""
+    return job_of(open_named(what, exe))
+
+
+def open_named(what: str, exe: Optional[str]) -> Target:
     if what.isdecimal():
-        target = open_target(pid=int(what))
-    elif Path(what).exists():
-        target = open_target(core=what, exe=exe)
-    else:
-        raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
+        return open_target(pid=int(what))
+    if Path(what).exists():
+        return open_target(core=what, exe=exe)
+    raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
+
+
+def job_of(target: Target) -> Job:
     table = decode(target)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now)
@@ -133,6 +146,20 @@ def with_waits(job: Job) -> Job:
     """The job with the MPI call that each rank waits in, told from stacks where the runtime does not publish it."""
     walker = Walker(job.target, job.table, job.translator, Contexts(job.target, job.table), job.symbolizer)
     return replace(job, table=with_calls(job.target, job.table, walker))
+
+
+@contextmanager
+def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
+    """As `open_job`; with `freeze` the process stands still inside, and for how long is said."""
+    if not freeze:
+        yield open_job(what, exe)
+        return
+    if not what.isdecimal():
+        raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")
+    with FrozenTarget(int(what)) as target:
+        yield job_of(target)
+    milliseconds = 1000 * (time.monotonic() - target.began)
+    print(f"inspector: process {target.pid} stood still for {milliseconds:.0f} ms", file=sys.stderr)
 
 
 def types_of(declared: Union[Variables, Absent]) -> TypeTable:

@@ -20,12 +20,22 @@ from pieglobalsfind import rankset
 
 from .console import console
 from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
-from .job import Job, open_job, with_waits
+from .job import Job, opened, with_waits
 from .payload import read_payload
 from .pointers import audit_pointers
-from .render import add_global, heading, new_table, print_needless, print_payload, print_pointers, print_ranks
-from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json
+from .render import (
+    add_global,
+    heading,
+    new_table,
+    print_needless,
+    print_payload,
+    print_pointers,
+    print_ranks,
+    print_what_if,
+)
+from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
 from .text import harmless
+from .what_if import Link, parse_bandwidth, parse_latency, what_if
 
 Part = Callable[[Job, argparse.Namespace], "Shown"]
 
@@ -50,7 +60,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
     which.add_argument("--unused", action="store_true", help="only those that nobody has written since the start")
     add(commands, "pointers", pointers, "rewritten and forgotten pointers, each copy held against its original")
-    add(commands, "payload", payload, "what would move with each rank, by category")
+    found = add(commands, "payload", payload, "what would move with each rank, by category")
+    found.add_argument("--what-if", action="store_true", help="what smarter migration would send, page by page")
+    found.add_argument("--bandwidth", metavar="RATE", default="12.5GB/s", help="of the link (12.5GB/s, 100Gb/s)")
+    found.add_argument("--latency", metavar="TIME", default="2us", help="of the link (2us)")
 
 
 def add(
@@ -59,19 +72,20 @@ def add(
     parser = commands.add_parser(
         name,
         help=summary,
-        description=f"Show {summary}. The target is neither stopped nor changed.",
+        description=f"Show {summary}. The target is not changed, nor stopped unless --freeze is given.",
         epilog="exit status: 0 done, 1 nothing found, 2 bad call or unreadable target",
     )
     parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     parser.set_defaults(run=lambda options: run(part, options))
     return parser
 
 
 def run(part: Part, options: argparse.Namespace) -> int:
-    job = open_job(options.target, options.exe)
-    shown = part(job, options)
+    with opened(options.target, options.exe, options.freeze) as job:
+        shown = part(job, options)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
         print(flush=True)
@@ -132,4 +146,9 @@ def pointers(job: Job, options: argparse.Namespace) -> Shown:
 
 def payload(job: Job, options: argparse.Namespace) -> Shown:
     found = read_payload(job)
+    if options.what_if:
+        link = Link(parse_bandwidth(options.bandwidth), parse_latency(options.latency))
+        cases = what_if(job, found)
+        content = [what_if_as_json(one, link) for one in cases]
+        return Shown(lambda screen: print_what_if(cases, link, screen), content, bool(cases))
     return Shown(lambda screen: print_payload(found, screen), [payload_as_json(one) for one in found], bool(found))

@@ -21,6 +21,7 @@ from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
 from .text import byte_count, harmless
+from .what_if import WAYS, Link, WhatIf
 
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
@@ -200,3 +201,25 @@ def payload_row(found: Payload) -> tuple[str, ...]:
     """The total, and the categories that are not empty: `code 1.1 KB, heap used 2.0 MB`."""
     sizes = ((name.replace("_", " "), getattr(found, name)) for name in CATEGORIES)
     return byte_count(found.total), ", ".join(f"{name} {byte_count(size)}" for name, size in sizes if size)
+
+
+def print_what_if(found: Sequence[WhatIf], link: Link, console: Console) -> None:
+    rate = f"{byte_count(int(link.bandwidth))}/s, {link.latency * 1e6:g} us"
+    heading(console, "What if", f"bytes to send, and the time at {rate}, without packing")
+    table = new_table(("ranks", *(name.replace("_", " ") for name in WAYS)), range(1, len(WAYS) + 1))
+    for cells, numbers in by_cells((one.rank, what_if_row(one, link)) for one in found).items():
+        add_row(table, (ranks_text(numbers), *cells))
+    console.print(table)
+    for line in WHAT_IF_WORDS:
+        console.print(Text(f"  {line}", style="dim"))
+
+
+WHAT_IF_WORDS = (
+    "shared code: code and constants are mapped from the file; used stack: its unused part stays behind;",
+    "differing: pages that are zero or as in the original stay behind; smallest: the last two together",
+)
+
+
+def what_if_row(found: WhatIf, link: Link) -> tuple[str, ...]:
+    sizes = (getattr(found, name) for name in WAYS)
+    return tuple(f"{byte_count(size)} {1e6 * link.seconds(size):.1f} us" for size in sizes)

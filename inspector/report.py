@@ -20,6 +20,7 @@ from .pointers import Alarm, Audit, Finding, audit_pointers
 from .program import read_facts
 from .schema import NAME
 from .text import harmless
+from .what_if import WAYS, Link, WhatIf
 
 
 @dataclass(frozen=True)
@@ -172,3 +173,14 @@ def hex_or_none(value: Union[int, Absent]) -> Union[str, None]:
 def payload_as_json(found: Payload) -> dict[str, Any]:
     categories = {name: getattr(found, name) for name in CATEGORIES}
     return {"rank": found.rank, "total": found.total, **categories, "notes": [harmless(one) for one in found.notes]}
+
+
+def what_if_as_json(found: WhatIf, link: Link) -> dict[str, Any]:
+    """Bytes and, at the link's rates, seconds of each way to send the rank."""
+    ways = {name: getattr(found, name) for name in WAYS}
+    return {
+        "rank": found.rank,
+        "bytes": ways,
+        "seconds": {name: link.seconds(size) for name, size in ways.items()},
+        "pages": {"zero": found.zero, "original": found.original, "common": found.common},
+    }

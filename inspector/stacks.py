@@ -25,7 +25,7 @@ from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.unwind import Contexts
 
 from .console import console
-from .job import Job, open_job
+from .job import Job, open_job, opened
 from .recorder import record, seconds_of
 from .text import harmless
 
@@ -62,6 +62,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     stacks.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     stacks.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
     stacks.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
+    stacks.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     form = stacks.add_mutually_exclusive_group()
     form.add_argument("--tree", action="store_true", help="as one call tree (default)")
     form.add_argument("--flat", action="store_true", help="equal stacks together, innermost call first")
@@ -77,8 +78,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     if options.every is not None:
         return run_recorder(options)
-    job = open_job(options.target, options.exe)
-    found = read(job, rankset.parse(options.rank), options.runtime)
+    with opened(options.target, options.exe, options.freeze) as job:
+        found = read(job, rankset.parse(options.rank), options.runtime)
     if options.json:
         json.dump(as_json(job, found), sys.stdout, indent=1)
         print(flush=True)

@@ -1,0 +1,153 @@
+"""What migrating a rank would cost if its runtime sent less: page by page, against the pristine originals.
+
+Takes a `Job` and the ranks' payload; reads every page that would move. A page is zero, the same as the original's at
+its place, the same as another rank's at its place, or the rank's alone. Predicted times are of a link's bandwidth and
+latency alone: packing is not counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.errors import MemoryUnreadable, UsageError
+from pieglobalsfind.model import Rank, Rebase, Region
+
+from .job import Job
+from .payload import Payload, is_mapped_file
+
+PAGE = 4096
+ZERO = bytes(PAGE)
+CHUNK = 1 << 20  # bytes that are read at once
+RATES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+WAYS = ("now", "shared_code", "used_stack", "differing", "smallest")
+
+Key = tuple[str, int]  # a place that ranks have in common: an object, the heap or the stack, and the page's number
+
+
+@dataclass(frozen=True)
+class Link:
+    """`bandwidth` in bytes per second, `latency` in seconds."""
+
+    bandwidth: float
+    latency: float
+
+    def seconds(self, size: int) -> float:
+        return self.latency + size / self.bandwidth
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One rank's bytes: as packed now, and under each saving alone; `smallest` has all of them.
+
+    `zero`, `original` and `common` are bytes in pages that are zero, as in the original, or as another rank has them.
+    """
+
+    rank: int
+    now: int
+    shared_code: int  # if code and constants were mapped from the file
+    used_stack: int  # if the unused part of the stack stayed behind
+    differing: int  # if only pages went that are not zero and differ from the original's
+    smallest: int
+    zero: int
+    original: int
+    common: int
+
+
+@dataclass(frozen=True)
+class Page:
+    key: Key
+    size: int  # of it that moves
+    digest: bytes  # b"": zero
+    is_original: bool
+
+
+def parse_bandwidth(text: str) -> float:
+    """`12.5GB/s`, `100Gb/s` (bits), as bytes per second."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)(B|b)(?:/s|ps)", text.strip())
+    if match is None or not float(match[1]):
+        raise UsageError(f"{text!r} is no bandwidth", "write it as 12.5GB/s, or 100Gb/s for bits")
+    return float(match[1]) * RATES[match[2]] / (1 if match[3] == "B" else 8)
+
+
+def parse_latency(text: str) -> float:
+    """`2us` in seconds."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ns|us|ms|s)", text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no time", "write it as 2us or 0.5ms")
+    return float(match[1]) * TIMES[match[2]]
+
+
+def what_if(job: Job, payload: tuple[Payload, ...]) -> tuple[WhatIf, ...]:
+    """The savings for every rank that is here."""
+    ranks = {one.rank: one for one in job.present}
+    pages = {one.rank: list(pages_of(job, ranks[one.rank], one)) for one in payload}
+    users = Counter((page.key, page.digest) for found in pages.values() for page in found if page.digest)
+    return tuple(savings(one, pages[one.rank], users) for one in payload)
+
+
+def savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes]]) -> WhatIf:
+    code = payload.code + payload.rodata
+    zero = sum(page.size for page in pages if not page.digest)
+    original = sum(page.size for page in pages if page.digest and page.is_original)
+    common = sum(page.size for page in pages if users[page.key, page.digest] > 1)
+    return WhatIf(
+        payload.rank,
+        payload.total,
+        payload.total - code,
+        payload.total - payload.stack_unused,
+        payload.total - zero - original,
+        payload.total - payload.stack_unused - zero - original,
+        zero,
+        original,
+        common,
+    )
+
+
+# ---- pages ----
+
+
+def pages_of(job: Job, rank: Rank, payload: Payload) -> Iterator[Page]:
+    """What would move of the rank, in pages; the unused stack, which is counted as a whole, is left out."""
+    for one in rank.placements:
+        if isinstance(one, Rebase) and one.object is not None and job.table.objects[one.object].privatized:
+            found = job.table.objects[one.object]
+            for segment in found.segments:
+                if not segment.writable and is_mapped_file(job, one.copy + segment.offset):
+                    continue
+                start, original = one.copy + segment.offset, found.base + segment.offset
+                yield from compared(job, start, segment.memory_size, original, (found.path, segment.offset))
+    if isinstance(rank.heap, Region):
+        yield from compared(job, rank.heap.start, rank.heap.size, None, ("heap", 0))
+    if isinstance(rank.stack, Region):
+        start = rank.stack.start + payload.stack_unused
+        yield from compared(job, start, rank.stack.end - start, None, ("stack", 0))
+
+
+def compared(job: Job, start: int, size: int, original: Optional[int], place: Key) -> Iterator[Page]:
+    """The pages of [start, start+size), the first and the last as far as they belong to it."""
+    for at in range(start, start + size, CHUNK):
+        length = min(CHUNK, start + size - at)
+        data = read(job, at, length)
+        pristine = None if original is None else read(job, original + at - start, length)
+        position = 0
+        while data is not None and position < length:
+            part = min(PAGE - (at + position) % PAGE, length - position)
+            content = data[position : position + part]
+            same = pristine is not None and pristine[position : position + part] == content
+            digest = b"" if content == ZERO[:part] else hashlib.blake2b(content, digest_size=16).digest()
+            yield Page((place[0], place[1] + at + position - start), part, digest, same)
+            position += part
+
+
+def read(job: Job, address: int, size: int) -> Optional[bytes]:
+    try:
+        return job.target.read(address, size)
+    except MemoryUnreadable:
+        return None
