@@ -239,7 +239,7 @@ def test_any_number_of_ranks(session: Session, rankrun: Path, program: Path, ran
 
 def test_deleting_all_at_once(session: Session, rankrun: Path, program: Path) -> None:
     script = """
-gdb.execute("break check")
+gdb.execute("break work")
 gdb.execute("run")
 tell("followers", sum(not one.visible for one in gdb.breakpoints()))
 tell("delete", ask("delete"))
@@ -247,5 +247,5 @@ tell("left", sum(one.visible for one in gdb.breakpoints()))
 tell("after", ask("print 1 + 1"))
 ask("kill")
 """
-    told = launch(session, script, rankrun, program)
+    told = launch(session, script, rankrun, program, "end")
     assert told["followers"] >= RANKS and told["delete"] == "" and told["left"] == 0 and told["after"] == "$1 = 2\n"
