@@ -16,11 +16,11 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext import tasks
 from gdbext.face import GdbFace
 from gdbext.focus import IN_MEMORY
 from gdbext.quiet import warnings
 from gdbext.stops import RankEvents, ranks_of
+from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rebase

@@ -15,6 +15,7 @@ import lldb
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
+from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
 
@@ -22,6 +23,10 @@ EVENT_FUNCTION = "rank_debug_event"
 NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out
 BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
 MASK = 0xFFFFFFFF
+TASKS = (
+    "these ranks are processes that share memory: a breakpoint would kill those that LLDB is not attached to. "
+    "`rank break` sets none that would; `b` is not checked"
+)
 
 
 def watch_events(debugger: Any) -> None:
@@ -64,7 +69,30 @@ def settle(session: Session, moment: Moment) -> None:
         return
     session.settled = True
     delete_ours(session.target)
-    mark(session.target.BreakpointCreateByAddress(address))
+    if tasks.danger(moment, address) is None:
+        mark(session.target.BreakpointCreateByAddress(address))
+    else:
+        session.tell_once(f"ranklens: {TASKS}")
+
+
+def spare_tasks(session: Session, moment: Moment) -> list[str]:
+    """Disable the locations that would kill a process that LLDB is not attached to, and say of which breakpoints.
+
+    LLDB tells extensions nothing of a breakpoint that is set by `b`: those are looked at when the process stops.
+    """
+    if not any(map(tasks.is_task, moment.table.ranks)):
+        return []
+    said = []
+    for one in users(session.process.GetTarget()):
+        places = [one.GetLocationAtIndex(index) for index in range(one.GetNumLocations())]
+        reasons = [(place, tasks.danger(moment, place.GetLoadAddress())) for place in places if place.IsEnabled()]
+        for place, why in reasons:
+            if why is not None:
+                place.SetEnabled(False)
+        found = next((why for _, why in reasons if why is not None), None)
+        if found is not None:
+            said.append(f"[Locations of breakpoint {one.GetID()} are disabled, {found}]")
+    return said
 
 
 def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -> bool:

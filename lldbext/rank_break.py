@@ -42,6 +42,9 @@ def run(face: Face, text: str) -> Iterator[Block]:
         extra.SetFromJSON(as_stream({"ranks": numbers, "condition": asked.condition}))
         made.SetScriptCallbackFunction(f"{__name__}.on_hit", extra)
     yield Text(said.strip())
+    with suppress(NotVirtualizedError, TargetError):
+        for line in breakpoints.spare_tasks(face.session(), face.moment()):
+            yield Text(line)
 
 
 def as_stream(facts: dict[str, str]) -> Any:

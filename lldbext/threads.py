@@ -74,6 +74,7 @@ class OperatingSystemPlugIn:
         waiting = [one for one in moment.table.ranks if one not in running and self._is_shown(moment, one)]
         session.listed = moment
         breakpoints.settle(session, moment)
+        breakpoints.spare_tasks(session, moment)
         if not session.all_are_threads(moment):
             session.tell_once(f"ranklens: {session.threads_text(moment)}")
         session.numbers = {one.rank: tid_of(one.rank) for one in running}

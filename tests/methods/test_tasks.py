@@ -1,4 +1,4 @@
-"""GDB on ranks that are processes and share memory: no breakpoint of its kills one that it is not attached to."""
+"""GDB and LLDB on ranks that are processes and share memory: no breakpoint kills one that nobody is attached to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from tests.conftest import StartJob, built
 from tests.gdb.session import Session
+from tests.lldb.conftest import find_lldb
+from tests.lldb.session import Session as Lldb
 
 PROGRAM = """
 #include <mpi.h>
@@ -95,6 +97,21 @@ def test_a_ranks_own_process_can_be_stopped_in_that_rank(start_job: StartJob, gd
         script = script.replace('int(os.environ["GO"])', f'os.open("/proc/{process.pid}/fd/0", os.O_WRONLY)')
         told = Session(gdb, tmp_path).run(script, "-p", tasks[1])
         assert told["enabled"] == [True] and told["function"] == "take_step" and "Rank 1 is" in told["hit"], told.output
+        assert finish(process) == WHOLE
+    finally:
+        process.kill()
+
+
+def test_lldb_refuses_them_too(start_job: StartJob, tmp_path: Path) -> None:
+    process, _ = start(start_job, tmp_path)
+    try:
+        script = """
+            tell("rank break", ask("rank break take_step"))
+            tell("enabled", [location.IsEnabled() for one in target.breakpoints for location in one])
+        """
+        told = Lldb(find_lldb(), tmp_path).run(script, "-p", process.pid)
+        assert "are disabled, it would kill rank" in told["rank break"], told.output
+        assert told["enabled"] and not any(told["enabled"])
         assert finish(process) == WHOLE
     finally:
         process.kill()

@@ -1,7 +1,7 @@
-"""Ranks that are processes and share memory: GDB's int3 for one would kill another that it is not attached to.
+"""Ranks that are processes and share memory: a debugger's int3 for one would kill another.
 
-Takes a moment and an address; says which ranks would run into a breakpoint there without GDB behind them. Nothing is
-attached to or stopped.
+Takes a moment and an address; says which ranks would run into a breakpoint there without the debugger behind them.
+Nothing is attached to or stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def danger(moment: Moment, address: int) -> Optional[str]:
     processes = ", ".join(str(one.address_space) for one in others[:8]) + (", ..." if len(others) > 8 else "")
     return (
         f"it would kill rank {compact([one.rank for one in others])}: these run in processes ({processes}) that share "
-        "this memory and that GDB is not attached to; attach to a rank's own process to break in that rank"
+        "this memory and that the debugger is not attached to; attach to a rank's own process to break in that rank"
     )
 
 
