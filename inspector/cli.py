@@ -12,13 +12,15 @@ import sys
 from collections.abc import Sequence
 from typing import Optional
 
+from pieglobalsfind import rankset
 from pieglobalsfind.errors import RanklensError
 
 from . import audit, merge, parts, perfmap, snapshot, stacks, waits, why_different
 from .console import console
 from .job import opened, with_waits
 from .render import print_report
-from .report import as_json, make_report
+from .report import Report, as_json, make_report
+from .what_if import what_if
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -52,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
+    report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     report.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     report.set_defaults(run=run_report)
     for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap):
@@ -59,9 +62,21 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def write_html(report: Report, path: str) -> None:
+    from . import html  # late: a report without it needs no template engine
+
+    try:
+        calls = stacks.read(report.job, rankset.parse("all"), False).calls
+    except RanklensError:
+        calls = {}  # the report itself says what could not be had
+    html.write(path, html.as_html(report, calls, what_if(report.job, report.payload)))
+
+
 def run_report(options: argparse.Namespace) -> int:
     with opened(options.target, options.exe, options.freeze) as job:
         report = make_report(with_waits(job))
+        if options.html:
+            write_html(report, options.html)
     if options.json:
         json.dump(as_json(report), sys.stdout, indent=1)
         print(flush=True)

@@ -1,0 +1,220 @@
+"""The report as one HTML file: searchable tables, and pictures where people would rather look than read.
+
+Takes a `Report` and what else it draws; gives text. Nothing in the file comes from elsewhere, all that comes from the
+target is escaped by Jinja2, and the browser is told to run no script but the one that is here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Union
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.rankset import compact
+
+from .payload import CATEGORIES, Payload
+from .render import rank_row, summary, value_rows
+from .report import Report
+from .text import byte_count, harmless
+from .what_if import WhatIf
+
+FOLDER = Path(__file__).resolve().parent / "templates"
+WIDTH, LABEL, ROW = 1000, 70, 18  # of pictures, in the units of their view boxes
+MOST_BARS = 64
+SMALLEST_LABEL = 40
+COLOURS = ("#4c78a8", "#9ecae9", "#f58518", "#ffbf79", "#54a24b", "#88d27a", "#b79a20", "#e45756", "#ff9d98", "#79706e")
+FLAME = ("#f6a04d", "#f2b56b", "#f7c98b", "#ee9a3a")
+
+Cell = Union[str, int]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    id: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    x: float
+    width: float
+    colour: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    label: str
+    y: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Bars:
+    title: str
+    rows: tuple[Bar, ...]
+    legend: tuple[tuple[str, str], ...]
+    left: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """One call of the flame graph."""
+
+    x: float
+    y: int
+    width: float
+    colour: str
+    label: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Flame:
+    boxes: tuple[Box, ...]
+    height: int
+
+
+def write(path: str, text: str) -> None:
+    """In one step: nobody ever sees half a file. Raises `UsageError` if it can't be written."""
+    place = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".report-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(place)
+    except OSError as error:
+        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file") from error
+
+
+def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
+    """The whole file."""
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    script = (FOLDER / "report.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("report.html.j2").render(
+        target=harmless(report.job.target.description),
+        summary=summary(report),
+        how=report.job.how,
+        taken=report.job.taken,
+        alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
+        diagnoses=report.diagnoses,
+        flame=flame(stacks),
+        memory=memory_bars(report.payload),
+        pages=page_bars(cases),
+        tables=(ranks_sheet(report), globals_sheet(report), pointers_sheet(report)),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+
+
+# ---- tables ----
+
+
+def ranks_sheet(report: Report) -> Sheet:
+    rows: Iterable[tuple[Cell, ...]] = (
+        (one.rank, *rank_row(one, lambda waiting: waiting.call)) for one in report.job.table.ranks
+    )
+    return Sheet("ranks", "Ranks", ("rank", "state", "waits in", "element", "found by"), tuple(rows))
+
+
+def globals_sheet(report: Report) -> Sheet:
+    rows: list[tuple[Cell, ...]] = []
+    for one in report.globals.values:
+        place = f"{one.file.rpartition('/')[2]}:{one.line}"
+        for ranks, value in value_rows(one):
+            rows.append((one.name, place, one.type, one.size, one.verdict, ranks, value))
+    columns = ("variable", "declared", "type", "bytes", "verdict", "ranks", "value")
+    return Sheet("globals", "Globals", columns, tuple(rows))
+
+
+def pointers_sheet(report: Report) -> Sheet:
+    rows: Iterable[tuple[Cell, ...]] = (
+        (one.rank, one.verdict, one.ground.symbol, one.ground.type, hex(one.address), hex(one.old), hex(one.new))
+        for one in report.pointers.findings
+    )
+    return Sheet("pointers", "Pointers", ("rank", "verdict", "word", "type", "address", "was", "is"), tuple(rows))
+
+
+# ---- pictures ----
+
+
+def memory_bars(payload: Sequence[Payload]) -> Bars:
+    rows = [(one.rank, [(name.replace("_", " "), getattr(one, name)) for name in CATEGORIES]) for one in payload]
+    return bars("memory by rank and category", rows)
+
+
+def page_bars(cases: Sequence[WhatIf]) -> Bars:
+    rows = []
+    for one in cases:
+        shared = max(one.common - one.original, 0)  # what is as in the original is common as well
+        alone = max(one.now - one.zero - one.original - shared, 0)
+        parts = [("zero", one.zero), ("as in the original", one.original), ("the same on others", shared)]
+        rows.append((one.rank, [*parts, ("its own", alone)]))
+    return bars("pages", rows)
+
+
+def bars(title: str, rows: Sequence[tuple[int, list[tuple[str, int]]]]) -> Bars:
+    """A bar for each rank, all to one scale."""
+    largest = max((sum(size for _, size in parts) for _, parts in rows), default=0) or 1
+    scale = (WIDTH - LABEL) / largest
+    shown = tuple(bar(index, rank, parts, scale) for index, (rank, parts) in enumerate(rows[:MOST_BARS]))
+    names = [name for name, _ in rows[0][1]] if rows else []
+    return Bars(title, shown, tuple(zip(names, COLOURS)), len(rows) - len(shown))
+
+
+def bar(index: int, rank: int, parts: list[tuple[str, int]], scale: float) -> Bar:
+    found, x = [], float(LABEL)
+    for (name, size), colour in zip(parts, COLOURS):
+        found.append(Part(round(x, 2), round(size * scale, 2), colour, f"rank {rank}, {name}: {byte_count(size)}"))
+        x += size * scale
+    return Bar(f"rank {rank}", index * ROW + 2, tuple(found))
+
+
+def flame(stacks: dict[int, tuple[Call, ...]]) -> Flame:
+    """The calls of all ranks, callers above; ranks with the same calls stand side by side."""
+    boxes: list[Box] = []
+    if stacks:
+        ordered = sorted(stacks.items(), key=lambda one: [call.function for call in one[1]])
+        place(ordered, 0, 0.0, WIDTH / len(stacks), boxes)
+    return Flame(tuple(boxes), max((box.y for box in boxes), default=0) + ROW)
+
+
+def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit: float, boxes: list[Box]) -> None:
+    pending = [(stacks, depth, x)]
+    while pending:
+        found, level, left = pending.pop()
+        for call, same in groups(found, level):
+            width = unit * len(same)
+            ranks = compact(sorted(rank for rank, _ in same))
+            where = f" at {call.file.rpartition('/')[2]}:{call.line}" if call.file else ""
+            name = harmless(call.function)
+            label = name[: int(width / 7)] if width >= SMALLEST_LABEL else ""
+            title = f"{name}{harmless(where)}, ranks {ranks}"
+            boxes.append(Box(round(left, 2), level * ROW, round(width, 2), FLAME[level % len(FLAME)], label, title))
+            pending.append((same, level + 1, left))
+            left += width
+
+
+def groups(
+    stacks: list[tuple[int, tuple[Call, ...]]], depth: int
+) -> Iterable[tuple[Call, list[tuple[int, tuple[Call, ...]]]]]:
+    """The ranks by their call at a depth, in order; those whose stack has ended are left out."""
+    found: dict[str, list[tuple[int, tuple[Call, ...]]]] = {}
+    for one in stacks:
+        if depth < len(one[1]):
+            found.setdefault(one[1][depth].function, []).append(one)
+    return [(same[0][1][depth], same) for same in found.values()]

@@ -1,0 +1,45 @@
+"use strict";
+// Tables are searched by their box and sorted by a click; the address keeps both: #globals=text,globals:2
+function filter(id, text) {
+  const wanted = text.toLowerCase();
+  for (const row of document.querySelectorAll("#" + id + " tbody tr"))
+    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+}
+function sort(id, column, down) {
+  const body = document.querySelector("#" + id + " tbody");
+  const key = (row) => row.children[column].textContent;
+  const rows = Array.from(body.children);
+  const numeric = rows.every((row) => key(row) === "" || !Number.isNaN(Number(key(row))));
+  rows.sort((a, b) => (numeric ? Number(key(a)) - Number(key(b)) : key(a).localeCompare(key(b))) * (down ? -1 : 1));
+  body.append(...rows);
+}
+const state = new Map();
+function remember() {
+  history.replaceState(null, "", "#" + Array.from(state, ([name, value]) => name + encodeURIComponent(value)).join(","));
+}
+for (const box of document.querySelectorAll("input[data-table]"))
+  box.addEventListener("input", () => {
+    filter(box.dataset.table, box.value);
+    state.set(box.dataset.table + "=", box.value);
+    remember();
+  });
+for (const table of document.querySelectorAll("table"))
+  table.querySelectorAll("th").forEach((head, column) =>
+    head.addEventListener("click", () => {
+      const down = state.get(table.id + ":") === String(column);
+      sort(table.id, column, down);
+      state.set(table.id + ":", down ? column + "d" : String(column));
+      remember();
+    }));
+for (const part of location.hash.slice(1).split(",")) {
+  const found = /^(\w+)([=:])(.*)$/.exec(part);
+  const table = found && document.getElementById(found[1]);
+  if (!table || table.tagName !== "TABLE") continue;
+  const value = decodeURIComponent(found[3]);
+  state.set(found[1] + found[2], value);
+  if (found[2] === ":") sort(found[1], parseInt(value, 10) || 0, value.endsWith("d"));
+  else {
+    filter(found[1], value);
+    document.querySelector('input[data-table="' + found[1] + '"]').value = value;
+  }
+}

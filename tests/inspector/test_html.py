@@ -1,0 +1,118 @@
+"""`inspector report --html` in a real browser: tables are searched and sorted, and no script of the target runs."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartJob, built
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+char text[] = "</script><script>document.title='owned'</script>";
+int alpha, beta_value, gamma_value;
+double large[64];
+static void inner(int rank) {
+    int nothing;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&nothing, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    alpha = rank;
+    beta_value = 7;
+    text[0] = '<';
+    inner(rank);
+    return gamma_value + (int)large[argc];
+}
+"""
+
+
+def browser() -> str:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.fail("chromium is missing: run `make setup` and `.ci/setup test`")
+    return found
+
+
+def dom(file: Path, fragment: str, folder: Path) -> str:
+    """The document after its script has run, as the browser writes it."""
+    command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    command += ["--disable-dev-shm-usage", "--virtual-time-budget=3000", "--dump-dom", f"file://{file}#{fragment}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert "</html>" in done.stdout, done.stderr[-2000:]
+    return done.stdout
+
+
+def rows(document: str, table: str) -> list[list[str]]:
+    """The cells of the rows that are shown."""
+    (body,) = re.findall(rf'<table id="{table}">.*?<tbody>(.*?)</tbody>', document, re.DOTALL)
+    found = []
+    for attributes, row in re.findall(r"<tr([^>]*)>(.*?)</tr>", body, re.DOTALL):
+        if "hidden" not in attributes:
+            found.append([html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)])
+    return found
+
+
+@pytest.fixture
+def report(start_job: StartJob, tmp_path: Path) -> Path:
+    folder = tmp_path / HOSTILE
+    folder.mkdir()
+    source, program = folder / f"{HOSTILE}.c", tmp_path / "program"
+    source.write_text(PROGRAM)
+    subprocess.run([str(built("rankcc")), "-g", str(source), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", 4, program)
+    job.wait_for("ready")
+    file = tmp_path / "report.html"
+    command = [str(built("inspector")), "report", str(job.pid), "--html", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return file
+
+
+def test_in_a_browser(report: Path, tmp_path: Path) -> None:
+    document = dom(report, "", tmp_path)
+    shown = {row[0]: row for row in rows(document, "globals")}
+    assert {"alpha", "beta_value", "gamma_value", "large", "text"} <= set(shown)
+    assert "<title>owned" not in document and "onerror=alert" not in re.sub(r"&lt;.*?&gt;", "", document)
+    assert HOSTILE in shown["alpha"][1]  # literally
+    assert "<script>document.title='owned'</script>" in shown["text"][6]
+    assert len(rows(document, "ranks")) == 4
+    for function in ("main", "inner", "MPI_Recv"):
+        assert re.search(rf"<title>{function}[^<]*ranks 0-3</title>", document)
+    assert document.count("<rect") > 20 and "rank 3, heap used" in document
+
+
+def test_search_and_sort(report: Path, tmp_path: Path) -> None:
+    found = rows(dom(report, "globals=_value", tmp_path), "globals")
+    assert sorted(row[0] for row in found) == ["beta_value", "gamma_value"]
+    assert rows(dom(report, "globals=no%20such%20thing", tmp_path), "globals") == []
+    sizes = [int(row[3]) for row in rows(dom(report, "globals:3", tmp_path), "globals")]
+    assert sizes == sorted(sizes) and len(set(sizes)) > 2
+    down = [int(row[3]) for row in rows(dom(report, "globals:3d", tmp_path), "globals")]
+    assert down == sorted(sizes, reverse=True)
+
+
+def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:
+    text = report.read_text()
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:|//)""", text)
+    assert "default-src 'none'" in text
+
+
+def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path: Path) -> None:
+    job = start_job(built("rankrun"), "-n", 2, tmp_path / "program")
+    job.wait_for("ready")
+    command = [str(built("inspector")), "report", str(job.pid), "--html", str(tmp_path / "nowhere" / "x.html")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
