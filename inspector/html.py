@@ -24,7 +24,7 @@ from pieglobalsfind.rankset import compact
 
 from .payload import CATEGORIES, Payload
 from .render import rank_row, summary, value_rows
-from .report import Report
+from .report import Report, diagnosis_as_json
 from .text import byte_count, harmless
 from .what_if import WhatIf
 
@@ -92,12 +92,18 @@ def write(path: str, text: str) -> None:
     place = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=".report-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(place)
     except OSError as error:
         raise UsageError(f"{path} can't be written, {error.strerror}", "name another file") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        Path(name).replace(place)  # nobody else may read it: a report holds the program's data
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file") from error
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
@@ -111,7 +117,7 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
         how=report.job.how,
         taken=report.job.taken,
         alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
-        diagnoses=report.diagnoses,
+        diagnoses=[diagnosis_as_json(one) for one in report.diagnoses],
         flame=flame(stacks),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),

@@ -142,7 +142,7 @@ def diagnosis_as_json(found: Diagnosis) -> dict[str, str]:
     return {
         "id": found.id,
         "gravity": found.gravity,
-        "cause": found.cause,
+        "cause": harmless(found.cause),
         "evidence": harmless(found.evidence),
         "cure": found.cure,
     }

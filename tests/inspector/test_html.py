@@ -116,3 +116,8 @@ def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path
     command = [str(built("inspector")), "report", str(job.pid), "--html", str(tmp_path / "nowhere" / "x.html")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
+    (tmp_path / "folder").mkdir()
+    command[-1] = str(tmp_path / "folder")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.glob(".report-*"))
