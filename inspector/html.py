@@ -20,8 +20,10 @@ from markupsafe import Markup
 
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
 
+from .holdings import holdings
 from .payload import CATEGORIES, Payload
 from .render import rank_row, summary, value_rows
 from .report import Report, diagnosis_as_json
@@ -132,9 +134,15 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
 
 def ranks_sheet(report: Report) -> Sheet:
     rows: Iterable[tuple[Cell, ...]] = (
-        (one.rank, *rank_row(one, lambda waiting: waiting.call)) for one in report.job.table.ranks
+        (one.rank.rank, *rank_row(one.rank, lambda waiting: waiting.call), cell(one.switches), cell(one.total))
+        for one in holdings(report.job.table.ranks, report.payload)
     )
-    return Sheet("ranks", "Ranks", ("rank", "state", "waits in", "element", "found by"), tuple(rows))
+    columns = ("rank", "state", "waits in", "element", "found by", "switches", "bytes")
+    return Sheet("ranks", "Ranks", columns, tuple(rows))
+
+
+def cell(value: Union[int, Absent]) -> Cell:
+    return harmless(value.reason) if isinstance(value, Absent) else value
 
 
 def globals_sheet(report: Report) -> Sheet:

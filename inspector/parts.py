@@ -20,6 +20,7 @@ from pieglobalsfind import rankset
 
 from .console import console
 from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
+from .holdings import holdings
 from .job import Job, opened, with_waits
 from .payload import read_payload
 from .pointers import audit_pointers
@@ -27,6 +28,7 @@ from .render import (
     add_global,
     heading,
     new_table,
+    print_memory,
     print_needless,
     print_payload,
     print_pointers,
@@ -51,7 +53,12 @@ class Shown:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommands."""
-    add(commands, "ranks", ranks, "states, where ranks block, and which processing element runs them")
+    add(
+        commands,
+        "ranks",
+        ranks,
+        "states, where ranks block, which processing element runs them, switches, memory by category",
+    )
     found = add(commands, "globals", globals_, "every global's value on every rank, equal values together")
     found.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="names to show, with * and ?")
     found.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
@@ -95,8 +102,13 @@ def run(part: Part, options: argparse.Namespace) -> int:
 
 
 def ranks(job: Job, options: argparse.Namespace) -> Shown:
-    found = with_waits(job).table.ranks
-    return Shown(lambda screen: print_ranks(found, screen), [rank_as_json(one) for one in found], bool(found))
+    found = holdings(with_waits(job).table.ranks, read_payload(job))
+
+    def show(screen: Console) -> None:
+        print_ranks(found, screen)
+        print_memory(found, screen)
+
+    return Shown(show, [rank_as_json(one) for one in found], bool(found))
 
 
 def globals_(job: Job, options: argparse.Namespace) -> Shown:

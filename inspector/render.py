@@ -6,6 +6,7 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Optional, Union
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +18,7 @@ from pieglobalsfind.rankset import compact
 
 from .diagnoses import RISK, Diagnosis
 from .globals import Globals, GlobalValues, differing
+from .holdings import Holding, holdings
 from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
@@ -40,7 +42,7 @@ def print_report(report: Report, console: Console) -> None:
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
     print_diagnoses(report.diagnoses, console)
-    print_ranks(table.ranks, console)
+    print_ranks(holdings(table.ranks, report.payload), console)
     print_globals(report, console)
     print_pointers(report.pointers, console)
     print_payload(report.payload, console)
@@ -85,16 +87,51 @@ def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
         console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
 
 
-def print_ranks(ranks: Sequence[Rank], console: Console) -> None:
-    published = all(rank.evidence.tier == "registry" for rank in ranks)
+def print_ranks(found: Sequence[Holding], console: Console) -> None:
+    """Ranks of the same state in one row; what differs from rank to rank as its range."""
+    published = all(one.rank.evidence.tier == "registry" for one in found)
     heading(console, "Ranks", "state as the runtime publishes it" if published else "state as far as it can be found")
-    rows = by_cells((rank.rank, rank_row(rank, waiting_text)) for rank in ranks)
+    numbers = {one.rank.rank: one for one in found}
+    rows = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
     if len(rows) > MOST_RANK_ROWS:
-        rows = by_cells((rank.rank, rank_row(rank, lambda waiting: waiting.call)) for rank in ranks)
-    table = new_table(("ranks", "state", "waits in", "element", "found by"))
-    for cells, numbers in rows.items():
-        add_row(table, (ranks_text(numbers), *cells))
+        rows = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
+    table = new_table(("ranks", "state", "waits in", "element", "found by", "switches", "memory"))
+    for cells, ranks in rows.items():
+        same = [numbers[rank] for rank in ranks]
+        switches = range_text([one.switches for one in same], str)
+        memory = range_text([one.total for one in same], byte_count)
+        add_row(table, (ranks_text(ranks), *cells, switches, memory))
     console.print(table)
+    for (note,), ranks in by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown).items():
+        console.print(Text(f"  ranks {ranks_text(ranks)}: {harmless(note)}", style="dim"))
+
+
+def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], str]) -> str:
+    """`7`, or `3 to 12` of several; `?` if one of them can't be had."""
+    known = [one for one in values if not isinstance(one, Absent)]
+    if len(known) < len(values) or not known:
+        return "?"
+    low, high = wording(min(known)), wording(max(known))
+    return low if low == high else f"{low} to {high}"
+
+
+def print_memory(found: Sequence[Holding], console: Console) -> None:
+    """Bytes by category; ranks that hold the same in one row."""
+    heading(console, "Memory", "of each rank's image, from the registry and the objects' headers")
+    images = [(one.rank.rank, one.memory) for one in found if not isinstance(one.memory, Absent)]
+    shown = [name for name in CATEGORIES if any(sizes[name] != 0 for _, sizes in images)]
+    rows = by_cells((rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images)
+    names = [name.replace("_", " ") for name in shown]
+    wide = console.width >= WIDE
+    table = new_table(("ranks", *names), range(1, len(names) + 1)) if wide else new_table(("ranks", "of which"))
+    for cells, ranks in rows.items():
+        listed = ", ".join(f"{name} {cell}" for name, cell in zip(names, cells))
+        add_row(table, (ranks_text(ranks), *(cells if wide else (listed,))))
+    console.print(table)
+
+
+def size_text(size: Optional[int]) -> str:
+    return "?" if size is None else byte_count(size)
 
 
 def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...], list[int]]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.model import Absent, Rank
+from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
 
 from .diagnoses import METHODS, Diagnosis, judge
 from .globals import Globals, GlobalValues, read_globals
+from .holdings import Holding, holdings
 from .job import Job
 from .payload import CATEGORIES, Payload, read_payload
 from .pointers import Alarm, Audit, Finding, audit_pointers
@@ -70,7 +71,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "runtime": harmless(table.runtime),
         "rewrite_mode": harmless(table.rewrite_mode),
         "rank_count": table.rank_count,
-        "ranks": [rank_as_json(one) for one in table.ranks],
+        "ranks": [rank_as_json(one) for one in holdings(table.ranks, report.payload)],
         "globals": [global_as_json(one) for one in report.globals.values],
         "needless": report.globals.needless,
         "diagnoses": [diagnosis_as_json(one) for one in report.diagnoses],
@@ -80,8 +81,8 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def rank_as_json(rank: Rank) -> dict[str, Any]:
-    waiting = rank.waiting
+def rank_as_json(found: Holding) -> dict[str, Any]:
+    rank, waiting = found.rank, found.rank.waiting
     return {
         "rank": rank.rank,
         "state": rank.state,
@@ -97,7 +98,9 @@ def rank_as_json(rank: Rank) -> dict[str, Any]:
             "tag": waiting.tag,
             "communicator": waiting.communicator,
         },
-        "switches": None if isinstance(rank.switches, Absent) else rank.switches,
+        "switches": None if isinstance(found.switches, Absent) else found.switches,
+        "memory": None if isinstance(found.memory, Absent) else found.memory,
+        "unknown": [harmless(one) for one in found.unknown],
     }
 
 

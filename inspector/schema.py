@@ -44,6 +44,8 @@ _RANK = _object(
         "kernel_thread": _COUNT,
         "waiting": {"anyOf": [_WAITING, {"type": "null"}]},
         "switches": _OPTIONAL_COUNT,
+        "memory": {"anyOf": [_object(dict.fromkeys(CATEGORIES, _OPTIONAL_COUNT)), {"type": "null"}]},
+        "unknown": _list(_TEXT),
     }
 )
 _GLOBAL = _object(
