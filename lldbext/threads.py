@@ -105,7 +105,10 @@ class OperatingSystemPlugIn:
         if rank is None:
             return NOTHING  # it ran on a kernel thread that has ended since
         with warnings("a rank has no registers"):
-            found = self._session.moment().contexts.registers(rank)
+            try:
+                found = self._session.moment().contexts.registers(rank)
+            except TargetError:  # the process has ended: LLDB asks for no threads then, but shows those that it had
+                return NOTHING
             return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
         return NOTHING
 

@@ -1,8 +1,8 @@
 """Runs a real LLDB on a script, and brings back what the script found by a file.
 
 Takes LLDB's path, a Python script, and what to debug. The script has `debugger`, `target`, `process`, `ask(command)`
-(LLDB's answer, or "error: ..."), `value(expression)` (an int, in the selected frame) and `tell(name, what JSON can
-hold)`. Never judges, never leaves a process behind.
+(LLDB's answer, or "error: ..."), `value(expression)` (an int, in the selected frame), `kill()` (the process; comes back
+once LLDB takes it for exited) and `tell(name, what JSON can hold)`. Never judges, never leaves a process behind.
 """
 
 from __future__ import annotations
@@ -50,6 +50,14 @@ def value(expression):
 
 def functions(thread):
     return [frame.GetFunctionName() for frame in thread]
+
+def kill():  # LLDB takes the process for stopped until another of its threads has handled the exited event
+    listener, event = lldb.SBListener("kill"), lldb.SBEvent()
+    target.GetProcess().GetBroadcaster().AddListener(listener, lldb.SBProcess.eBroadcastBitStateChanged)
+    said = ask("process kill") + ask("thread list")
+    while target.GetProcess().GetState() != lldb.eStateExited and listener.WaitForEvent(60, event):
+        pass
+    return said
 
 def __lldb_init_module(given, names):
     global debugger, target, process
