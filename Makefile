@@ -36,6 +36,10 @@ test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is bu
 	@[ -n "$$CHARM_HOME" ] || echo 'SKIPPED: tests/charm needs CHARM_HOME, the build directory of Charm++ that holds bin/ampicc'
 	@[ -z "$$CHARM_HOME" ] || $(PYTHON) -m pytest -q tests/charm
 
+.PHONY: charm-hook
+charm-hook: ## build the hook module for stock AMPI, and install it in CHARM_HOME/lib
+	@$(MAKE) --no-print-directory --silent -C runtime-hooks/adapters/charm
+
 .PHONY: lint
 lint: setup ## check style, types, the direction of imports, C format and shell scripts
 	@.ci/setup test

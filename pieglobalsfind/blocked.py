@@ -10,17 +10,19 @@ import dataclasses
 import re
 
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.kept import TIER
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import BLOCKED, READY, Rank, RankTable, Waiting
 from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.target import Target
 
+TIERS = ("runtime", TIER)  # where nobody publishes calls
 MPI_CALL = re.compile(r"P?(MPI_[A-Z]\w*)")  # the profiling names (MPI 4.1, 15.2) are the same calls
 
 
 def as_blocked(walker: Walker, rank: Rank) -> Rank:
     """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls."""
-    if rank.evidence.tier != "runtime" or rank.state != READY or not isinstance(rank.context, int):
+    if rank.evidence.tier not in TIERS or rank.state != READY or not isinstance(rank.context, int):
         return rank
     try:
         calls = walker.stack(rank).calls
@@ -33,7 +35,7 @@ def as_blocked(walker: Walker, rank: Rank) -> Rank:
 
 def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
     """The table with every rank `as_blocked`; of a running job only those that stood still meanwhile."""
-    if table.evidence.tier != "runtime":
+    if table.evidence.tier not in TIERS:
         return table
     found = [as_blocked(walker, one) for one in table.ranks]
     if target.is_live:

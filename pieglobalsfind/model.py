@@ -36,7 +36,8 @@ class Absent:
 class Evidence:
     """How a fact was found.
 
-    `tier` is "registry", "runtime" (a runtime's own data) or "scan" (ELF headers in memory).
+    `tier` is "registry", "hook" (a registry that leads to a runtime's own data), "runtime" (such data alone) or "scan"
+    (ELF headers in memory).
     """
 
     tier: str

@@ -5,7 +5,7 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-from pieglobalsfind.decoders import ampi, elf_scan, rank_debug
+from pieglobalsfind.decoders import ampi, elf_scan, hook, rank_debug
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.model import RankTable
@@ -17,7 +17,8 @@ def decode(target: Target) -> RankTable:
 
     Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
     """
-    table = rank_debug.decode(target) or ampi.decode(target) or elf_scan.decode(target)
+    table = rank_debug.decode(target)
+    table = hook.completed(target, table) if table else ampi.decode(target) or elf_scan.decode(target)
     if table is None:
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Optional, Union
 
 from pieglobalsfind import model
+from pieglobalsfind.decoders import kept
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import GONE, MOST_TRIES, SWITCHING, context_of, moment_of, waiting_of
 from pieglobalsfind.decoders.registry_check import check
@@ -56,7 +57,7 @@ def _rank_table(target: Target, snapshot: Snapshot) -> Optional[layout.Table]:
     """Where the records of the ranks are; None if the registry is not what it was a moment ago."""
     header = snapshot.records.header
     try:
-        _, tables = layout.parse_header(target.read(header.mapping_address, layout.HEADER_SIZE), snapshot.order)
+        _, tables = layout.parse_header(target.read(header.mapping_address, layout.LEAST_HEADER_SIZE), snapshot.order)
     except RanklensError:
         return None
     table = tables[layout.TABLES.index(layout.Rank)]
@@ -100,7 +101,15 @@ def _stands_still(target: Target, first: layout.Rank, address: int, order: str) 
 def _table(target: Target, snapshot: Snapshot) -> RankTable:
     records, header = snapshot.records, snapshot.records.header
     calls = tuple(text(one.name) or "an unnamed call" for one in records.calls)
-    evidence = Evidence("registry", snapshot.source)
+    registers = tuple(
+        model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
+        for one in records.context_registers
+    )
+    keeper = kept.keeper_of(target, records, registers, snapshot.order)
+    evidence = Evidence(kept.TIER if keeper else "registry", snapshot.source)
+    ranks, warning = _ranks(target, snapshot, evidence, calls), ""
+    if keeper is not None:
+        ranks, warning = kept.as_now(target, keeper, ranks)
     heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None
     return RankTable(
         method=text(header.method),
@@ -114,18 +123,15 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         rank_count=header.rank_count,
         generation=header.generation,
         objects=_objects(records),
-        ranks=_ranks(target, snapshot, evidence, calls),
-        context_layout=tuple(
-            model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
-            for one in records.context_registers
-        ),
+        ranks=ranks,
+        context_layout=registers,
         evidence=evidence,
         entry_function=header.entry_function,
         entry_function_size=header.entry_function_size,
         event_function=header.event_function,
         constructor_heap=heap,
         constructor_blocks=tuple((one.address, one.size) for one in records.blocks),
-        warnings=(TORN,) if snapshot.torn else (),
+        warnings=(*((TORN,) if snapshot.torn else ()), *((warning,) if warning else ())),
         calls=calls,
         byte_order=snapshot.order,
     )

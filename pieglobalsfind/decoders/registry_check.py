@@ -96,6 +96,9 @@ def _check_parts(records: Records, known: set[int]) -> None:
     for root in records.roots:
         if root.rank not in known or root.object >= objects or root.type_name >= len(records.strings):
             raise _wrong(f"it has a struct of globals in object {root.object} for rank {root.rank}")
+    for kept in records.kept:
+        if kept.rank not in known:
+            raise _wrong(f"it says what the runtime keeps of rank {kept.rank}, which it has not")
 
 
 def _check_layout(records: Records) -> None:

@@ -146,6 +146,20 @@ class Block(NamedTuple):
     size: int
 
 
+class Kept(NamedTuple):
+    rank: int
+    reserved0: int
+    context: int
+    thread: int
+    range_end: int
+
+
+class ProcessingElement(NamedTuple):
+    processing_element: int
+    kernel_thread: int
+    current: int
+
+
 HEADER_FORM = "QIIQQQIIIIIIQQQQQ16s16s32s64s64s"
 TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
@@ -159,12 +173,18 @@ FORMS: dict[type[Any], str] = {
     Register: "IIq",
     Call: "32s",
     Block: "QQ",
+    Kept: "iIQQQ",
+    ProcessingElement: "IIQ",
 }
 
-# The header's tables in its order; None: bytes.
-TABLES = (None, Object, Segment, Rank, Copy, TlsBlock, Redirection, Root, Register, Call, Block)
+# The header's tables in its order; None: bytes. The first writers of version 1 ended with the blocks.
+TABLES = (
+    None, Object, Segment, Rank, Copy, TlsBlock, Redirection, Root, Register, Call, Block, Kept, ProcessingElement,
+)  # fmt: skip
 FIXED_SIZE = struct.calcsize("<" + HEADER_FORM)
-HEADER_SIZE = FIXED_SIZE + len(TABLES) * struct.calcsize("<" + TABLE_FORM)
+TABLE_SIZE = struct.calcsize("<" + TABLE_FORM)
+LEAST_HEADER_SIZE = FIXED_SIZE + (TABLES.index(Block) + 1) * TABLE_SIZE
+HEADER_SIZE = FIXED_SIZE + len(TABLES) * TABLE_SIZE
 
 Record = TypeVar("Record")
 
@@ -184,6 +204,8 @@ class Records(NamedTuple):
     context_registers: list[Register]
     calls: list[Call]
     blocks: list[Block]
+    kept: list[Kept]
+    processing_elements: list[ProcessingElement]
 
 
 def record_size(kind: type[Any]) -> int:
@@ -192,10 +214,14 @@ def record_size(kind: type[Any]) -> int:
 
 
 def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
-    """The header and its tables, in the order of `TABLES`."""
+    """The header and its tables, in the order of `TABLES`; those that it is too short for are empty."""
     header = Header._make(struct.unpack_from(order + HEADER_FORM, data))
-    tables = struct.iter_unpack(order + TABLE_FORM, data[FIXED_SIZE:HEADER_SIZE])
-    return header, tuple(Table(*one) for one in tables)
+    count = max(0, min(HEADER_SIZE, header.header_size, len(data)) - FIXED_SIZE) // TABLE_SIZE
+    there = data[FIXED_SIZE : FIXED_SIZE + count * TABLE_SIZE]
+    tables = [Table(*one) for one in struct.iter_unpack(order + TABLE_FORM, there)]
+    missing = TABLES[len(tables) :]
+    tables += [Table(0, 0, record_size(kind) if kind is not None else 1) for kind in missing]
+    return header, tuple(tables)
 
 
 def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:

@@ -150,7 +150,10 @@ def _bytes(target: Target, address: int, size: int) -> bytes:
 
 
 def _read(target: Target, address: int, order: str, maps: Sequence[MemoryMapping]) -> Records:
-    header, tables = parse_header(_bytes(target, address, layout.HEADER_SIZE), order)
+    header, _ = parse_header(_bytes(target, address, layout.LEAST_HEADER_SIZE), order)
+    _check_header(header, address)
+    size = min(header.header_size, layout.HEADER_SIZE)
+    header, tables = parse_header(_bytes(target, address, size), order)
     _check_header(header, address)
     _check_mapped(header, maps)
     _check_tables(header, tables)
@@ -167,7 +170,7 @@ def _check_header(header: Header, address: int) -> None:
     if header.abi_version != layout.ABI_VERSION:
         sentence = f"the registry is of version {header.abi_version} of the debug ABI, this reader knows version 1"
         raise RegistryError(sentence, "use the ranklens that came with the runtime")
-    if not layout.HEADER_SIZE <= header.header_size <= LARGEST_STRIDE:
+    if not layout.LEAST_HEADER_SIZE <= header.header_size <= LARGEST_STRIDE:
         raise RegistryError(f"the registry is damaged, its header says it has {header.header_size} bytes")
     if header.machine not in MACHINES:
         raise RegistryError(f"the registry is of an unknown processor, ELF machine {header.machine}")

@@ -81,6 +81,18 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *argument) {
     return 0;
 }
 
+bool object_at(struct object *object, const char *path, uint64_t bias) {
+    const ElfW(Ehdr) *file = (const void *)bias;
+    if (!bias || memcmp(file->e_ident, ELFMAG, SELFMAG) || file->e_phentsize != sizeof(ElfW(Phdr)))
+        return false;
+    char resolved[PATH_MAX];
+    *object = (struct object){.path = strdup(realpath(path, resolved) ? resolved : path), .bias = bias};
+    object->header = (const void *)(bias + file->e_phoff);
+    object->header_count = file->e_phnum;
+    measure(object);
+    return true;
+}
+
 struct object_list objects_loaded(void) {
     struct object_list list = {0};
     dl_iterate_phdr(add_object, &list);

@@ -39,6 +39,9 @@ struct object_list objects_loaded(void);
 /* Those of `after` that are not in `before`, in the loader's order: the program first, then what it needs. */
 struct object_list objects_new(const struct object_list *before, const struct object_list *after);
 
+/* The object that the system's loader placed at `bias`, by the headers there; false if there are none. */
+bool object_at(struct object *object, const char *path, uint64_t bias);
+
 /* Whose span an address lies in, its end included; -1 for none. */
 int object_of(const struct object_list *list, uint64_t address);
 

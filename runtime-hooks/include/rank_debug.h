@@ -126,6 +126,9 @@ struct rank_debug_header {
     struct rank_debug_table context_registers; /* rank_debug_register: one layout for all contexts */
     struct rank_debug_table calls;             /* rank_debug_call: names of blocking calls; index 0 is "" */
     struct rank_debug_table blocks;            /* rank_debug_block: constructor heap blocks that were replayed */
+    /* Appended; a header of 472 bytes is without them. */
+    struct rank_debug_table kept;                /* rank_debug_kept: of ranks whose runtime tells of no switch */
+    struct rank_debug_table processing_elements; /* rank_debug_processing_element: all of a process, or none */
 };
 
 /* An object: one loaded ELF file, as the system's loader placed it (the original). */
@@ -229,10 +232,30 @@ struct rank_debug_block {
     uint64_t size;
 };
 
+/*
+ * Where a runtime itself keeps what changes while a rank lives.  Such a rank's record has only what changes rarely: its
+ * `state` is READY while it is here, whether it runs or waits; `context`, `heap_size`, `switches` and `call` are 0.
+ */
+struct rank_debug_kept {
+    int32_t rank;
+    uint32_t reserved0;
+    uint64_t context;   /* address of the word that holds what would be rank_debug_rank.context; 0: not known */
+    uint64_t thread;    /* what a processing element's `current` word holds while the rank runs */
+    uint64_t range_end; /* address of the word that holds the end of the used part of its range; 0: not known */
+};
+
+/* A scheduler of a runtime that keeps what it runs. */
+struct rank_debug_processing_element {
+    uint32_t processing_element;
+    uint32_t kernel_thread; /* 0: not known */
+    uint64_t current;       /* address of the word that names what it runs (rank_debug_kept.thread); 0: not known */
+};
+
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_table) == 16, "rank_debug_table");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, method) == 104, "rank_debug_header.method");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, strings) == 296, "rank_debug_header.strings");
-RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_header) == 472, "rank_debug_header");
+RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, kept) == 472, "rank_debug_header.kept");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_header) == 504, "rank_debug_header");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_object, path) == 64, "rank_debug_object.path");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_object) == 120, "rank_debug_object");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_segment) == 32, "rank_debug_segment");
@@ -246,12 +269,22 @@ RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_root) == 24, "rank_debug_root"
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_register) == 16, "rank_debug_register");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_call) == 32, "rank_debug_call");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_block) == 16, "rank_debug_block");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_kept) == 32, "rank_debug_kept");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_processing_element) == 16, "rank_debug_processing_element");
+
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* readers look for both among the exported symbols */
+#endif
 
 /* The header, or NULL while there is none. */
 extern const struct rank_debug_header *rank_debug_registry;
 
 /* Does nothing; debuggers break on it.  kind: RANK_DEBUG_EVENT_*; rank: the rank concerned, or -1. */
 void rank_debug_event(uint32_t kind, int32_t rank);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

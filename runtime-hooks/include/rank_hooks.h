@@ -27,6 +27,8 @@ struct rank_hooks_capacity {
     uint32_t context_registers;
     uint32_t calls;
     uint32_t blocks;
+    uint32_t kept;
+    uint32_t processing_elements;
 };
 
 /*
@@ -58,9 +60,13 @@ uint32_t rank_hooks_add_root(const struct rank_debug_root *root);
 uint32_t rank_hooks_add_context_register(const struct rank_debug_register *rule);
 uint32_t rank_hooks_add_call(const char *name);
 uint32_t rank_hooks_add_block(const struct rank_debug_block *block);
+uint32_t rank_hooks_add_kept(const struct rank_debug_kept *kept);
+uint32_t rank_hooks_add_processing_element(const struct rank_debug_processing_element *element);
 
-/* The record at an index of the ranks table: valid for the life of the process. */
+/* The record at an index of its table: valid for the life of the process. */
 struct rank_debug_rank *rank_hooks_rank(uint32_t index);
+struct rank_debug_kept *rank_hooks_kept(uint32_t index);
+struct rank_debug_processing_element *rank_hooks_processing_element(uint32_t index);
 
 #ifdef __cplusplus
 }

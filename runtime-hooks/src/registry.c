@@ -58,6 +58,9 @@ static uint64_t lay_out_all(struct rank_debug_header *header, uint64_t base,
     lay_out(&header->context_registers, base, &taken, capacity->context_registers, sizeof(struct rank_debug_register));
     lay_out(&header->calls, base, &taken, capacity->calls, sizeof(struct rank_debug_call));
     lay_out(&header->blocks, base, &taken, capacity->blocks, sizeof(struct rank_debug_block));
+    lay_out(&header->kept, base, &taken, capacity->kept, sizeof(struct rank_debug_kept));
+    lay_out(&header->processing_elements, base, &taken, capacity->processing_elements,
+            sizeof(struct rank_debug_processing_element));
     lay_out(&header->strings, base, &taken, capacity->strings, 1);
     return taken;
 }
@@ -186,6 +189,22 @@ uint32_t rank_hooks_add_block(const struct rank_debug_block *block) {
     return append(&registry->blocks, room.blocks, block);
 }
 
+uint32_t rank_hooks_add_kept(const struct rank_debug_kept *kept) {
+    return append(&registry->kept, room.kept, kept);
+}
+
+uint32_t rank_hooks_add_processing_element(const struct rank_debug_processing_element *element) {
+    return append(&registry->processing_elements, room.processing_elements, element);
+}
+
 struct rank_debug_rank *rank_hooks_rank(uint32_t index) {
     return record_at(&registry->ranks, index);
+}
+
+struct rank_debug_kept *rank_hooks_kept(uint32_t index) {
+    return record_at(&registry->kept, index);
+}
+
+struct rank_debug_processing_element *rank_hooks_processing_element(uint32_t index) {
+    return record_at(&registry->processing_elements, index);
 }

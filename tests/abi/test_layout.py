@@ -24,6 +24,8 @@ RECORDS: dict[Any, str] = {
     layout.Register: "register",
     layout.Call: "call",
     layout.Block: "block",
+    layout.Kept: "kept",
+    layout.ProcessingElement: "processing_element",
 }
 DIALECTS = [("gcc", "-std=c11", "c"), ("g++", "-std=c++17", "c++")]
 
@@ -55,6 +57,7 @@ def compiled_layout(compiler: str, standard: str, language: str, folder: Path) -
         for field in layout.Header._fields
     ]
     lines.append('printf("header sizeof %zu\\n", offsetof(struct rank_debug_header, strings));')
+    lines.append('printf("whole_header sizeof %zu\\n", sizeof(struct rank_debug_header));')
     source, program = folder / "layout.source", folder / "layout"
     source.write_text('#include <stdio.h>\n#include "rank_debug.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
     command = [compiler, standard, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-x", language, str(source)]
@@ -72,8 +75,9 @@ def test_records(compiler: str, standard: str, language: str, tmp_path: Path) ->
     compiled = compiled_layout(compiler, standard, language, tmp_path)
     forms: dict[Any, str] = layout.FORMS
     assert {name: python_layout(forms[kind], kind._fields) for kind, name in RECORDS.items()} == {
-        name: fields for name, fields in compiled.items() if name != "header"
+        name: fields for name, fields in compiled.items() if name not in ("header", "whole_header")
     }
+    assert compiled["whole_header"] == [("sizeof", layout.HEADER_SIZE)]
     assert python_layout(layout.HEADER_FORM, layout.Header._fields) == compiled["header"]
 
 

@@ -9,18 +9,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.conftest import ROOT
+
 CHARM = os.environ.get("CHARM_HOME", "")
 AMPICC = str(Path(CHARM, "bin", "ampicc")) if CHARM else shutil.which("ampicc") or ""
+HOME = Path(AMPICC).resolve().parents[1] if AMPICC else Path()
+HOOK = ROOT / "runtime-hooks" / "adapters" / "charm"
 RANKS = 4
 METHODS = ("pie", "pip", "fs", "tls", "none")
-COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
+COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "gated.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
 PATIENCE = 60  # seconds until a job must be up
 
 C_SOURCE = r"""
@@ -68,6 +73,36 @@ int main(int count, char **words) {
   return 0;
 }
 """
+GATED_SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int g_rank = -1;
+int main(int count, char **words) {
+  int me, go = 0, lost = 0;
+  MPI_Info hints;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  g_rank = me;
+  printf("TRUTH %d %p %p %d\n", me, (void *)&g_rank, (void *)&me, getpid());
+  fflush(stdout);
+  MPI_Info_create(&hints);
+  MPI_Info_set(hints, "ampi_load_balance", "sync");
+  while (!go) {
+    if (me == 0) go = usleep(1000) || !access("go", F_OK);
+    MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  for (int turn = 0; turn < 3; turn++) {
+    AMPI_Migrate(hints);
+    lost |= g_rank != me;
+    printf("TURN %d rank %d in %d has %d\n", turn, me, getpid(), g_rank);
+    fflush(stdout);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+  return lost;
+}
+"""
 FORTRAN_SOURCE = """
 module state
   integer :: g_rank = -1
@@ -95,7 +130,13 @@ subroutine mpi_main
   call MPI_Finalize(ierr)
 end subroutine
 """
-SOURCES = {"c": C_SOURCE, "migrating.c": MIGRATION_SOURCE, "cpp": C_SOURCE, "f90": FORTRAN_SOURCE}
+SOURCES = {
+    "c": C_SOURCE,
+    "migrating.c": MIGRATION_SOURCE,
+    "gated.c": GATED_SOURCE,
+    "cpp": C_SOURCE,
+    "f90": FORTRAN_SOURCE,
+}
 
 
 @dataclass(frozen=True)
@@ -115,15 +156,53 @@ class Running:
     folder: Path
 
 
-def build(folder: Path, method: str, language: str) -> None:
-    """Compile the program into `folder`/prog; raises `AssertionError` with the compiler's words."""
-    Path(folder, f"prog.{language}").write_text(SOURCES[language])
+def build(folder: Path, method: str, language: str, with_hook: bool = False, source: str = "") -> None:
+    """Compile the program into `folder`/prog; raises `AssertionError` with the compiler's words.
+
+    `with_hook`: with the module of runtime-hooks/adapters/charm, which is put beside the program.
+    """
+    Path(folder, f"prog.{language}").write_text(source or SOURCES[language])
+    environment = dict(os.environ)
+    if with_hook:
+        _run_in(folder, ["make", "-C", str(HOOK), f"CHARM_HOME={HOME}", f"LIB={folder}"], environment)
+        environment["AMPI_BUILD_FLAGS"] = "-module rankdebug"
     options = [f"-{method}globals"] if method != "none" else []
     private = "-DPRIVATE=__thread" if method == "tls" else "-DPRIVATE="
     compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
-    command = [compiler, "-g", *options, private, f"prog.{language}", "-o", "prog"]
-    done = subprocess.run(command, cwd=folder, timeout=120, capture_output=True, text=True, check=False)
+    _run_in(folder, [compiler, "-g", *options, private, f"prog.{language}", "-o", "prog"], environment)
+
+
+def _run_in(folder: Path, command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        command, cwd=folder, timeout=120, capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@contextmanager
+def gated(folder: Path, ranks: int, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[int, dict[int, str]]]]:
+    """The gated program in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
+
+    The file `go` in its folder lets it migrate.
+    """
+    Path(folder, "go").unlink(missing_ok=True)
+    command = ["./charmrun", "++local", "+p2", "./prog", f"+vp{ranks}", "+balancer", "RotateLB", *options]
+    found: dict[int, dict[int, str]] = {}
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            while sum(map(len, found.values())) < ranks:
+                line = process.stdout.readline()
+                assert line, "the job has ended"
+                said = re.match(r"TRUTH (\d+) (0x\w+) 0x\w+ (\d+)", line)
+                if said:
+                    found.setdefault(int(said[3]), {})[int(said[1])] = said[2]
+            yield process, found
+        finally:
+            process.kill()
+            for pid in found:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 MAGIC = 0x014742444B4E4152
 NONE = 0xFFFFFFFF
-HEADER_SIZE = 472
+HEADER_SIZE = 504
+FIRST_HEADER_SIZE = 472  # of the first writers of version 1: without the tables from `kept` on
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Registry:
     registers: tuple[tuple[int, int, int], ...] = ()
     calls: tuple[str, ...] = ("",)
     blocks: tuple[tuple[int, int], ...] = ()
+    kept: tuple[tuple[int, int, int, int, int], ...] = ()
+    processing_elements: tuple[tuple[int, int, int], ...] = ()
     rank_count: int = -1
     generation: int = 2
     constructor_heap: tuple[int, int] = (0, 0)
@@ -87,6 +90,7 @@ class Registry:
             at += len(content)
         size = (at + 4095) & -4096 if self.mapping_size < 0 else self.mapping_size
         head = self._head(size) + b"".join(struct.pack(self.order + "QII", *one) for one in places)
+        head = head[: max(self.header_size, FIRST_HEADER_SIZE)]
         return head.ljust(self.header_size + self.extra, b"\xee") + body
 
     @property
@@ -140,6 +144,8 @@ class Registry:
             self._records("IIq", list(self.registers)),
             self._records("32s", [(one.encode(),) for one in self.calls]),
             self._records("QQ", list(self.blocks)),
+            self._records("iIQQQ", list(self.kept)),
+            self._records("IIQ", list(self.processing_elements)),
         ]
 
     def _records(self, form: str, rows: list[tuple[object, ...]]) -> tuple[list[bytes], int]:

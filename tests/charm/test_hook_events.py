@@ -1,0 +1,84 @@
+"""Events of the hook while ranks migrate between two processes: their order, and that memory is there on arrival.
+
+Two GDBs record them, each in one process; data travel as between hosts (`+cma_disable`), so that a rank's memory comes
+later than its thread. The ranks migrate three times each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.charm.jobs import AMPICC, PATIENCE, build, gated
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+RANKS = 6
+TURNS = 3
+PACK, ARRIVED, EXITED = 4, 5, 6  # rank_debug.h
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _wait_for(path: Path, key: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not any(key in one for one in _lines(path)):
+        assert time.monotonic() < deadline, f"no {key} in {path.name} within {PATIENCE} s"
+        time.sleep(0.05)
+
+
+def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
+    build(tmp_path, "pie", "gated.c", with_hook=True)
+    with gated(tmp_path, RANKS, "+cma_disable") as (_, processes):
+        addresses = {rank: address for ranks in processes.values() for rank, address in ranks.items()}
+        files = {pid: tmp_path / f"events.{pid}" for pid in processes}
+        debuggers = []
+        for pid, file in files.items():
+            environment = dict(os.environ, EVENTS=str(file), ADDRESSES=json.dumps(addresses))
+            command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(pid)]
+            command += ["-x", str(ROOT / "tests" / "charm" / "events.py")]
+            with (tmp_path / f"gdb.{pid}").open("w") as output:
+                debuggers.append(
+                    subprocess.Popen(command, env=environment, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+                )
+        try:
+            for file in files.values():
+                _wait_for(file, "ready")
+            Path(tmp_path, "go").touch()
+            for file in files.values():
+                _wait_for(file, "ended")
+        finally:
+            for debugger in debuggers:
+                debugger.kill()
+                debugger.wait()
+        events = {pid: [one for one in _lines(file) if "kind" in one] for pid, file in files.items()}
+    moves: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for pid, told in events.items():
+        here = set(processes[pid])
+        for one in told:
+            rank = one["rank"]
+            moves[rank].append((pid, one["kind"]))
+            if one["kind"] == PACK:
+                assert rank in here
+                here.remove(rank)
+                assert one["value"] == rank  # still whole
+            elif one["kind"] == ARRIVED:
+                assert rank not in here
+                here.add(rank)
+                assert one["value"] == rank  # with its memory
+            else:
+                assert (one["kind"], rank in here, one["value"]) == (EXITED, True, rank)
+    assert sorted(moves) == list(range(RANKS))
+    for told_of_rank in moves.values():
+        kinds = [kind for _, kind in told_of_rank]
+        assert (kinds.count(PACK), kinds.count(ARRIVED)) == (TURNS, TURNS)
+        assert kinds.count(EXITED) == 1
