@@ -3,6 +3,7 @@
  * another (libmodulerankdebug.dep names them).  None of them is on the path of a context switch.
  */
 #define _GNU_SOURCE
+#include "crash.h"
 #include "images.h"
 #include "rank_hooks.h"
 #include "ranks.h"
@@ -14,7 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define OPTIONS "RANKDEBUG" /* environment: words separated by commas; "exceptions": see unwinding.h */
+#define OPTIONS "RANKDEBUG" /* environment: "exceptions" (unwinding.h), "crash" (crash.h), both with a comma */
 
 void __real_AMPI_Node_Setup(int ranks);
 void __real_TCHARM_Element_Setup(int rank, int ranks, CmiIsomallocContext share);
@@ -62,6 +63,8 @@ void __wrap_AMPI_Node_Setup(int ranks) {
     unwinding_prepare(is_asked_for("exceptions"));
     ranks_describe_job(method);
     ranks_observe();
+    if (is_asked_for("crash"))
+        crash_prepare();
     copies_come_with_ranks = !strcmp(method, "pie");
     rank_debug_event(RANK_DEBUG_EVENT_BEFORE_COPIES, -1);
     if (!copies_come_with_ranks)
@@ -94,6 +97,7 @@ void __wrap_TCHARM_Element_Setup(int rank, int ranks, CmiIsomallocContext share)
     __real_TCHARM_Element_Setup(rank, ranks, share);
     if (latest.share && latest.share == share.opaque)
         rank_created(rank, latest.thread, share, latest.entry);
+    crash_prepare_thread();
 }
 
 /* The first of all ranks that passes has waited for all others to be made; none has run its main yet. */
@@ -122,6 +126,7 @@ CthThread __wrap_CthPup(pup_er pupper, CthThread thread) {
         rank_packed(rank, pup_isDeleting(pupper));
     if (pup_isUnpacking(pupper))
         rank_unpacked(now);
+    crash_prepare_thread();
     return now;
 }
 

@@ -26,7 +26,7 @@ enum presence { UNKNOWN, HERE, COMING, GONE };
 struct hosted {
     CthThread thread;
     void *share;
-    uint64_t start, size;
+    uint64_t stack_start, stack_size;
     struct copies copies;
     uint32_t record, kept; /* indices in the registry; RANK_DEBUG_NONE until it has been here once */
     enum presence presence;
@@ -112,8 +112,8 @@ static void describe(int rank, uint64_t entry) {
     uint64_t start = (uintptr_t)used.start, end = (uintptr_t)used.end;
     struct thread_form form = thread_form_of(one->thread, (uintptr_t)CthPointer(one->thread, 0), entry);
     struct share_form share = share_form_of(one->share, start, end);
-    one->start = start;
-    one->size = share.size;
+    one->stack_start = form.stack_start;
+    one->stack_size = form.stack_size;
     uint64_t pointer = thread_pointer(one->thread, &form);
     uint64_t stack_end = form.stack_start + form.stack_size;
     uint64_t behind = pointer ? pointer : stack_end;
@@ -255,9 +255,31 @@ void rank_exited(int rank) {
     rank_debug_event(RANK_DEBUG_EVENT_EXITED, rank);
 }
 
-int rank_at(uint64_t address) {
-    for (int i = 0; i < job_ranks; i++)
-        if (hosted[i].presence == HERE && address >= hosted[i].start && address - hosted[i].start < hosted[i].size)
+/*
+ * Whose stack the pointer is on.  Below all of it, the stack of the thread that Charm++ says it runs has overflowed:
+ * other ranks' shares lie there.
+ */
+int rank_running(uint64_t stack_pointer) {
+    CthThread thread = CthSelf();
+    int overflowed = -1;
+    for (int i = 0; i < job_ranks; i++) {
+        if (hosted[i].presence != HERE)
+            continue;
+        if (stack_pointer - hosted[i].stack_start < hosted[i].stack_size)
             return i;
-    return -1;
+        if (hosted[i].thread == thread && hosted[i].stack_start - stack_pointer < hosted[i].stack_size)
+            overflowed = i;
+    }
+    return overflowed;
+}
+
+uint64_t rank_original(uint64_t address) {
+    const struct object_list *originals = images_originals();
+    for (int rank = 0; rank < job_ranks; rank++)
+        for (int i = 0; hosted[rank].presence == HERE && i < originals->count; i++) {
+            uint64_t base = hosted[rank].copies.bases[i];
+            if (base && address - base < originals->items[i].span)
+                return originals->items[i].base + (address - base);
+        }
+    return address;
 }

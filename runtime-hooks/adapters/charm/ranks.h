@@ -38,8 +38,11 @@ void rank_freed(CthThread thread);
 
 void rank_exited(int rank);
 
-/* The rank in whose share of addresses an address lies, -1 for none; safe in a signal handler. */
-int rank_at(uint64_t address);
+/* The rank that this kernel thread runs with this stack pointer, -1 for none; safe in a signal handler. */
+int rank_running(uint64_t stack_pointer);
+
+/* The original's address of what a rank's copy has at an address; the address itself if no copy has it; as safe. */
+uint64_t rank_original(uint64_t address);
 
 /* A word for the calling kernel thread's processing element: which thread runs. */
 void ranks_observe(void);
