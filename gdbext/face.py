@@ -17,6 +17,7 @@ import gdb
 from gdbext import frames, stacks
 from gdbext.focus import Focus
 from gdbext.frames import RankFilter, RankUnwinder
+from gdbext.quick_backtraces import BACKTRACE, QuickBacktraces
 from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.selection import Selection
 from gdbext.settings import Settings
@@ -65,6 +66,7 @@ class GdbFace:
         gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
         self._states: dict[int, State] = {}
         self._is_visiting = False
+        self._quick: Optional[QuickBacktraces] = None
         self._home: Optional[Home] = None  # where to return to; None also once the user's command has selected anew
 
     @property
@@ -77,9 +79,11 @@ class GdbFace:
 
     def folded(self, frames: Iterable[Item], frame_of: Callable[[Item], gdb.Frame]) -> Folded[Item]:
         """Frames of a rank, or what stands for them, without the runtime's own if the user wants that."""
-        if not self.folds_runtime:
-            return Folded(0, iter(frames))
-        return fold(self.moment(), frames, lambda one: frame_of(one).pc())
+        return self.folded_at(frames, lambda one: frame_of(one).pc())
+
+    def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
+        """The same of whatever has a pc."""
+        return fold(self.moment(), items, pc_of) if self.folds_runtime else Folded(0, iter(items))
 
     def state(self) -> State:
         """Of the selected inferior; a process that has been replaced is forgotten."""
@@ -165,7 +169,7 @@ class GdbFace:
         try:
             yield
         finally:
-            home, self._home, self._is_visiting = self._home, None, False
+            home, self._home, self._is_visiting, self._quick = self._home, None, False, None
             if home is not None and selection is self.state().selection:
                 self._return(home)
 
@@ -195,7 +199,13 @@ class GdbFace:
                 select_level(home.level)
             yield
 
-    def _own_frames(self) -> Iterator[gdb.Frame]:
+    @property
+    def in_focus(self) -> Optional[int]:
+        """The rank that symbols mean."""
+        return self.state().focus.rank
+
+    def own_frames(self) -> Iterator[gdb.Frame]:
+        """The selected rank's frames, innermost first."""
         stack = self.state().selection.stack
         if stack is None:
             return frames.chain()
@@ -204,14 +214,14 @@ class GdbFace:
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         with self.visiting(rank), gdb_errors():
             most = limit or stacks.MOST_FRAMES
-            found = [stacks.describe(frame, variables) for frame, _ in zip(self._own_frames(), range(most))]
+            found = [stacks.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))]
         return iter(found)
 
     def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
         """The innermost frame in the program's own copy; in any copy if there is none."""
         moment = self.moment()
         nearest: Optional[gdb.Frame] = None
-        for frame, _ in zip(self._own_frames(), range(stacks.MOST_FRAMES)):
+        for frame, _ in zip(self.own_frames(), range(stacks.MOST_FRAMES)):
             owner = moment.translator.owner(frame.pc())
             if owner.rank == rank and owner.object is not None:
                 if moment.table.objects[owner.object].is_program:
@@ -299,8 +309,17 @@ class GdbFace:
         return self.moment().translator.owner(address)
 
     def execute(self, rank: int, command: str) -> str:
+        if BACKTRACE.fullmatch(command):
+            with self.returning():
+                return self._backtraces().text(rank, command)
         with self.visiting(rank):
             return execute(command)
+
+    def _backtraces(self) -> QuickBacktraces:
+        """They live until the user's command ends: what the user sets later may change how frames look."""
+        if self._quick is None:
+            self._quick = QuickBacktraces(self)
+        return self._quick
 
 
 def select_level(level: int) -> None:

@@ -54,7 +54,7 @@ class CodeFile:
     def __init__(self, path: str) -> None:
         self._module = Module(path)
         self._tables = self._module.call_frame_tables()
-        self._reader = Reader()
+        self.reader = Reader()
         self._lines = LineReader(self._module, demangle) if self._module.has_debug_information else None
         self._rules: dict[int, Optional[Rules]] = {}
         self._calls: dict[int, tuple[CallAt, ...]] = {}
@@ -72,6 +72,13 @@ class CodeFile:
         if vaddr not in self._calls:
             self._calls[vaddr] = tuple(self._read_calls(vaddr))
         return self._calls[vaddr]
+
+    def active(self, vaddr: int) -> tuple[Die, ...]:
+        """The DIEs of the calls at an address, innermost first: inlined ones, then the function; () if unknown."""
+        function = self._lines.function_at(vaddr) if self._lines is not None else None
+        if function is None:
+            return ()
+        return (*reversed(list(self._inlined(function.die, vaddr))), function.die)
 
     # ---- unwinding ----
 
@@ -114,17 +121,17 @@ class CodeFile:
         file, number = line.file, line.line
         for die in reversed(list(self._inlined(function.die, vaddr))):
             yield CallAt(self._name(die, ""), file, number)
-            file = self._reader.file_name(unit, self._reader.number(die, AT_CALL_FILE) or 0) or file
-            number = self._reader.number(die, AT_CALL_LINE) or 0
+            file = self.reader.file_name(unit, self.reader.number(die, AT_CALL_FILE) or 0) or file
+            number = self.reader.number(die, AT_CALL_LINE) or 0
         yield CallAt(self._name(function.die, function.scope), file, number)
 
     def _inlined(self, die: Die, vaddr: int, depth: int = 0) -> Iterator[Die]:
         """The inlined calls below a DIE that are active at an address, outermost first."""
-        for child in self._reader.children(die):
-            tag = self._reader.tag(child)
+        for child in self.reader.children(die):
+            tag = self.reader.tag(child)
             if tag not in (TAG_INLINED, TAG_LEXICAL_BLOCK) or depth > DEEPEST:
                 continue
-            if any(low <= vaddr < high for low, high in self._reader.ranges(child)):
+            if any(low <= vaddr < high for low, high in self.reader.ranges(child)):
                 if tag == TAG_INLINED:
                     yield child
                 yield from self._inlined(child, vaddr, depth + 1)
@@ -132,12 +139,12 @@ class CodeFile:
 
     def _name(self, die: Die, scope: str) -> str:
         """As GDB names functions: with namespaces and modules, without parameters."""
-        linkage = self._reader.string(die, AT_LINKAGE_NAME)
+        linkage = self.reader.string(die, AT_LINKAGE_NAME)
         if linkage.startswith("_Z"):
             readable = demangle(linkage)
             if readable != linkage:
                 return without_parameters(readable)
-        name = self._reader.string(die, AT_NAME) or "??"
+        name = self.reader.string(die, AT_NAME) or "??"
         return f"{scope}::{name}" if scope else name
 
 

@@ -127,6 +127,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dwarf_formblock": (c_int, (_ATTRIBUTE, POINTER(Block))),
     "dwarf_formref_die": (c_void_p, (_ATTRIBUTE, _DIE)),
     "dwarf_getlocation": (c_int, (_ATTRIBUTE, POINTER(POINTER(Operation)), POINTER(c_size_t))),
+    "dwarf_getlocation_addr": (
+        c_int,
+        (_ATTRIBUTE, c_uint64, POINTER(POINTER(Operation)), POINTER(c_size_t), c_size_t),
+    ),
     "dwarf_getlocation_attr": (c_int, (_ATTRIBUTE, POINTER(Operation), _ATTRIBUTE)),
     "dwarf_getsrcfiles": (c_int, (_DIE, POINTER(c_void_p), POINTER(c_size_t))),
     "dwarf_filesrc": (c_void_p, (c_void_p, c_size_t, c_void_p, c_void_p)),
@@ -257,9 +261,10 @@ class Reader:
         operations, count = POINTER(Operation)(), c_size_t()
         if self.lib.dwarf_getlocation(byref(found), byref(operations), byref(count)) != 0 or count.value > 16:
             return ()
-        return tuple(self._operand(found, operations[index]) for index in range(count.value))
+        return tuple(self.operand(found, operations[index]) for index in range(count.value))
 
-    def _operand(self, location: Attribute, operation: Operation) -> tuple[int, int]:
+    def operand(self, location: Attribute, operation: Operation) -> tuple[int, int]:
+        """An operation with its first operand; an index into a table becomes what stands there."""
         indexed = {0xA1: 0x03, 0xFB: 0x03, 0xA2: 0x0E, 0xFC: 0x0E}  # addrx, constx and their GNU forms
         if operation.atom not in indexed:
             return operation.atom, operation.number

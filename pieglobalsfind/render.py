@@ -36,7 +36,7 @@ def finding_text(finding: Finding) -> str:
 
 def escape(text: str) -> str:
     """`text` with control and invisible characters but newlines spelled out: `\\033`, `\\u202e`."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(one if one == "\n" or unicodedata.category(one) not in _UNSAFE else _spelled(one) for one in text)
 

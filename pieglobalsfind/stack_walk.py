@@ -36,6 +36,22 @@ class Walked:
     ends: str = ""
 
 
+@dataclass(frozen=True)
+class Activation:
+    """One frame: its registers by DWARF number (those that are known), where its caller's frame begins (CFA).
+
+    `lookup` is the address by which it is looked up in tables: of callers the return address less one.
+    """
+
+    lookup: int
+    registers: dict[int, int]
+    cfa: int
+
+    @property
+    def pc(self) -> int:
+        return self.registers[PC]
+
+
 class Memory:
     """The words of one stack, read in chunks."""
 
@@ -51,6 +67,13 @@ class Memory:
             self._load(address)
             at = 0
         return self._words[at]
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes from anywhere, the stack or not; raises `MemoryUnreadable`."""
+        at = address - self._start
+        if at >= 0 and at + size <= len(self._words) * 8:
+            return bytes(self._words.cast("B")[at : at + size])
+        return self._target.read(address, size)
 
     def _load(self, address: int) -> None:
         size = min(CHUNK, self._end - address) & -8
@@ -78,6 +101,30 @@ class Walker:
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
         return self._named_calls(rank, *self._pcs(rank))
+
+    def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
+        """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
+        if rank.state == RUNNING:
+            return None
+        memory, kept = Memory(self._target, rank.stack), list[dict[int, int]]()
+        registers = self._contexts.registers(rank)
+        pcs, ends = self._walk(rank, registers, memory, kept)
+        if ends:
+            return None
+        outer = [*(one[STACK_POINTER] for one in kept[1:]), registers[STACK_POINTER]]
+        return [Activation(pc, one, cfa) for pc, one, cfa in zip(pcs, kept, outer)], memory
+
+    def place(self, pc: int) -> Union[tuple[str, int], Absent]:
+        """The file that code is from, and its p_vaddr there."""
+        return self._place(pc)
+
+    def calls(self, pc: int) -> tuple[Call, ...]:
+        """The calls at an address of code, inlined ones first; one without a name where nothing is known."""
+        return self._calls(pc)
+
+    def file(self, path: str) -> Optional[CodeFile]:
+        """A file's tables, None if it can't be opened."""
+        return self._file(path)
 
     def location(self, rank: Rank) -> Optional[Call]:
         """The innermost call in the program's own copy, None if there is none; raises as `stack` does."""
@@ -112,15 +159,26 @@ class Walker:
 
     # ---- walking ----
 
-    def _walk(self, rank: Rank, registers: dict[int, int]) -> tuple[list[int], str]:
-        """The pcs, innermost first (of callers the return address less one), and why the walk ended early."""
-        memory, is_call = Memory(self._target, rank.stack), False
+    def _walk(
+        self,
+        rank: Rank,
+        registers: dict[int, int],
+        memory: Optional[Memory] = None,
+        kept: Optional[list[dict[int, int]]] = None,
+    ) -> tuple[list[int], str]:
+        """The pcs, innermost first (of callers the return address less one), and why the walk ended early.
+
+        `kept` receives every frame's registers; `registers` are those of the caller of the last one afterwards.
+        """
+        memory, is_call = memory or Memory(self._target, rank.stack), False
         pcs: list[int] = []
         while len(pcs) < MOST_FRAMES:
             pc = registers[PC]
             if self._table.entry_function <= pc < self._table.entry_function + self._table.entry_function_size:
                 return pcs, ""
             pcs.append(pc - is_call)
+            if kept is not None:
+                kept.append(dict(registers))
             rules = self._rules(pc - is_call)
             if rules is None:
                 return pcs, f"there is no unwind information for {pc:#x}"

@@ -1,0 +1,201 @@
+"""Where the arguments of the calls at one pc are: locations now and at entry, and what call sites say of them.
+
+Takes an opened `CodeFile`; gives expressions as DWARF has them (DWARF 5, 2.5, 2.6 and 3.4), about p_vaddr's of the
+file, so they serve all copies of it. It computes nothing: that needs a frame (frame_values.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from ctypes import POINTER, byref, c_size_t, c_uint64
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.dwarf_expression import MASK
+from pieglobalsfind.dwarf_frames import CodeFile
+from pieglobalsfind.dwarf_libdw import Attribute, Die, Operation
+
+TAG_PARAMETER, TAG_LEXICAL_BLOCK, TAG_INLINED = 0x05, 0x0B, 0x1D
+TAG_CALL_SITES = (0x48, 0x4109)  # and the GNU forerunner
+TAG_CALL_PARAMETERS = (0x49, 0x410A)
+QUALIFIERS = (0x16, 0x26, 0x35, 0x37)  # typedef, const, volatile, restrict
+AT_LOCATION, AT_NAME, AT_LOW_PC, AT_CONST_VALUE, AT_FRAME_BASE, AT_TYPE = 0x02, 0x03, 0x11, 0x1C, 0x40, 0x49
+AT_ALLOCATED, AT_ASSOCIATED, AT_RETURN_PC = 0x4E, 0x4F, 0x7D
+AT_CALL_VALUES, AT_CALL_DATA_VALUES = (0x7E, 0x2111), (0x7F, 0x2112)
+OP_REGISTER, OP_ENTRY_VALUES, OP_IMPLICIT_VALUE = 0x50, (0xA3, 0xF3), 0x9E
+MOST_OPERATIONS, DEEPEST = 32, 200
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of an expression; `inner` is the expression of an entry value. Atom 0: nobody knows it."""
+
+    atom: int
+    number: int = 0
+    second: int = 0
+    inner: tuple[Step, ...] = ()
+
+
+Steps = tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Where an argument is at a pc: () means nowhere. `entry_register`: the one that held it at the call, if any did.
+
+    `may_be_nowhere`: it is an array that may be unallocated, or not associated. `constant`: its value, the same in all
+    calls (a number in 8 bytes, or as many bytes as the value has).
+    """
+
+    now: Steps
+    entry_register: Optional[int]
+    may_be_nowhere: bool
+    constant: Optional[bytes] = None
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a call site says of an argument in a register: its value, and whether it says what a reference means."""
+
+    value: Steps
+    has_data: bool
+
+
+@dataclass(frozen=True)
+class ActiveCall:
+    """One call that is active at a pc, by the names of its parameters."""
+
+    parameters: dict[str, Parameter]
+
+
+@dataclass(frozen=True)
+class CallsAt:
+    """The calls at a pc, inlined ones first; `frame_base` is the function's."""
+
+    calls: tuple[ActiveCall, ...]
+    frame_base: Steps
+
+
+class ArgumentReader:
+    """The arguments in one file; each place is read once."""
+
+    def __init__(self, file: CodeFile) -> None:
+        self._file = file
+        self._reader = file.reader
+        self._calls: dict[int, Optional[CallsAt]] = {}
+        self._sites: dict[int, dict[int, Passed]] = {}
+
+    def calls(self, vaddr: int) -> Optional[CallsAt]:
+        """The calls at an address, None without debug information."""
+        if vaddr not in self._calls:
+            self._calls[vaddr] = self._read_calls(vaddr)
+        return self._calls[vaddr]
+
+    def passed(self, return_address: int) -> dict[int, Passed]:
+        """What the call that returns to an address passes, by register."""
+        if return_address not in self._sites:
+            self._sites[return_address] = self._read_site(return_address)
+        return self._sites[return_address]
+
+    def _read_calls(self, vaddr: int) -> Optional[CallsAt]:
+        dies = self._file.active(vaddr)
+        if not dies:
+            return None
+        entry = next((low for low, _ in self._reader.ranges(dies[-1])), vaddr)
+        base = self._expression(dies[-1], AT_FRAME_BASE, vaddr)
+        return CallsAt(tuple(ActiveCall(dict(self._parameters(die, vaddr, entry))) for die in dies), base)
+
+    def _parameters(self, function: Die, vaddr: int, entry: int) -> Iterator[tuple[str, Parameter]]:
+        for die in self._reader.children(function):
+            if self._reader.tag(die) == TAG_PARAMETER:
+                at_entry = self._expression(die, AT_LOCATION, entry)
+                is_register = len(at_entry) == 1 and OP_REGISTER <= at_entry[0].atom < OP_REGISTER + 32
+                register = at_entry[0].atom - OP_REGISTER if is_register else None
+                now = self._expression(die, AT_LOCATION, vaddr)
+                found = Parameter(now, register, self._may_be_nowhere(die), self._constant(die))
+                yield self._reader.string(die, AT_NAME), found
+
+    def _constant(self, die: Die) -> Optional[bytes]:
+        number = self._reader.number(die, AT_CONST_VALUE)
+        if number is not None:
+            return (number & MASK).to_bytes(8, "little")
+        return self._reader.block(die, AT_CONST_VALUE)
+
+    def _may_be_nowhere(self, die: Die) -> bool:
+        kind = self._reader.reference(die, AT_TYPE, inherited=True)
+        for _ in range(DEEPEST):
+            if kind is None or self._reader.tag(kind) not in QUALIFIERS:
+                break
+            kind = self._reader.reference(kind, AT_TYPE)
+        return kind is not None and any(self._reader.has(kind, code) for code in (AT_ALLOCATED, AT_ASSOCIATED))
+
+    # ---- call sites ----
+
+    def _read_site(self, return_address: int) -> dict[int, Passed]:
+        dies = self._file.active(return_address - 1)
+        site = self._site_in(dies[-1], return_address) if dies else None
+        return dict(self._passed(site, return_address)) if site is not None else {}
+
+    def _site_in(self, die: Die, return_address: int, depth: int = 0) -> Optional[Die]:
+        for child in self._reader.children(die):
+            tag = self._reader.tag(child)
+            if tag in TAG_CALL_SITES:
+                if return_address in (self._address(child, AT_RETURN_PC), self._address(child, AT_LOW_PC)):
+                    return child
+            elif tag in (TAG_LEXICAL_BLOCK, TAG_INLINED) and depth < DEEPEST:
+                found = self._site_in(child, return_address, depth + 1)
+                if found is not None:
+                    return found
+        return None
+
+    def _passed(self, site: Die, return_address: int) -> Iterator[tuple[int, Passed]]:
+        for die in self._reader.children(site):
+            if self._reader.tag(die) in TAG_CALL_PARAMETERS:
+                where = self._expression(die, AT_LOCATION, return_address)
+                values = (self._expression(die, code, return_address) for code in AT_CALL_VALUES)
+                value = next((one for one in values if one), ())
+                if value and len(where) == 1 and OP_REGISTER <= where[0].atom < OP_REGISTER + 32:
+                    has_data = any(self._reader.has(die, code) for code in AT_CALL_DATA_VALUES)
+                    yield where[0].atom - OP_REGISTER, Passed(value, has_data)
+
+    def _address(self, die: Die, code: int) -> Optional[int]:
+        found, value = Attribute(), c_uint64()
+        lib = self._reader.lib
+        if not lib.dwarf_attr(die, code, found) or lib.dwarf_formaddr(byref(found), byref(value)) != 0:
+            return None
+        return value.value
+
+    # ---- expressions ----
+
+    def _expression(self, die: Die, code: int, vaddr: int) -> Steps:
+        """An attribute's expression at an address, () if there is none there."""
+        found = Attribute()
+        lib = self._reader.lib
+        if not lib.dwarf_attr_integrate(die, code, found):
+            return ()
+        operations, count = POINTER(Operation)(), c_size_t()
+        if lib.dwarf_getlocation_addr(byref(found), vaddr, byref(operations), byref(count), 1) != 1:
+            return ()
+        return self._steps(found, operations, count.value)
+
+    def _steps(self, found: Attribute, operations: ctypes._Pointer[Operation], count: int) -> Steps:
+        """Too long ones end in an operation that nobody knows."""
+        steps = [self._step(found, operations[index]) for index in range(min(count, MOST_OPERATIONS))]
+        return (*steps, Step(0)) if count > MOST_OPERATIONS else tuple(steps)
+
+    def _step(self, found: Attribute, operation: Operation) -> Step:
+        lib, atom = self._reader.lib, operation.atom
+        inner = Attribute()
+        if atom in OP_ENTRY_VALUES:
+            operations, count = POINTER(Operation)(), c_size_t()
+            if (
+                lib.dwarf_getlocation_attr(byref(found), byref(operation), byref(inner)) != 0
+                or lib.dwarf_getlocation(byref(inner), byref(operations), byref(count)) != 0
+            ):
+                return Step(0)
+            return Step(OP_ENTRY_VALUES[0], inner=self._steps(inner, operations, count.value))
+        if atom == OP_IMPLICIT_VALUE:
+            return Step(0)
+        resolved, number = self._reader.operand(found, operation)
+        return Step(resolved, number, operation.number2)
