@@ -195,7 +195,9 @@ class Rank:
     """One virtual rank. `context` is the address of its saved registers (Absent while it runs, or when unknown).
 
     `kernel_thread` is the tid that runs it or would, 0 if unknown. `placements` are in order, first match wins.
-    `record` is where the runtime publishes the rank, so that what changes can be read again (0: nowhere).
+    `record` is where the runtime publishes the rank, so that what changes can be read again (0: nowhere). `process` is
+    the index of the process where it is, or is on its way to, as far as this one knows (-1: unknown), `moves` how often
+    it had moved when that was so.
     """
 
     rank: int
@@ -213,6 +215,8 @@ class Rank:
     evidence: Evidence
     address_space: int = 0
     record: int = field(default=0, compare=False)
+    process: int = -1
+    moves: int = 0
 
 
 @dataclass(frozen=True)

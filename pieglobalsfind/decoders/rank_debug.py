@@ -78,20 +78,19 @@ def _steady(
     restless = set()
     for index, (old, new) in enumerate(zip(records, again)):
         if moment_of(old) != moment_of(new):
-            still = _stands_still(target, new, table.address + index * table.stride, order)
+            size = layout.known_size(layout.Rank, table.stride)
+            still = _stands_still(target, new, table.address + index * table.stride, size, order)
             again[index] = still or new
             if still is None:
                 restless.add(new.rank)
     return again, restless
 
 
-def _stands_still(target: Target, first: layout.Rank, address: int, order: str) -> Optional[layout.Rank]:
+def _stands_still(target: Target, first: layout.Rank, address: int, size: int, order: str) -> Optional[layout.Rank]:
     """The record once two readings in a row agree, None if they never do."""
     last = first
     for _ in range(MOST_TRIES):
-        (now,) = layout.parse_records(
-            layout.Rank, target.read(address, layout.record_size(layout.Rank)), layout.record_size(layout.Rank), order
-        )
+        (now,) = layout.parse_records(layout.Rank, target.read(address, size), size, order)
         if moment_of(now) == moment_of(last):
             return now
         last = now
@@ -205,6 +204,8 @@ def _rank(
         evidence,
         one.address_space,
         record,
+        -1 if one.process == layout.NONE else one.process,
+        one.moves,
     )
 
 

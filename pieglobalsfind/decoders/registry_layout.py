@@ -97,6 +97,8 @@ class Rank(NamedTuple):
     wait_tag: int
     wait_communicator: int
     switches: int
+    process: int = NONE
+    moves: int = 0
 
 
 class Copy(NamedTuple):
@@ -165,7 +167,7 @@ TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
     Object: "QQQQQQQQIIIII36s",
     Segment: "QQQII",
-    Rank: "iIIIQQQQQQQQIIiiQQ",
+    Rank: "iIIIQQQQQQQQIIiiQQII",
     Copy: "iIQ",
     TlsBlock: "iIIIQQ",
     Redirection: "iIQQQQ",
@@ -176,6 +178,9 @@ FORMS: dict[type[Any], str] = {
     Kept: "iIQQQ",
     ProcessingElement: "IIQ",
 }
+
+# What the first writers of version 1 had of records that have grown since.
+FIRST_FORMS: dict[type[Any], str] = {Rank: "iIIIQQQQQQQQIIiiQQ"}
 
 # The header's tables in its order; None: bytes. The first writers of version 1 ended with the blocks.
 TABLES = (
@@ -209,8 +214,14 @@ class Records(NamedTuple):
 
 
 def record_size(kind: type[Any]) -> int:
-    """Bytes of a record in version 1."""
-    return struct.calcsize("<" + FORMS[kind])
+    """Bytes that every record of version 1 has."""
+    return struct.calcsize("<" + FIRST_FORMS.get(kind, FORMS[kind]))
+
+
+def known_size(kind: type[Any], stride: int) -> int:
+    """Bytes of a record of that stride that this reader knows."""
+    whole = struct.calcsize("<" + FORMS[kind])
+    return whole if stride >= whole else record_size(kind)
 
 
 def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
@@ -225,11 +236,16 @@ def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
 
 
 def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:
-    """All records in `data`, each `stride` bytes apart; what newer writers appended to them is skipped."""
-    form = f"{order}{FORMS[kind]}{stride - record_size(kind)}x"
+    """All records in `data`, each `stride` bytes apart.
+
+    What newer writers appended to them is skipped; fields that older ones had not have their defaults.
+    """
+    size = known_size(kind, stride)
+    is_whole = size > record_size(kind) or kind not in FIRST_FORMS
+    form = f"{order}{FORMS[kind] if is_whole else FIRST_FORMS[kind]}{stride - size}x"
     make: Any = kind
     rows: Iterable[tuple[Any, ...]] = struct.iter_unpack(form, data)
-    return list(map(make._make, rows))
+    return list(map(make._make, rows)) if is_whole else [make(*row) for row in rows]
 
 
 def text(field: bytes) -> str:

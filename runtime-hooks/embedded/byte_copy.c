@@ -16,6 +16,7 @@
 
 /* libgcc's, for unwinding through code that the system's loader does not know. */
 extern void __register_frame(void *begin);
+extern void __deregister_frame(void *begin);
 struct unwind_bases {
     void *text, *data, *function;
 };
@@ -73,7 +74,16 @@ static int map_segment(const struct object *object, uint64_t copy, const ElfW(Ph
     return error;
 }
 
-static int fill_copy(const struct object *object, uint64_t copy, enum rewrite_mode mode, bool share) {
+/* Where a segment's bytes are as they were loaded. */
+static uint64_t first_bytes(const struct image_plan *plan, int index, uint64_t offset, bool writable) {
+    const unsigned char *kept = plan->pristine ? plan->pristine[index] : NULL;
+    return kept && writable ? (uintptr_t)kept + offset : plan->originals.objects.items[index].base + offset;
+}
+
+static int fill_copy(const struct image_plan *plan, int index, uint64_t copy) {
+    const struct object *object = &plan->originals.objects.items[index];
+    enum rewrite_mode mode = plan->mode;
+    bool share = plan->share_code;
     for (int i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->header[i];
         if (header->p_type != PT_LOAD)
@@ -85,7 +95,7 @@ static int fill_copy(const struct object *object, uint64_t copy, enum rewrite_mo
         else if (mode == REWRITE_EXACT && (header->p_flags & PF_W))
             error = read_pristine(object, copy, header);
         else
-            copy_bytes(copy + offset, object->base + offset, header->p_memsz);
+            copy_bytes(copy + offset, first_bytes(plan, index, offset, header->p_flags & PF_W), header->p_memsz);
         if (error)
             return error;
     }
@@ -125,19 +135,32 @@ static int protect(const struct object *object, uint64_t copy) {
  * Makes exceptions and backtrace() work in a copy.  The address of .eh_frame is in .eh_frame_hdr (LSB, "Exception
  * Frame Header"): version, three encodings, then the pointer, which every linker writes as pcrel sdata4.
  */
-static void register_frames(const struct object *object, uint64_t copy) {
-    if (!object->frame_header)
-        return;
+static void *frames_of(const struct object *object, uint64_t copy) {
     const unsigned char *header = (const void *)object->frame_header;
-    if (header[0] != 1 || header[1] != 0x1b)
-        return;
+    if (!header || header[0] != 1 || header[1] != 0x1b)
+        return NULL;
     int32_t distance;
     memcpy(&distance, header + 4, sizeof distance);
     uint64_t frames = object->frame_header + 4 + (uint64_t)(int64_t)distance;
-    __register_frame((void *)(copy + (frames - object->base)));
+    return (void *)(copy + (frames - object->base));
+}
+
+static void register_frames(const struct object *object, uint64_t copy) {
+    void *frames = frames_of(object, copy);
+    if (!frames)
+        return;
+    __register_frame(frames);
     /* libgcc sorts a new table at its first use: have that happen here, where malloc is no rank's. */
     struct unwind_bases bases;
-    _Unwind_Find_FDE((void *)(copy + (frames - object->base)), &bases);
+    _Unwind_Find_FDE(frames, &bases);
+}
+
+void byte_copies_unregister(const struct image *image, const struct image_plan *plan) {
+    for (int i = 0; i < plan->originals.objects.count; i++) {
+        void *frames = frames_of(&plan->originals.objects.items[i], image->copies[i]);
+        if (frames)
+            __deregister_frame(frames);
+    }
 }
 
 uint64_t byte_copies_room(const struct image_plan *plan) {
@@ -148,6 +171,86 @@ uint64_t byte_copies_room(const struct image_plan *plan) {
 }
 
 int byte_copies_make(struct image *image, const struct image_plan *plan, uint64_t *cursor) {
+    int error = byte_copies_place(image, plan, cursor);
+    return error ? error : byte_copies_fill(image, plan);
+}
+
+int byte_copies_fill(struct image *image, const struct image_plan *plan) {
+    const struct object_list *objects = &plan->originals.objects;
+    for (int i = 0; i < objects->count; i++) {
+        int error = fill_copy(plan, i, image->copies[i]);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+const unsigned char *const *byte_copies_pristine(const struct originals *originals) {
+    const unsigned char **kept = calloc((size_t)originals->objects.count, sizeof *kept);
+    for (int i = 0; kept && i < originals->objects.count; i++) {
+        const struct object *object = &originals->objects.items[i];
+        void *memory =
+            mmap(NULL, object->span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return NULL;
+        madvise(memory, object->span, MADV_DONTDUMP);
+        kept[i] = memory;
+        for (int h = 0; h < object->header_count; h++) {
+            const ElfW(Phdr) *header = &object->header[h];
+            uint64_t offset = object->bias + header->p_vaddr - object->base;
+            if (header->p_type == PT_LOAD && header->p_flags & PF_W)
+                copy_bytes((uintptr_t)memory + offset, object->base + offset, header->p_memsz);
+        }
+    }
+    return kept;
+}
+
+/* The first word at or after `offset` that is rewritten in an object; a scan finds them in this order, the heap's last.
+ */
+static size_t first_rewrite(const struct rewrite_list *list, int place, uint64_t offset) {
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct rewrite *one = &list->items[middle];
+        if (one->place != REWRITE_HEAP && (one->place < place || (one->place == place && one->offset < offset)))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Compares with the original after the rewritten words are put back to what they were. */
+bool byte_copies_are_first_content(const struct image *image, const struct image_plan *plan, int index,
+                                   uint64_t address, uint64_t size) {
+    const struct object *object = &plan->originals.objects.items[index];
+    uint64_t offset = address - image->copies[index];
+    bool writable = false;
+    for (int h = 0; h < object->header_count; h++) {
+        uint64_t start = object->bias + object->header[h].p_vaddr - object->base;
+        if (object->header[h].p_type == PT_LOAD && offset >= start && offset < start + object->header[h].p_memsz)
+            writable = object->header[h].p_flags & PF_W;
+    }
+    if (writable && plan->mode == REWRITE_EXACT)
+        return false; /* constructors have run in the original, and in the copy again */
+    const void *before = (const void *)first_bytes(plan, index, offset, writable);
+    if (memcmp((const void *)address, before, size) == 0)
+        return true;
+    unsigned char page[PAGE];
+    memcpy(page, (const void *)address, size);
+    const struct copies copies = {image->copies, heap_start(image->heap)};
+    for (size_t i = first_rewrite(&plan->rewrites, index, offset); i < plan->rewrites.count; i++) {
+        const struct rewrite *one = &plan->rewrites.items[i];
+        uint64_t value = rewrite_value(one, &plan->originals, &copies);
+        if (one->place != index || one->offset + sizeof value > offset + size)
+            break;
+        if (memcmp(page + (one->offset - offset), &value, sizeof value) == 0)
+            memcpy(page + (one->offset - offset), &one->value, sizeof value);
+    }
+    return memcmp(page, before, size) == 0;
+}
+
+int byte_copies_place(struct image *image, const struct image_plan *plan, uint64_t *cursor) {
     const struct object_list *objects = &plan->originals.objects;
     for (int i = 0; i < objects->count; i++) {
         const struct object *object = &objects->items[i];
@@ -155,8 +258,6 @@ int byte_copies_make(struct image *image, const struct image_plan *plan, uint64_
         *cursor = align_up(*cursor, object->alignment) + (object->base & (object->alignment - 1));
         image->copies[i] = *cursor;
         int error = range_commit(*cursor, object->span);
-        if (!error)
-            error = fill_copy(object, *cursor, plan->mode, plan->share_code);
         if (error)
             return error;
         *cursor = align_up(*cursor + object->span, PAGE) + PAGE;

@@ -16,6 +16,20 @@ int byte_copies_make(struct image *image, const struct image_plan *plan, uint64_
 /* How many bytes of a range the copies may need. */
 uint64_t byte_copies_room(const struct image_plan *plan);
 
+/* The two halves of it: room for the copies, and what stands in them. */
+int byte_copies_place(struct image *image, const struct image_plan *plan, uint64_t *cursor);
+int byte_copies_fill(struct image *image, const struct image_plan *plan);
+
+/* Whether a part of a copy, of a page at most, is still what these and the rewriting made it. */
+bool byte_copies_are_first_content(const struct image *image, const struct image_plan *plan, int object,
+                                   uint64_t address, uint64_t size);
+
+/* The originals' writable segments as they are now, for image_plan.pristine. */
+const unsigned char *const *byte_copies_pristine(const struct originals *originals);
+
+/* Undoes what byte_copies_protect() registered; the copies are still there. */
+void byte_copies_unregister(const struct image *image, const struct image_plan *plan);
+
 /* Rewrites what must name the copies; then protects them and registers their frames.  0, or an errno value. */
 int byte_copies_rewrite(struct image *image, const struct image_plan *plan, int rank);
 int byte_copies_protect(struct image *image, const struct image_plan *plan);

@@ -17,6 +17,8 @@ static const char *call_name(uint32_t call) {
 }
 
 static void report_rank(const struct rank_debug_rank *rank) {
+    if (rank->state == RANK_DEBUG_STATE_MIGRATED_OUT)
+        return;
     if (rank->state == RANK_DEBUG_STATE_EXITED) {
         fprintf(stderr, "  rank %d: has exited\n", rank->rank);
         return;
@@ -34,6 +36,11 @@ static void report_rank(const struct rank_debug_rank *rank) {
 void deadlock_report(bool ends) {
     fflush(stdout);
     fprintf(stderr, "rankrun: deadlock: no rank can go on\n");
+    deadlock_report_process(ends);
+}
+
+void deadlock_report_process(bool ends) {
+    fflush(stdout);
     uint32_t count = rank_hooks_header()->ranks.count;
     for (uint32_t i = 0; i < count; i++)
         report_rank(rank_hooks_rank(i));

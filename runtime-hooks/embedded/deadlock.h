@@ -9,4 +9,7 @@
 /* Writes the report to standard error; `ends` says whether the job is about to end. */
 void deadlock_report(bool ends);
 
+/* The part of it that is about this process. */
+void deadlock_report_process(bool ends);
+
 #endif

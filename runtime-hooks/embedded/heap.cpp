@@ -161,6 +161,18 @@ rank_heap *heap_replay(uint32_t range, uint64_t start, uint64_t limit, const ran
     return heap;
 }
 
+rank_heap *heap_arrive(uint32_t range, uint64_t start, uint64_t size, uint64_t limit) {
+    rank_heap *heap = adopt(range, start, size, limit);
+    if (heap)
+        heap->algorithm = reinterpret_cast<Algorithm *>(start);
+    return heap;
+}
+
+void heap_leave(uint32_t range) {
+    std::free(heaps[range]);
+    heaps[range] = nullptr;
+}
+
 uint64_t heap_start(const rank_heap *heap) {
     return heap->start;
 }

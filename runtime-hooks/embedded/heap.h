@@ -29,6 +29,10 @@ struct rank_heap *heap_create(uint32_t range, uint64_t start, uint64_t limit);
 /* A heap in range `range` that begins as the byte image of `original`: block x of it is at start + x. */
 struct rank_heap *heap_replay(uint32_t range, uint64_t start, uint64_t limit, const struct rank_heap *original);
 
+/* The heap in range `range` of a rank that has come, its `size` bytes of content yet to be filled in; and its end. */
+struct rank_heap *heap_arrive(uint32_t range, uint64_t start, uint64_t size, uint64_t limit);
+void heap_leave(uint32_t range);
+
 uint64_t heap_start(const struct rank_heap *heap);
 uint64_t heap_size(const struct rank_heap *heap); /* committed so far */
 

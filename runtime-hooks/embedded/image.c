@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int make_heap(struct image *image, const struct image_plan *plan, int rank, uint64_t start, uint64_t limit) {
@@ -20,18 +21,80 @@ static int make_heap(struct image *image, const struct image_plan *plan, int ran
     return image->heap ? 0 : errno;
 }
 
-int image_make(struct image *image, const struct image_plan *plan, int rank) {
+/* *cursor: behind the stack. */
+static int make_stack(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     const struct method *method = plan->method;
-    uint64_t start = range_start((uint32_t)rank), limit = start + range_size();
+    uint64_t start = range_start((uint32_t)rank);
     image->copies = calloc((size_t)plan->originals.objects.count, sizeof *image->copies);
     if (!image->copies)
         return ENOMEM;
     image->stack_start = start + PAGE; /* the page below it stays out of reach: an overflow faults */
     image->stack_size = plan->stack_size;
-    uint64_t cursor = image->stack_start + image->stack_size + PAGE;
-    if (cursor + (method->room ? method->room(plan) : 0) + 2 * PAGE > limit)
+    *cursor = image->stack_start + image->stack_size + PAGE;
+    if (*cursor + (method->room ? method->room(plan) : 0) + 2 * PAGE > start + range_size())
         return ENOMEM;
-    int error = range_commit(image->stack_start, image->stack_size);
+    return range_commit(image->stack_start, image->stack_size);
+}
+
+int image_place(struct image *image, const struct image_plan *plan, int rank, uint64_t heap_size) {
+    uint64_t cursor, limit = range_start((uint32_t)rank) + range_size();
+    int error = make_stack(image, plan, rank, &cursor);
+    if (!error && plan->method->place)
+        error = plan->method->place(image, plan, &cursor);
+    if (error)
+        return error;
+    image->heap = heap_arrive((uint32_t)rank, align_up(cursor, PAGE), heap_size, limit);
+    return image->heap ? 0 : errno;
+}
+
+int image_fill(struct image *image, const struct image_plan *plan, int rank) {
+    int error = plan->method->fill ? plan->method->fill(image, plan, rank) : 0;
+    uint64_t size = heap_size(image->heap);
+    return error || !madvise((void *)heap_start(image->heap), size, MADV_DONTNEED) ? error : errno;
+}
+
+bool image_is_first_content(const struct image *image, const struct image_plan *plan, int object, uint64_t address,
+                            uint64_t size) {
+    if (!plan->method->is_first_content)
+        return false;
+    return plan->method->is_first_content(image, plan, object, address, size);
+}
+
+int image_settle(struct image *image, const struct image_plan *plan) {
+    return plan->method->settle ? plan->method->settle(image, plan) : 0;
+}
+
+void image_unsettle(const struct image *image, const struct image_plan *plan) {
+    if (plan->method->unsettle)
+        plan->method->unsettle(image, plan);
+}
+
+void image_forget(struct image *image, int rank) {
+    heap_leave((uint32_t)rank);
+    free(image->copies);
+    range_release((uint32_t)rank);
+    *image = (struct image){0};
+}
+
+void image_pieces(const struct image *image, const struct image_plan *plan,
+                  void (*each)(void *context, const struct image_piece *piece), void *context) {
+    each(context, &(struct image_piece){image->stack_start, image->stack_size, -1});
+    for (int i = 0; i < plan->originals.objects.count; i++) {
+        const struct object *object = &plan->originals.objects.items[i];
+        for (int h = 0; image->copies[i] && h < object->header_count; h++) {
+            const ElfW(Phdr) *header = &object->header[h];
+            uint64_t start = image->copies[i] + (object->bias + header->p_vaddr - object->base);
+            if (header->p_type == PT_LOAD && !(plan->share_code && !(header->p_flags & PF_W)))
+                each(context, &(struct image_piece){start, header->p_memsz, i});
+        }
+    }
+    each(context, &(struct image_piece){heap_start(image->heap), heap_size(image->heap), -1});
+}
+
+int image_make(struct image *image, const struct image_plan *plan, int rank) {
+    const struct method *method = plan->method;
+    uint64_t cursor, limit = range_start((uint32_t)rank) + range_size();
+    int error = make_stack(image, plan, rank, &cursor);
     if (!error && method->make)
         error = method->make(image, plan, rank, &cursor);
     if (!error)

@@ -136,7 +136,9 @@ uint64_t object_dynamic_address(const struct object *object, int64_t tag) {
     return value && value < object->base ? value + object->bias : value;
 }
 
-static void read_build_id(const struct object *object, struct rank_debug_object *record) {
+#define MOST_BUILD_ID sizeof((struct rank_debug_object *)0)->build_id
+
+size_t object_build_id(const struct object *object, const unsigned char **build_id) {
     for (int i = 0; i < object->header_count; i++) {
         const ElfW(Phdr) *header = &object->header[i];
         if (header->p_type != PT_NOTE)
@@ -146,14 +148,14 @@ static void read_build_id(const struct object *object, struct rank_debug_object 
             const ElfW(Nhdr) *note = (const void *)at;
             const char *name = at + sizeof *note, *text = name + ((note->n_namesz + 3) & ~3u);
             if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4) &&
-                note->n_descsz <= sizeof record->build_id) {
-                record->build_id_size = note->n_descsz;
-                memcpy(record->build_id, text, note->n_descsz);
-                return;
+                note->n_descsz <= MOST_BUILD_ID) {
+                *build_id = (const unsigned char *)text;
+                return note->n_descsz;
             }
             at = text + ((note->n_descsz + 3) & ~3u);
         }
     }
+    return 0;
 }
 
 static void register_object(const struct object *object) {
@@ -169,7 +171,10 @@ static void register_object(const struct object *object) {
         .path = rank_hooks_string(object->path),
         .flags = RANK_DEBUG_OBJECT_PRIVATIZED | (object->is_program ? RANK_DEBUG_OBJECT_PROGRAM : 0),
     };
-    read_build_id(object, &record);
+    const unsigned char *build_id;
+    record.build_id_size = (uint32_t)object_build_id(object, &build_id);
+    if (record.build_id_size)
+        memcpy(record.build_id, build_id, record.build_id_size);
     struct rank_debug_segment segments[64];
     for (int i = 0; i < object->header_count && record.segment_count < 64; i++) {
         const ElfW(Phdr) *header = &object->header[i];

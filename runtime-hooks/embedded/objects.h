@@ -36,6 +36,9 @@ struct object_list {
 /* The objects that are loaded now. */
 struct object_list objects_loaded(void);
 
+/* An object's build-id, of the size that is returned; 0: it has none. */
+size_t object_build_id(const struct object *object, const unsigned char **build_id);
+
 /* Those of `after` that are not in `before`, in the loader's order: the program first, then what it needs. */
 struct object_list objects_new(const struct object_list *before, const struct object_list *after);
 

@@ -26,6 +26,13 @@ static const char help[] =
     "                           constructors run again in every copy\n"
     "      --rewrite-log FILE   write every rewritten word to FILE, one JSON object a line\n"
     "      --share-code         map code and constants of all ranks from the program's file (methods pie and hls)\n"
+    "      --procs COUNT        spread the ranks over COUNT processes, between which they may migrate\n"
+    "      --migrate MODE       what of a rank migrates: whole (default) all of its image; lean: the pages that are\n"
+    "                           neither zero nor as they were loaded, and no unused stack\n"
+    "      --migration-log FILE write what each migration sent to FILE, one JSON object a line\n"
+    "      --checkpoint FOLDER  write the whole job to FOLDER from time to time, as core files\n"
+    "      --every SECONDS      how often (default 60)\n"
+    "      --restart FOLDER     go on from the newest checkpoint in FOLDER; it knows ranks, method and program\n"
     "      --exit-on-deadlock   end with status 3 when no rank can go on, instead of waiting for a debugger\n"
     "  -h, --help               show this text\n"
     "\n"
@@ -86,25 +93,92 @@ static enum rewrite_mode parse_rewrite(const char *text) {
     return strcmp(text, "exact") ? REWRITE_SCAN : REWRITE_EXACT;
 }
 
+static enum travel_mode parse_travel(const char *text) {
+    if (strcmp(text, "whole") != 0 && strcmp(text, "lean") != 0)
+        fail("--migrate must be whole or lean, not '%s'", text);
+    return strcmp(text, "lean") ? TRAVEL_WHOLE : TRAVEL_LEAN;
+}
+
+static double parse_seconds(const char *what, const char *text) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0.001) || value > 1e9)
+        fail("%s must be a number of seconds, not '%s'", what, text);
+    return value;
+}
+
+/* What the checkpoint knows better than the command line. */
+static void apply_checkpoint(struct options *options) {
+    const struct checkpoint_job *job = &options->restart->job;
+    if (options->ranks || options->argument_count)
+        fail("--restart goes on with the checkpoint's own program and ranks; leave them out");
+    options->ranks = job->ranks;
+    options->method = parse_method(job->method);
+    options->rewrite = parse_rewrite(job->rewrite);
+    options->stack_size = job->stack_size;
+    options->range_size = job->range_size;
+    options->share_code = job->share_code;
+    options->argument_count = job->argument_count;
+    options->arguments = job->arguments;
+}
+
+static void check_job(const struct options *options) {
+    const struct method *method = options->method;
+    bool keeps = options->checkpoint || options->restart;
+    if (options->processes > options->ranks)
+        fail("--procs %d is more than there are ranks (%d)", options->processes, options->ranks);
+    if ((options->processes || keeps) && method->is_process)
+        fail("method %s makes processes of its own, so --procs, --checkpoint and --restart don't go with it",
+             method->name);
+    if (keeps && !method->can_move)
+        fail("method %s can't be checkpointed: not all that is a rank's lies in its range", method->name);
+    if (options->migration_log && !options->processes)
+        fail("--migration-log needs --procs");
+    if (options->every && !options->checkpoint)
+        fail("--every needs --checkpoint");
+}
+
 static void check(const struct options *options) {
     if (options->ranks == 0)
         fail("the number of ranks is missing (-n RANKS)");
     if (options->argument_count == 0)
         fail("the program is missing");
-    if (options->elements > options->ranks)
-        fail("--pes %d is more than there are ranks (%d)", options->elements, options->ranks);
+    if (options->elements > options_residents(options))
+        fail("--pes %d is more than there are ranks (%d)", options->elements, options_residents(options));
     /* 2^47 bytes is what a process has; a quarter of it is left to everything else. */
     if (options->range_size > (UINT64_C(3) << 45) / 2 / ((uint64_t)options->ranks + 2))
         fail("%d ranges of %lu bytes do not fit into the address space; use a smaller --range-size", options->ranks,
              options->range_size);
     if (options->share_code && !options->method->byte_copies)
         fail("--share-code means nothing to method %s, which copies no code", options->method->name);
+    check_job(options);
     if (options->stack_size > options->range_size / 2)
         fail("a stack of %lu bytes needs a larger --range-size", options->stack_size);
 }
 
+int options_residents(const struct options *options) {
+    int processes = options->processes ? options->processes : 1;
+    return (options->ranks + processes - 1) / processes;
+}
+
 struct options options_parse(int argc, char **argv) {
-    enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, SHARE, DEADLOCK, BUILD };
+    enum {
+        METHOD = 256,
+        PES,
+        STACK,
+        RANGE,
+        REWRITE,
+        LOG,
+        SHARE,
+        PROCS,
+        MIGRATE,
+        MIGRATION_LOG,
+        CHECKPOINT,
+        EVERY,
+        RESTART,
+        DEADLOCK,
+        BUILD
+    };
     static const struct option names[] = {
         {"ranks", required_argument, NULL, 'n'},
         {"method", required_argument, NULL, METHOD},
@@ -114,6 +188,12 @@ struct options options_parse(int argc, char **argv) {
         {"rewrite", required_argument, NULL, REWRITE},
         {"rewrite-log", required_argument, NULL, LOG},
         {"share-code", no_argument, NULL, SHARE},
+        {"procs", required_argument, NULL, PROCS},
+        {"migrate", required_argument, NULL, MIGRATE},
+        {"migration-log", required_argument, NULL, MIGRATION_LOG},
+        {"checkpoint", required_argument, NULL, CHECKPOINT},
+        {"every", required_argument, NULL, EVERY},
+        {"restart", required_argument, NULL, RESTART},
         {"build-options", required_argument, NULL, BUILD},
         {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
         {"help", no_argument, NULL, 'h'},
@@ -147,6 +227,24 @@ struct options options_parse(int argc, char **argv) {
         case SHARE:
             options.share_code = true;
             break;
+        case PROCS:
+            options.processes = parse_count("--procs", optarg, 256);
+            break;
+        case MIGRATE:
+            options.travel = parse_travel(optarg);
+            break;
+        case MIGRATION_LOG:
+            options.migration_log = optarg;
+            break;
+        case CHECKPOINT:
+            options.checkpoint = optarg;
+            break;
+        case EVERY:
+            options.every = parse_seconds("--every", optarg);
+            break;
+        case RESTART:
+            options.restart = checkpoint_open(optarg);
+            break;
         case BUILD:
             print_build_options(parse_method(optarg));
             exit(0);
@@ -167,6 +265,8 @@ struct options options_parse(int argc, char **argv) {
         options.method = parse_method("pie");
     options.argument_count = argc - optind;
     options.arguments = argv + optind;
+    if (options.restart)
+        apply_checkpoint(&options);
     if (options.method->is_kernel_task)
         options.elements = options.ranks;
     check(&options);

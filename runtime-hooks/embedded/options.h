@@ -4,6 +4,8 @@
 #ifndef RANK_OPTIONS_H
 #define RANK_OPTIONS_H
 
+#include "job/checkpoint.h"
+#include "job/travel.h"
 #include "methods/method.h"
 #include "rewrite.h"
 
@@ -20,9 +22,18 @@ struct options {
     const char *rewrite_log;
     bool share_code;
     bool exit_on_deadlock;
-    int argument_count; /* of the program, its name included */
+    int processes; /* 0: one, which is this */
+    enum travel_mode travel;
+    const char *migration_log;
+    const char *checkpoint;           /* folder */
+    double every;                     /* seconds between checkpoints */
+    const struct checkpoint *restart; /* what the job begins from */
+    int argument_count;               /* of the program, its name included */
     char **arguments;
 };
+
+/* How many ranks begin in one process, at most. */
+int options_residents(const struct options *options);
 
 /* Parses the command line; on a mistake, writes one sentence to standard error and exits with status 2. */
 struct options options_parse(int argc, char **argv);

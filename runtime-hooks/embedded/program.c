@@ -57,7 +57,7 @@ static void *load(const char *path, struct rank_heap *heap) {
 
 struct program program_load(const char *name, uint32_t heap_range) {
     const char *path = find_file(name);
-    struct program program = {0};
+    struct program program = {.path = path};
     uint64_t start = range_start(heap_range);
     program.constructor_heap = heap_create(heap_range, start, start + range_size());
     if (!program.constructor_heap)

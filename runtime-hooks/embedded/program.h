@@ -10,7 +10,8 @@
 struct program {
     struct originals originals;
     struct rank_heap *constructor_heap;
-    uint64_t main; /* address of main in the original */
+    uint64_t main;    /* address of main in the original */
+    const char *path; /* absolute, of its file */
 };
 
 /*

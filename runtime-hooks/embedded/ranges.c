@@ -22,9 +22,9 @@ static uint64_t one_range;
 static bool is_shared;
 static uint32_t private_range;
 
-static int reserve(uint64_t start, uint64_t total, int sharing) {
+static int reserve_over(uint64_t start, uint64_t total, int how) {
     void *wanted = (void *)start;
-    void *got = mmap(wanted, total, PROT_NONE, sharing | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *got = mmap(wanted, total, PROT_NONE, how | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED)
         return errno;
     if (got != wanted) { /* a kernel older than MAP_FIXED_NOREPLACE takes the address for a wish */
@@ -33,6 +33,10 @@ static int reserve(uint64_t start, uint64_t total, int sharing) {
     }
     madvise(got, total, MADV_DONTDUMP);
     return 0;
+}
+
+static int reserve(uint64_t start, uint64_t total, int sharing) {
+    return reserve_over(start, total, sharing | MAP_FIXED_NOREPLACE);
 }
 
 uint64_t range_start(uint32_t index) {
@@ -63,6 +67,10 @@ bool range_is_shared(uint32_t index) {
 int64_t range_of(const void *address) {
     uint64_t at = (uintptr_t)address;
     return at < FIRST_RANGE || at >= ranges_end ? -1 : (int64_t)((at - FIRST_RANGE) / one_range);
+}
+
+void range_release(uint32_t index) {
+    reserve_over(range_start(index), one_range, MAP_FIXED | MAP_PRIVATE);
 }
 
 int range_commit(uint64_t start, uint64_t size) {

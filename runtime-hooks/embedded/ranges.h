@@ -36,6 +36,9 @@ int64_t range_of(const void *address);
 /* Makes [start, start+size) of a range readable and writable, and part of core dumps; 0, or an errno value. */
 int range_commit(uint64_t start, uint64_t size);
 
+/* Gives the memory of a whole range back. */
+void range_release(uint32_t index);
+
 #ifdef __cplusplus
 }
 #endif

@@ -29,6 +29,41 @@ struct rank_work {
 /* Makes rank `number`, whose record is in the registry already, on the stack that the record names. */
 void ranks_add(int number, struct rank_debug_rank *record, const struct rank_work *work);
 
+/* What goes with a rank's memory to another process, or into a checkpoint. */
+struct rank_ticket {
+    struct rank_debug_rank record;
+    uint64_t exceptions[2];
+    uint64_t cycles;
+    void *attachment;
+    void *luggage; /* of the layer above, in the rank's heap */
+    int32_t call_depth;
+    uint32_t moves;
+};
+
+/* A job of several processes, as this one's scheduler has to know it: the ranks that begin here, and who is told. */
+struct ranks_job {
+    int first, count;
+    void (*exited)(int number, int status);
+    void (*leaves)(int number);               /* off its stack, on its kernel thread's */
+    void (*element_starts)(uint32_t element); /* on its own kernel thread */
+    void (*ready)(void);                      /* all have started, and no rank runs yet */
+};
+
+/* Before ranks_prepare(): the scheduler stays when its ranks have gone, until ranks_end(). */
+void ranks_join(const struct ranks_job *job);
+
+void ranks_pack(int number, struct rank_ticket *ticket);
+void ranks_forget(int number);
+struct rank_heap *ranks_heap(int number);
+void ranks_arrive(const struct rank_ticket *ticket, struct rank_debug_rank *record, const struct rank_work *work);
+void ranks_resume(int number);                    /* from any thread, once it has arrived */
+struct rank_debug_rank *ranks_record(int number); /* NULL: it was never here */
+
+bool ranks_idle(void);
+void ranks_pause(void);
+void ranks_continue(void);
+void ranks_end(void);
+
 /* The processing element of a rank: ranks are dealt out in blocks. */
 uint32_t ranks_element_of(int number);
 

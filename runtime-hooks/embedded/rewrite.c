@@ -168,12 +168,16 @@ static void log_one(FILE *log, const struct originals *originals, const struct r
             address, one->value, value, one->why);
 }
 
+uint64_t rewrite_value(const struct rewrite *one, const struct originals *originals, const struct copies *copies) {
+    return copy_start(copies, one->target) + (one->value - original_start(originals, one->target));
+}
+
 void rewrites_apply(const struct rewrite_list *list, const struct originals *originals, const struct copies *copies,
                     int rank, FILE *log) {
     for (size_t i = 0; i < list->count; i++) {
         const struct rewrite *one = &list->items[i];
         uint64_t address = copy_start(copies, one->place) + one->offset;
-        uint64_t value = copy_start(copies, one->target) + (one->value - original_start(originals, one->target));
+        uint64_t value = rewrite_value(one, originals, copies);
         memcpy((void *)address, &value, sizeof value);
         if (log)
             log_one(log, originals, one, rank, address, value);

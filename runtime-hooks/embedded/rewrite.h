@@ -47,6 +47,9 @@ struct copies {
     uint64_t heap;
 };
 
+/* What the word is in one rank's copies. */
+uint64_t rewrite_value(const struct rewrite *one, const struct originals *originals, const struct copies *copies);
+
 /* Writes the words into one rank's copies, and a line for each into `log` unless it is NULL. */
 void rewrites_apply(const struct rewrite_list *list, const struct originals *originals, const struct copies *copies,
                     int rank, FILE *log);

@@ -5,20 +5,25 @@
  */
 #define _GNU_SOURCE
 #include "runtime.h"
+#include "byte_copy.h"
 #include "context.h"
 #include "image.h"
+#include "job/checkpoint.h"
+#include "job/launcher.h"
+#include "job/process.h"
+#include "job/travel.h"
 #include "methods/method.h"
 #include "options.h"
 #include "program.h"
 #include "ranges.h"
 #include "rank_hooks.h"
 #include "ranks.h"
+#include "residents.h"
 #include "scheduler.h"
 #include "shared.h"
 #include "start_again.h"
 
-#include <dlfcn.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,78 +32,11 @@
 
 extern void mpi_prepare(void);
 
-typedef int program_main(int argc, char **argv, char **environment);
-
 static struct options options;
 static struct program program;
 static struct image_plan plan;
-static struct image *images;
-
-/* What a C program may do with its argument strings, it does with its own. */
-static char **copy_arguments(void) {
-    char **copy = malloc(((size_t)options.argument_count + 1) * sizeof *copy);
-    for (int i = 0; copy && i < options.argument_count; i++)
-        if (!(copy[i] = strdup(options.arguments[i])))
-            return NULL;
-    if (copy)
-        copy[options.argument_count] = NULL;
-    return copy;
-}
-
-static void destruct_current(void) {
-    const struct image *image = &images[rank_number(rank_current())];
-    image_destruct(image, &plan.originals);
-    if (options.method->end)
-        options.method->end(image);
-}
-
-/* On the rank's own kernel thread, which it never leaves. */
-static void describe_thread_local(const struct image *image, int rank) {
-    for (int i = 0; i < program.originals.objects.count; i++) {
-        const struct object *object = &program.originals.objects.items[i];
-        unsigned long copy = image->modules ? image->modules[i] : 0;
-        if (!object->tls_module)
-            continue;
-        rank_hooks_begin();
-        rank_hooks_add_tls_block(&(struct rank_debug_tls_block){
-            .rank = rank,
-            .object = (uint32_t)i,
-            .kind = RANK_DEBUG_TLS_BLOCK,
-            .level = copy || options.method->is_kernel_task ? RANK_DEBUG_TLS_LEVEL_RANK : RANK_DEBUG_TLS_LEVEL_THREAD,
-            .address = tls_block(copy ? copy : object->tls_module),
-            .size = object->tls_size,
-        });
-        rank_hooks_commit();
-    }
-}
-
-static int run_program(void *argument) {
-    const struct image *image = argument;
-    char **arguments = copy_arguments();
-    if (!arguments)
-        rank_job_abort(2, "a rank's range has no room for its arguments; use a larger --range-size");
-    if (!options.method->has_thread_pointers)
-        describe_thread_local(image, rank_number(rank_current()));
-    if (options.method->begin)
-        options.method->begin(image);
-    if (options.method->byte_copies && options.rewrite == REWRITE_EXACT)
-        image_construct(image, &plan.originals, options.argument_count, arguments);
-    program_main *entry = (program_main *)image_main(image, &plan);
-    int status = entry(options.argument_count, arguments, environ);
-    destruct_current();
-    return status;
-}
-
-/* A rank that calls exit() ends as if its main had returned; the process goes on for the others. */
-__attribute__((noreturn)) void exit(int status) {
-    if (rank_current()) {
-        destruct_current();
-        rank_exit(status & 0xff);
-    }
-    void (*libc_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "exit");
-    libc_exit(status);
-    abort();
-}
+static char job_id[64];
+static struct checkpoint_job description;
 
 /*
  * The buffers of the standard streams are the process's: they must not be taken from the first rank that prints, nor be
@@ -109,7 +47,8 @@ static void buffer_streams(void) {
     if (!input || !output)
         rank_job_abort(2, "memory for the standard streams can't be had");
     setvbuf(stdin, input, _IOFBF, BUFSIZ);
-    bool lines = isatty(STDOUT_FILENO) || options.method->has_private_pages; /* other processes write as well */
+    bool several = options.method->has_private_pages || options.processes > 1; /* other processes write as well */
+    bool lines = isatty(STDOUT_FILENO) || several;
     setvbuf(stdout, output, lines ? _IOLBF : _IOFBF, BUFSIZ);
 }
 
@@ -131,14 +70,21 @@ static int create_registry(void) {
     return rank_hooks_create(&capacity);
 }
 
-static void describe_job(void) {
-    struct rank_debug_header *header = rank_hooks_header();
+/* Before there are processes, which have it in common. */
+static void name_job(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(job_id, sizeof job_id, "%x-%lx-%lx", (unsigned)getpid(), now.tv_sec, now.tv_nsec);
+}
+
+static void describe_job(const struct job *job) {
+    struct rank_debug_header *header = rank_hooks_header();
     rank_hooks_begin();
     header->rank_count = (uint32_t)options.ranks;
     gethostname(header->node, sizeof header->node - 1);
-    snprintf(header->job_id, sizeof header->job_id, "%x-%lx-%lx", (unsigned)getpid(), now.tv_sec, now.tv_nsec);
+    header->process_index = (uint32_t)job->index;
+    header->process_count = (uint32_t)job->processes;
+    snprintf(header->job_id, sizeof header->job_id, "%s", job_id);
     snprintf(header->method, sizeof header->method, "%s", options.method->name);
     snprintf(header->runtime, sizeof header->runtime, "embedded 1");
     if (options.method->byte_copies)
@@ -164,46 +110,6 @@ static void describe_program(void) {
     rank_hooks_commit();
 }
 
-static void describe_rank(int number, const struct image *image) {
-    struct rank_debug_rank rank = {
-        .rank = number,
-        .state = RANK_DEBUG_STATE_STARTING,
-        .processing_element = ranks_element_of(number),
-        .range_start = range_start((uint32_t)number),
-        .range_size = range_size(),
-        .stack_start = image->stack_start,
-        .stack_size = image->stack_size,
-        .address_space = options.method->is_process ? (uint32_t)getpid() : 0, /* until it has a process of its own */
-        .heap_start = image->heap ? heap_start(image->heap) : 0,
-        .wait_peer = -2,
-        .wait_tag = -2,
-    };
-    rank_hooks_begin();
-    struct rank_debug_rank *record = rank_hooks_rank(rank_hooks_add_rank(&rank));
-    for (int i = 0; i < program.originals.objects.count; i++)
-        if (image->copies[i])
-            rank_hooks_add_copy(&(struct rank_debug_copy){number, (uint32_t)i, image->copies[i]});
-    if (image->heap)
-        heap_publish(image->heap, record);
-    if (options.method->describe)
-        options.method->describe(image, &plan, number);
-    rank_hooks_commit();
-    struct rank_work work = {run_program, (void *)(uintptr_t)image, image->heap, image->token};
-    ranks_add(number, record, &work);
-}
-
-__attribute__((noreturn)) static void refuse_image(int rank, int error) {
-    char text[256];
-    if (error == ENOMEM)
-        snprintf(text, sizeof text,
-                 "no room for the image of rank %d: use fewer ranks, a larger --range-size, or a larger "
-                 "vm.max_map_count if there are thousands of ranks",
-                 rank);
-    else
-        snprintf(text, sizeof text, "the image of rank %d can't be made: %s", rank, strerror(error));
-    rank_job_abort(2, text);
-}
-
 static void make_plan(void) {
     plan = (struct image_plan){
         .method = options.method,
@@ -212,6 +118,7 @@ static void make_plan(void) {
         .main = program.main,
         .stack_size = options.stack_size,
         .ranks = options.ranks,
+        .residents = options_residents(&options),
         .elements = options.elements,
         .share_code = options.share_code,
         .constructor_heap = program.constructor_heap,
@@ -219,44 +126,89 @@ static void make_plan(void) {
     char why[1024];
     if (options.method->refuses && options.method->refuses(&plan, why, sizeof why))
         rank_job_abort(2, why);
-}
-
-static void make_images(void) {
-    if (options.rewrite_log && !(plan.log = fopen(options.rewrite_log, "we")))
-        rank_job_abort(2, "the file for --rewrite-log can't be written");
     if (options.method->byte_copies)
         plan.rewrites = rewrites_find(&plan.originals, plan.mode, plan.share_code);
-    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_COPIES, -1);
-    for (int i = 0; i < options.ranks; i++) {
-        int error = image_make(&images[i], &plan, i);
-        if (error)
-            refuse_image(i, error);
-        describe_rank(i, &images[i]);
-    }
-    rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
-    for (int i = 0; i < options.ranks; i++)
-        rank_debug_event(RANK_DEBUG_EVENT_CREATED, i);
+}
+
+static void make_ranks(const struct job *job) {
+    int first = process_first_rank(job->index), end = process_first_rank(job->index + 1);
+    if (options.rewrite_log && !(plan.log = fopen(options.rewrite_log, job->sockets ? "ae" : "we")))
+        rank_job_abort(2, "the file for --rewrite-log can't be written");
+    if (options.restart)
+        checkpoint_restore(options.restart, first, end);
+    else
+        residents_make(first, end);
     if (plan.log && fclose(plan.log))
         rank_job_abort(2, "the file for --rewrite-log can't be written");
+}
+
+/* Forks the processes of a job, if it is to have any; returns in each of them. */
+static struct job start_job(void) {
+    if (!options.processes && !options.checkpoint && !options.restart)
+        return (struct job){.ranks = options.ranks, .processes = 1};
+    if (options.restart)
+        checkpoint_match(options.restart);
+    description = (struct checkpoint_job){
+        .ranks = options.ranks,
+        .stack_size = options.stack_size,
+        .range_size = options.range_size,
+        .share_code = options.share_code,
+        .program = program.path,
+        .argument_count = options.argument_count,
+        .arguments = options.arguments,
+    };
+    snprintf(description.job_id, sizeof description.job_id, "%s", job_id);
+    snprintf(description.method, sizeof description.method, "%s", options.method->name);
+    snprintf(description.rewrite, sizeof description.rewrite, "%s", options.rewrite == REWRITE_SCAN ? "scan" : "exact");
+    checkpoint_guards(description.guards);
+    if (options.method->byte_copies && !(plan.pristine = byte_copies_pristine(&plan.originals)))
+        rank_job_abort(2, "memory for the originals' first content can't be had");
+    struct launch wanted = {
+        .ranks = options.ranks,
+        .processes = options.processes ? options.processes : 1,
+        .ranks_can_move = options.method->can_move,
+        .exit_on_deadlock = options.exit_on_deadlock,
+        .checkpoint = options.checkpoint,
+        .every = options.every ? options.every : 60,
+        .restart = options.restart,
+        .description = &description,
+    };
+    return launch(&wanted);
+}
+
+static int open_migration_log(void) {
+    int file = options.migration_log
+                   ? open(options.migration_log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)
+                   : -1;
+    if (options.migration_log && file < 0)
+        rank_job_abort(2, "the file for --migration-log can't be written");
+    return file;
 }
 
 int rank_runtime_main(int argc, char **argv) {
     options = options_parse(argc, argv);
     start_again(&options, argv);
     buffer_streams();
-    images = calloc((size_t)options.ranks, sizeof *images);
     bool pages = options.method->has_private_pages;
     uint32_t count = (uint32_t)options.ranks;
     if (ranges_reserve(count, options.range_size, pages))
         rank_job_abort(2, "the ranks' address ranges can't be had; use fewer ranks or a smaller --range-size");
-    if (!images || (pages && shared_begin(count + 1)) || create_registry() ||
-        ranks_prepare(options.ranks, options.elements, options.method))
+    if (pages && shared_begin(count + 1))
         rank_job_abort(2, "memory for the ranks can't be had");
-    describe_job();
-    program = program_load(options.arguments[0], (uint32_t)options.ranks);
+    name_job();
+    int log = open_migration_log();
+    program = program_load(options.restart ? options.restart->job.program : options.arguments[0], count);
     make_plan();
+    struct job job = start_job();
+    process_join(&job);
+    if (create_registry() || ranks_prepare(options.ranks, options.elements, options.method))
+        rank_job_abort(2, "memory for the ranks can't be had");
+    describe_job(&job);
     describe_program();
-    make_images();
+    residents_prepare(&plan, options.argument_count, options.arguments);
+    if (job.sockets)
+        travel_prepare(&plan, options.travel, log);
+    make_ranks(&job);
     int status = ranks_run(options.exit_on_deadlock);
     /* The originals' destructors belong to objects that no rank ever used: they are not run. */
     fflush(NULL);

@@ -16,6 +16,7 @@
 #include "task.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -41,6 +42,7 @@ struct rank {
     int status;
     void *attachment;
     struct rank_work work;
+    uint64_t cycles; /* that it has run, where load is measured */
 };
 
 struct element {
@@ -51,7 +53,9 @@ struct element {
     struct exceptions *exceptions;
     struct fiber fiber; /* of the kernel thread's own stack */
     uint64_t idle_context;
-    uint64_t token; /* the method's, for the kernel thread itself */
+    uint64_t token;       /* the method's, for the kernel thread itself */
+    struct rank *leaving; /* has just left its stack, and this process */
+    uint64_t since;       /* when the current rank began to run, in cycles */
     uint32_t index;
     pid_t tid;
     pthread_t thread;
@@ -69,7 +73,9 @@ static __thread struct element *element;
 static pthread_mutex_t sleeping;
 static pthread_barrier_t start_line;
 static int asleep;
-static int left; /* ranks that have not exited; atomic */
+static int left;                    /* ranks that have not exited; atomic */
+static const struct ranks_job *job; /* NULL: this process is all of it */
+static atomic_bool paused, over;
 static bool leave_on_deadlock;
 static int job_status;
 static void (*enter)(uint64_t token); /* the method's; NULL if it needs no telling */
@@ -130,6 +136,8 @@ static void empty_inbox(struct element *owner) {
 }
 
 static struct rank *take_ready(struct element *owner) {
+    if (job && atomic_load_explicit(&paused, memory_order_relaxed))
+        return NULL;
     if (__atomic_load_n(&owner->inbox, __ATOMIC_RELAXED))
         empty_inbox(owner);
     struct rank *rank = owner->first;
@@ -166,6 +174,8 @@ static inline void enter_method(uint64_t token) {
 }
 
 static inline void switch_to(struct rank *to) {
+    if (job)
+        element->since = __builtin_ia32_rdtsc();
     enter_method(to->work.token);
     element->current = to;
     heap_here = to->work.heap;
@@ -174,13 +184,10 @@ static inline void switch_to(struct rank *to) {
     set_state(to, RANK_DEBUG_STATE_RUNNING);
 }
 
-/* Leaves `from`, whose new state is already in its record; returns when it runs again. */
-static void leave(struct rank *from) {
-    struct rank *to = take_ready(element);
-    if (to == from) {
-        set_state(from, RANK_DEBUG_STATE_RUNNING);
-        return;
-    }
+/* Goes on with `to`, or on the kernel thread's own stack. */
+static inline void leave_for(struct rank *from, struct rank *to) {
+    if (job)
+        from->cycles += __builtin_ia32_rdtsc() - element->since;
     from->exceptions = *element->exceptions;
     int saved_errno = errno;
     if (to) {
@@ -198,6 +205,15 @@ static void leave(struct rank *from) {
     errno = saved_errno;
 }
 
+/* Leaves `from`, whose new state is already in its record; returns when it runs again. */
+static void leave(struct rank *from) {
+    struct rank *to = take_ready(element);
+    if (to == from)
+        set_state(from, RANK_DEBUG_STATE_RUNNING);
+    else
+        leave_for(from, to);
+}
+
 void rank_yield(void) {
     struct rank *self = element->current;
     set_state(self, RANK_DEBUG_STATE_READY);
@@ -211,6 +227,22 @@ void rank_block(pthread_mutex_t *lock) {
     element->to_release = lock;
     leave(self);
     release_lock(); /* woken before it had left: no other stack has released the lock */
+}
+
+void rank_leave_process(void) {
+    struct rank *self = element->current;
+    set_state(self, RANK_DEBUG_STATE_READY);
+    element->leaving = self;
+    leave_for(self, NULL);
+}
+
+uint64_t rank_cycles(const struct rank *rank) {
+    return rank->cycles;
+}
+
+void rank_pause_point(void) {
+    if (job && atomic_load_explicit(&paused, memory_order_relaxed))
+        rank_yield();
 }
 
 static void wake_element(struct element *owner, struct rank *rank) {
@@ -242,6 +274,8 @@ void rank_exit(int status) {
     rank_debug_event(RANK_DEBUG_EVENT_EXITED, self->number);
     set_state(self, RANK_DEBUG_STATE_EXITED);
     __atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL);
+    if (job)
+        job->exited(self->number, status);
     leave(self);
     abort(); /* nobody runs an exited rank again */
 }
@@ -280,7 +314,21 @@ void rank_job_abort(int status, const char *message) {
 /* ---- processing elements ---- */
 
 static bool has_work(struct element *owner) {
+    if (job && atomic_load(&paused))
+        return false;
     return owner->first || __atomic_load_n(&owner->inbox, __ATOMIC_ACQUIRE);
+}
+
+/* In a job of several processes the launcher says so: a rank may still come here. */
+static bool is_over(void) {
+    return job ? atomic_load(&over) : __atomic_load_n(&left, __ATOMIC_ACQUIRE) == 0;
+}
+
+static bool anybody_runs(void) {
+    bool anybody = asleep < element_count;
+    for (int i = 0; i < element_count; i++)
+        anybody = anybody || has_work(&elements[i]);
+    return anybody;
 }
 
 static void end_all(void) {
@@ -300,11 +348,8 @@ static bool sleep_until_work(struct element *owner) {
     pthread_mutex_lock(&sleeping);
     owner->asleep = true;
     asleep++;
-    while (!has_work(owner) && __atomic_load_n(&left, __ATOMIC_ACQUIRE) > 0) {
-        bool anybody = asleep < element_count;
-        for (int i = 0; i < element_count; i++)
-            anybody = anybody || has_work(&elements[i]);
-        if (!anybody)
+    while (!has_work(owner) && !is_over()) {
+        if (!job && !anybody_runs())
             report_deadlock();
         pthread_cond_wait(&owner->wake, &sleeping);
     }
@@ -339,6 +384,11 @@ static void run_element(struct element *self) {
             context_switch(&self->idle_context, next->record->context);
             after_switch(&self->fiber);
             *self->exceptions = own;
+            if (self->leaving) {
+                struct rank *leaving = self->leaving;
+                self->leaving = NULL;
+                job->leaves(leaving->number);
+            }
         } else if (!sleep_until_work(self)) {
             break;
         }
@@ -346,9 +396,15 @@ static void run_element(struct element *self) {
     element = NULL;
 }
 
+static void tell_element_starts(struct element *self) {
+    if (job)
+        job->element_starts(self->index);
+}
+
 static void *element_thread(void *argument) {
     struct element *self = argument;
     self->tid = (pid_t)syscall(SYS_gettid);
+    tell_element_starts(self);
     pthread_barrier_wait(&start_line);
     pthread_barrier_wait(&start_line); /* the registry now names every thread */
     run_element(self);
@@ -374,13 +430,19 @@ int ranks_prepare(int count, int wanted_elements, const struct method *wanted_me
     return 0;
 }
 
+void ranks_join(const struct ranks_job *joined) {
+    job = joined;
+}
+
 uint32_t ranks_element_of(int number) {
-    return (uint32_t)((int64_t)number * element_count / rank_count);
+    int first = job ? job->first : 0, count = job ? job->count : rank_count;
+    return (uint32_t)((int64_t)(number - first) * element_count / count);
 }
 
 /* Entered as one fiber and left as another, which the thread sanitizer's count of calls must not see. */
 __attribute__((no_sanitize("thread"))) static void begin_rank(void *argument) {
-    struct rank *self = argument;
+    (void)argument; /* of the process where it was made, which may be another than this */
+    struct rank *self = element->current;
     after_switch(&self->fiber);
     rank_exit(self->work.main(self->work.argument));
 }
@@ -395,9 +457,103 @@ void ranks_add(int number, struct rank_debug_rank *record, const struct rank_wor
     push_ready(rank->element, rank);
 }
 
+/* The element that has the fewest ranks. */
+static struct element *least_busy(void) {
+    struct element *best = NULL;
+    int fewest = 0;
+    for (int i = 0; i < element_count; i++) {
+        int residents = 0;
+        for (int r = 0; r < rank_count; r++)
+            residents += ranks[r].element == &elements[i];
+        if (!best || residents < fewest)
+            best = &elements[i], fewest = residents;
+    }
+    return best;
+}
+
+void ranks_pack(int number, struct rank_ticket *ticket) {
+    const struct rank *rank = &ranks[number];
+    ticket->exceptions[0] = (uintptr_t)rank->exceptions.caught;
+    ticket->exceptions[1] = rank->exceptions.uncaught;
+    ticket->call_depth = rank->call_depth;
+    ticket->attachment = rank->attachment;
+    ticket->cycles = rank->cycles;
+    ticket->record = *rank->record;
+}
+
+void ranks_forget(int number) {
+    ranks[number].element = NULL;
+}
+
+struct rank_debug_rank *ranks_record(int number) {
+    return ranks ? ranks[number].record : NULL;
+}
+
+struct rank_heap *ranks_heap(int number) {
+    return ranks[number].work.heap;
+}
+
+void ranks_arrive(const struct rank_ticket *ticket, struct rank_debug_rank *record, const struct rank_work *work) {
+    struct rank *rank = &ranks[ticket->record.rank];
+    struct element *owner = least_busy();
+    *rank = (struct rank){.record = record,
+                          .element = owner,
+                          .number = ticket->record.rank,
+                          .call_depth = ticket->call_depth,
+                          .exceptions = {(void *)ticket->exceptions[0], (unsigned int)ticket->exceptions[1]},
+                          .attachment = ticket->attachment,
+                          .cycles = ticket->cycles,
+                          .work = *work};
+    record->processing_element = owner->index;
+    record->kernel_thread = (uint32_t)owner->tid;
+    fiber_make(&rank->fiber, (void *)(uintptr_t)record->stack_start, record->stack_size);
+}
+
+void ranks_resume(int number) {
+    set_state(&ranks[number], RANK_DEBUG_STATE_READY);
+    wake_element(ranks[number].element, &ranks[number]);
+}
+
+/* ---- what a job of several processes asks ---- */
+
+static void wake_all(void) {
+    for (int i = 0; i < element_count; i++)
+        pthread_cond_signal(&elements[i].wake);
+}
+
+bool ranks_idle(void) {
+    pthread_mutex_lock(&sleeping);
+    bool idle = !anybody_runs();
+    pthread_mutex_unlock(&sleeping);
+    return idle;
+}
+
+void ranks_pause(void) {
+    pthread_mutex_lock(&sleeping);
+    atomic_store(&paused, true);
+    wake_all();
+    pthread_mutex_unlock(&sleeping);
+}
+
+void ranks_continue(void) {
+    pthread_mutex_lock(&sleeping);
+    atomic_store(&paused, false);
+    wake_all();
+    pthread_mutex_unlock(&sleeping);
+}
+
+void ranks_end(void) {
+    pthread_mutex_lock(&sleeping);
+    atomic_store(&over, true);
+    wake_all();
+    pthread_mutex_unlock(&sleeping);
+}
+
 static void publish_threads(void) {
     rank_hooks_begin();
     for (int i = 0; i < rank_count; i++) {
+        if (!ranks[i].record)
+            continue;
         ranks[i].record->kernel_thread = (uint32_t)ranks[i].element->tid;
         ranks[i].record->address_space = method->is_process ? (uint32_t)ranks[i].element->tid : 0;
     }
@@ -422,8 +578,12 @@ int ranks_run(bool exit_on_deadlock) {
     for (int i = first; i < element_count; i++)
         start_element(&elements[i]);
     elements[0].tid = first ? (pid_t)syscall(SYS_gettid) : elements[0].tid;
+    if (first)
+        tell_element_starts(&elements[0]);
     pthread_barrier_wait(&start_line);
     publish_threads();
+    if (job)
+        job->ready();
     pthread_barrier_wait(&start_line);
     if (first)
         run_element(&elements[0]);

@@ -41,6 +41,15 @@ void rank_block(pthread_mutex_t *lock);
 /* Makes a blocked rank ready, from any thread; no effect on one that is not blocked. */
 void rank_wake(struct rank *rank);
 
+/* Cycles that a rank has run, where ranks may move; else 0. */
+uint64_t rank_cycles(const struct rank *rank);
+
+/* Leaves the process: the calling rank goes on where its image has been taken to. */
+void rank_leave_process(void);
+
+/* Where a rank that never waits lets the job pause it. */
+void rank_pause_point(void);
+
 /* Ends the calling rank: its main has returned, or it called exit(). */
 __attribute__((noreturn)) void rank_exit(int status);
 

@@ -52,7 +52,7 @@ uint32_t rank_hooks_string(const char *text);
  * is full.
  */
 uint32_t rank_hooks_add_object(const struct rank_debug_object *object, const struct rank_debug_segment *segments);
-uint32_t rank_hooks_add_rank(const struct rank_debug_rank *rank);
+uint32_t rank_hooks_add_rank(const struct rank_debug_rank *rank); /* one that never moved is in this process */
 uint32_t rank_hooks_add_copy(const struct rank_debug_copy *copy);
 uint32_t rank_hooks_add_tls_block(const struct rank_debug_tls_block *block);
 uint32_t rank_hooks_add_redirection(const struct rank_debug_redirection *redirection);
@@ -62,6 +62,9 @@ uint32_t rank_hooks_add_call(const char *name);
 uint32_t rank_hooks_add_block(const struct rank_debug_block *block);
 uint32_t rank_hooks_add_kept(const struct rank_debug_kept *kept);
 uint32_t rank_hooks_add_processing_element(const struct rank_debug_processing_element *element);
+
+/* Replaces the record of the same rank, object and kind; appends it if there is none. */
+uint32_t rank_hooks_set_tls_block(const struct rank_debug_tls_block *block);
 
 /* The record at an index of its table: valid for the life of the process. */
 struct rank_debug_rank *rank_hooks_rank(uint32_t index);

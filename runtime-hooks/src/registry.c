@@ -156,7 +156,10 @@ uint32_t rank_hooks_add_object(const struct rank_debug_object *object, const str
 }
 
 uint32_t rank_hooks_add_rank(const struct rank_debug_rank *rank) {
-    return append(&registry->ranks, room.ranks, rank);
+    struct rank_debug_rank placed = *rank;
+    if (placed.moves == 0)
+        placed.process = registry->process_index;
+    return append(&registry->ranks, room.ranks, &placed);
 }
 
 uint32_t rank_hooks_add_copy(const struct rank_debug_copy *copy) {
@@ -165,6 +168,17 @@ uint32_t rank_hooks_add_copy(const struct rank_debug_copy *copy) {
 
 uint32_t rank_hooks_add_tls_block(const struct rank_debug_tls_block *block) {
     return append(&registry->tls_blocks, room.tls_blocks, block);
+}
+
+uint32_t rank_hooks_set_tls_block(const struct rank_debug_tls_block *block) {
+    for (uint32_t i = 0; i < registry->tls_blocks.count; i++) {
+        struct rank_debug_tls_block *known = record_at(&registry->tls_blocks, i);
+        if (known->rank == block->rank && known->object == block->object && known->kind == block->kind) {
+            *known = *block;
+            return i;
+        }
+    }
+    return rank_hooks_add_tls_block(block);
 }
 
 uint32_t rank_hooks_add_redirection(const struct rank_debug_redirection *redirection) {

@@ -46,6 +46,8 @@ class Rank:
     thread: int = 0
     address_space: int = 0
     switches: int = 1
+    process: int = 0
+    moves: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Registry:
             ([bytes([one]) for one in strings], 1),
             self._records("QQQQQQQQIIIII36s", [self._object(i, one, paths[i]) for i, one in enumerate(self.objects)]),
             self._records("QQQII", [(*one, 0) for known in self.objects for one in known.segments]),
-            self._records("iIIIQQQQQQQQIIiiQQ", [self._rank(one) for one in self.ranks]),
+            self._records("iIIIQQQQQQQQIIiiQQII", [self._rank(one) for one in self.ranks]),
             self._records("iIQ", list(self.copies)),
             self._records("iIIIQQ", list(self.tls_blocks)),
             self._records("iIQQQQ", list(self.redirections)),
@@ -188,4 +190,6 @@ class Registry:
             one.tag,
             1,
             one.switches,
+            one.process,
+            one.moves,
         )

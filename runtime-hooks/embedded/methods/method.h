@@ -25,6 +25,7 @@ struct method {
     bool is_process;        /* processing elements are processes that share this one's memory, */
     bool has_private_pages; /* or share the ranks' ranges and the runtime's own memory alone */
 
+    bool can_move;            /* all that is a rank's lies in its range, so that it can go to another process */
     bool has_thread_pointers; /* thread-local variables are the rank's own, and describe() tells where */
 
     /* Settings of the loader that only a new start of the process can make, as in GLIBC_TUNABLES; NULL: none. */
@@ -36,6 +37,14 @@ struct method {
     /* Gives a rank its globals, from *cursor of its range on; 0, or an errno value. finish() comes after the heap. */
     int (*make)(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor);
     int (*finish)(struct image *image, const struct image_plan *plan, int rank);
+    /* For a rank that comes from another process: as make() without content; with its first content; once it has its
+     * own.  unsettle() is settle()'s contrary, where it leaves.  NULL: nothing to do. */
+    int (*place)(struct image *image, const struct image_plan *plan, uint64_t *cursor);
+    int (*fill)(struct image *image, const struct image_plan *plan, int rank);
+    bool (*is_first_content)(const struct image *image, const struct image_plan *plan, int object, uint64_t address,
+                             uint64_t size);
+    int (*settle)(struct image *image, const struct image_plan *plan);
+    void (*unsettle)(const struct image *image, const struct image_plan *plan);
     /* Adds to the registry what the copies alone do not tell (between begin and commit). */
     void (*describe)(const struct image *image, const struct image_plan *plan, int rank);
     /* On the rank's own stack: before its main, and after it. */

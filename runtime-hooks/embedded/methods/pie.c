@@ -17,6 +17,11 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
     return error ? error : byte_copies_protect(image, plan);
 }
 
+static int fill(struct image *image, const struct image_plan *plan, int rank) {
+    int error = byte_copies_fill(image, plan);
+    return error ? error : byte_copies_rewrite(image, plan, rank);
+}
+
 static const struct method pie = {
     .name = "pie",
     .summary = "copy code and data for every rank",
@@ -25,5 +30,11 @@ static const struct method pie = {
     .room = byte_copies_room,
     .make = make,
     .finish = finish,
+    .can_move = true,
+    .place = byte_copies_place,
+    .fill = fill,
+    .is_first_content = byte_copies_are_first_content,
+    .settle = byte_copies_protect,
+    .unsettle = byte_copies_unregister,
 };
 RANK_METHOD(pie);

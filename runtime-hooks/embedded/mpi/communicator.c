@@ -1,22 +1,17 @@
 /*
  * communicator.c: communicators: made, compared, freed.
  *
- * Each has a context number that no other communicator of the job has.  One member draws it and tells the others, so
- * no rank needs to know what communicators exist elsewhere.
+ * Each has a context number that no other communicator of the job has.  One member draws it from numbers of its own and
+ * tells the others, so no rank needs to know what communicators exist elsewhere.
  */
 #include "state.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #define CONTEXT_WORLD 1u
 
-static atomic_uint_fast64_t next_context;
-
-/* 1 is MPI_COMM_WORLD's; then comes one per rank for its MPI_COMM_SELF. */
-void contexts_prepare(void) {
-    atomic_store(&next_context, CONTEXT_WORLD + 1u + (unsigned)rank_total());
-}
+/* 1 is MPI_COMM_WORLD's; then comes one per rank for its MPI_COMM_SELF; above these, each rank has numbers to draw. */
+#define CONTEXTS_PER_RANK (UINT64_C(1) << 32)
 
 static struct communicator *comm_new(struct mpi_rank *self, uint64_t context, struct group *group) {
     struct communicator *comm = host_allocate(sizeof *comm);
@@ -62,7 +57,7 @@ int comm_size(const struct communicator *comm) {
 static uint64_t draw_contexts(struct mpi_rank *self, struct communicator *comm, int count) {
     uint64_t first = 0;
     if (comm->rank == 0)
-        first = atomic_fetch_add(&next_context, (unsigned)count);
+        first = CONTEXTS_PER_RANK * (uint64_t)(self->world + 1) + self->contexts, self->contexts += (unsigned)count;
     collective_broadcast(self, comm, &first, 1, type_get(self, MPI_UINT64_T), 0);
     return first;
 }

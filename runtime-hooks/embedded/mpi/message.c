@@ -4,6 +4,7 @@
  * Order: both queues of an inbox are first in, first out, and whoever comes second takes the first that matches; so
  * messages of one source in one communicator never overtake.  It never reads or writes another rank's buffers.
  */
+#include "luggage.h"
 #include "state.h"
 
 #include <string.h>
@@ -43,52 +44,84 @@ static struct message *take_message(struct inbox *inbox, const struct request *r
 }
 
 /* Tells a synchronous send that it was matched.  Without any lock held: the sender's own inbox lock is taken. */
-static void acknowledge(struct request *sender) {
-    struct rank *owner = sender->owner;
-    struct inbox *inbox = inbox_of(rank_number(owner));
+void request_acknowledge(int owner, struct request *sender) {
+    struct inbox *inbox = inbox_of(owner);
     pthread_mutex_lock(&inbox->lock);
-    sender->done = true; /* from here on its owner may release it */
+    bool is_away = inbox->is_away;
+    if (!is_away)
+        sender->done = true; /* from here on its owner may release it */
     pthread_mutex_unlock(&inbox->lock);
-    rank_wake(owner);
+    if (is_away)
+        luggage_acknowledge(owner, sender);
+    else
+        rank_wake(rank_by_number(owner));
 }
 
-static void deliver(int world, struct message *message) {
-    struct inbox *inbox = inbox_of(world);
-    struct request *sender = message->sender;
-    pthread_mutex_lock(&inbox->lock);
+/* A synchronous send that was matched, or nobody. */
+struct matched {
+    int owner;
+    struct request *sender;
+};
+
+/* Under the inbox's lock. */
+static struct matched accept(struct inbox *inbox, struct message *message) {
+    struct matched matched = {message->origin, NULL};
     struct request *receive = take_posted(inbox, message);
+    message->next = NULL;
     if (receive) {
+        matched.sender = message->sender;
         receive->message = message;
         receive->done = true;
     } else {
         *inbox->last_message = message;
         inbox->last_message = &message->next;
     }
+    return matched;
+}
+
+/* Returns a message that had come before it was due, and is due now; or NULL. */
+static struct message *deliver(int world, struct message *message) {
+    struct inbox *inbox = inbox_of(world);
+    pthread_mutex_lock(&inbox->lock);
+    bool is_away = inbox->is_away;
+    if (is_away || luggage_is_early(inbox, message)) {
+        pthread_mutex_unlock(&inbox->lock);
+        if (is_away)
+            luggage_forward(world, message);
+        return NULL;
+    }
+    struct matched matched = accept(inbox, luggage_keep(world, message));
+    struct message *next = luggage_next(inbox, matched.owner);
     pthread_mutex_unlock(&inbox->lock);
     /* Also without a match: the rank may wait in MPI_Probe. */
     rank_wake(rank_by_number(world));
-    if (receive && sender)
-        acknowledge(sender);
+    if (matched.sender)
+        request_acknowledge(matched.owner, matched.sender);
+    return next;
+}
+
+void message_deliver(int world, struct message *message) {
+    while (message)
+        message = deliver(world, message);
 }
 
 int message_send(struct mpi_rank *self, struct communicator *comm, enum channel channel, const void *buffer, int count,
                  struct datatype *type, int dest, int tag, struct request *sender) {
-    (void)self;
     int world = comm->group->members[dest];
-    if (!rank_by_number(world))
-        return MPI_ERR_INTERN; /* a rank of another process: this library knows only one */
     size_t bytes = type->size * (size_t)count;
     if (!type_fits_buffer(type, bytes, buffer))
         return MPI_ERR_BUFFER;
-    struct message *message = host_allocate(sizeof *message + bytes);
+    struct message *message = host_allocate_message(sizeof *message + bytes);
     *message = (struct message){.context = comm->context,
                                 .channel = channel,
                                 .source = comm->rank,
                                 .tag = tag,
+                                .origin = self->world,
+                                .sequence = luggage_sequence(self, world),
                                 .bytes = bytes,
                                 .sender = sender};
     type_pack(type, count, buffer, message->data);
-    deliver(world, message);
+    message_deliver(world, message);
     return MPI_SUCCESS;
 }
 
@@ -107,7 +140,7 @@ void message_post(struct mpi_rank *self, struct request *receive) {
     }
     pthread_mutex_unlock(&inbox->lock);
     if (sender)
-        acknowledge(sender);
+        request_acknowledge(message->origin, sender);
 }
 
 static const struct message *peek(const struct inbox *inbox, const struct request *pattern) {

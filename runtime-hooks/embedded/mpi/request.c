@@ -10,7 +10,7 @@
 struct request *request_new(struct mpi_rank *self, struct communicator *comm, bool receives, void *buffer, int count,
                             struct datatype *type, int peer, int tag) {
     struct request *request = host_allocate(sizeof *request);
-    *request = (struct request){.owner = self->rank,
+    *request = (struct request){.owner = self->world,
                                 .receives = receives,
                                 .context = comm->context,
                                 .peer = peer,

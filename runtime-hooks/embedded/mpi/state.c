@@ -4,13 +4,17 @@
  * Inboxes are made for all ranks at once, because a rank may get messages before it calls MPI_Init.
  */
 #include "state.h"
+#include "heap.h"
+#include "job/process.h"
+#include "luggage.h"
 #include "shared.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define CALL_STRING(name) "MPI_" #name,
-static const char *const call_names[] = {MPI_CALLS(CALL_STRING)};
+#define CALL_STRING_BEYOND(name) "MPIX_" #name,
+static const char *const call_names[] = {MPI_CALLS(CALL_STRING) MPIX_CALLS(CALL_STRING_BEYOND)};
 static uint32_t call_indices[CALL_COUNT];
 
 static struct inbox *inboxes;
@@ -27,15 +31,29 @@ void call_publish(enum call call, int peer, int tag, const struct communicator *
     rank_call_enter(call_indices[call], peer, tag, comm ? comm->context : 0);
 }
 
-void *host_allocate(size_t bytes) {
-    void *memory = shared_allocate(bytes ? bytes : 1);
+static void *checked(void *memory) {
     if (!memory)
         rank_job_abort(MPI_ERR_OTHER, "MPI: out of memory");
     return memory;
 }
 
+void *host_allocate_message(size_t bytes) {
+    return checked(shared_allocate(bytes));
+}
+
+void *host_allocate(size_t bytes) {
+    bytes = bytes ? bytes : 1;
+    if (!heap_here || !process_may_lose_ranks())
+        return checked(shared_allocate(bytes));
+    return memset(checked(heap_allocate(heap_here, bytes, 16)), 0, bytes);
+}
+
 void host_release(void *memory) {
-    shared_release(memory);
+    struct rank_heap *heap = process_may_lose_ranks() ? heap_of(memory) : NULL;
+    if (heap)
+        heap_release(heap, memory);
+    else
+        shared_release(memory);
 }
 
 static void inboxes_make(void) {
@@ -48,6 +66,7 @@ static void inboxes_make(void) {
         inbox->last_message = &inbox->first_message;
         inbox->first_posted = NULL;
         inbox->last_posted = &inbox->first_posted;
+        inbox->is_away = !process_has_rank(i);
     }
 }
 
@@ -57,7 +76,7 @@ void mpi_prepare(void) {
         call_indices[call] = rank_call_register(call_names[call]);
     inboxes_make();
     types_prepare();
-    contexts_prepare();
+    luggage_prepare();
 }
 
 struct inbox *inbox_of(int world) {
@@ -94,6 +113,7 @@ struct mpi_rank *mpi_self(enum call call) {
     }
     if (self->detached)
         request_sweep(self);
+    rank_pause_point();
     return self;
 }
 

@@ -1,9 +1,10 @@
 /*
  * state.h: what the MPI library keeps per rank, and what its files offer each other.
  *
- * All of it lies in host memory.  A rank's inbox (lock, messages, posted receives, `done` of its requests) is touched
- * by other ranks under the inbox's lock; everything else only by the rank itself, so it needs no lock.  A rank's
- * buffers are never touched by another rank: senders pack, receivers unpack.
+ * All of it lies in host memory, or, where ranks may move, in the rank's heap, so that it goes with it.  A rank's inbox
+ * (lock, messages, posted receives, `done` of its requests) is touched by other ranks under the inbox's lock;
+ * everything else only by the rank itself, so it needs no lock.  A rank's buffers are never touched by another rank:
+ * senders pack, receivers unpack.
  */
 #ifndef RANK_MPI_STATE_H
 #define RANK_MPI_STATE_H
@@ -67,8 +68,10 @@ struct message {
     enum channel channel;
     int source; /* rank in the communicator */
     int tag;
+    int origin;        /* the same rank in MPI_COMM_WORLD */
+    uint32_t sequence; /* how many messages that one had sent to this rank before: ways differ where ranks move */
     size_t bytes;
-    struct request *sender; /* a synchronous send that waits for the match, or NULL */
+    struct request *sender; /* a synchronous send of `origin` that waits for the match, or NULL */
     unsigned char data[];
 };
 
@@ -76,7 +79,7 @@ struct message {
 struct request {
     struct request *next;          /* in the inbox's posted receives */
     struct request *detached_next; /* in the owner's detached requests: MPI_Request_free, nobody will wait for it */
-    struct rank *owner;
+    int owner;                     /* rank in MPI_COMM_WORLD */
     bool receives;
     bool done;
     enum channel channel;
@@ -95,6 +98,10 @@ struct inbox {
     pthread_mutex_t lock;
     struct message *first_message, **last_message;
     struct request *first_posted, **last_posted;
+    /* Where ranks may move: */
+    bool is_away;          /* the rank is in another process */
+    struct message *early; /* overtook one that is still on its way */
+    uint32_t *expected;    /* by origin: the next sequence number; NULL: all 0 */
 };
 
 /* Handle table: index is the handle, NULL is free; 0 is never given out. */
@@ -106,8 +113,8 @@ struct table {
 };
 
 /*
- * Of one rank alone, and reached by its attachment.  If the rank moved to another process, this, all that the tables
- * hold, and the inbox's messages and requests would move with it; the inbox's lock and predefined datatypes would not.
+ * Of one rank alone, and reached by its attachment.  With a rank that moves goes this, all that the tables hold, and
+ * the inbox's messages and requests (luggage.c); the inbox itself and the predefined datatypes are every process's own.
  */
 struct mpi_rank {
     struct rank *rank;
@@ -118,6 +125,9 @@ struct mpi_rank {
     int thread_level;
     struct table communicators, types, operations, requests, groups, handlers;
     struct request *detached;
+    uint64_t contexts;      /* how many context numbers it has drawn */
+    uint64_t cycles_before; /* of rank_cycles(), at the last MPIX_Migrate() */
+    uint32_t *sent;         /* by receiver: messages so far, where ranks may move; NULL: none */
 };
 
 /* Calls that may block (or fail): MPI_##name. */
@@ -136,8 +146,11 @@ struct mpi_rank {
     X(Reduce_scatter_block) X(Scan) X(Exscan) X(Query_thread)
 /* clang-format on */
 
+/* Calls beyond the standard: MPIX_##name. */
+#define MPIX_CALLS(X) X(Migrate) X(Migrate_to)
+
 #define MPI_CALL_ENUM(name) CALL_##name,
-enum call { MPI_CALLS(MPI_CALL_ENUM) CALL_COUNT };
+enum call { MPI_CALLS(MPI_CALL_ENUM) MPIX_CALLS(MPI_CALL_ENUM) CALL_COUNT };
 #undef MPI_CALL_ENUM
 
 /* state.c */
@@ -147,7 +160,9 @@ void call_publish(enum call call, int peer, int tag, const struct communicator *
 struct mpi_rank *mpi_rank_state(void);     /* the calling rank's, made when it is first asked for */
 struct mpi_rank *mpi_self(enum call call); /* the same, between MPI_Init and MPI_Finalize; anything else is fatal */
 struct inbox *inbox_of(int world);         /* exists before its rank calls MPI_Init */
-void *host_allocate(size_t bytes);         /* host memory, never NULL: no memory ends the job */
+/* The calling rank's memory of ours, never NULL: no memory ends the job. */
+void *host_allocate(size_t bytes);
+void *host_allocate_message(size_t bytes); /* whoever calls, the process's */
 void host_release(void *memory);
 int table_add(struct table *table, void *value); /* its handle */
 void *table_get(const struct table *table, int handle);
@@ -158,6 +173,8 @@ int mpi_fail(struct mpi_rank *self, struct communicator *comm, enum call call, i
 const char *error_text(int code);
 
 /* message.c */
+void message_deliver(int world, struct message *message); /* here, or where the rank has gone */
+void request_acknowledge(int owner, struct request *sender);
 int message_send(struct mpi_rank *self, struct communicator *comm, enum channel channel, const void *buffer, int count,
                  struct datatype *type, int dest, int tag, struct request *sender);
 void message_post(struct mpi_rank *self, struct request *receive);
@@ -186,8 +203,7 @@ ptrdiff_t type_extent(const struct datatype *type);
 bool type_fits_buffer(const struct datatype *type, size_t bytes, const void *buffer);
 void type_pack(const struct datatype *type, int count, const void *from, void *bytes);
 void type_unpack(const struct datatype *type, size_t bytes_limit, const void *bytes, void *to);
-void types_prepare(void);    /* once per job */
-void contexts_prepare(void); /* once per job */
+void types_prepare(void); /* once per job */
 void types_initialize(struct mpi_rank *self);
 
 /* op.c */

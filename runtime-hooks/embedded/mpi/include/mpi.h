@@ -240,6 +240,17 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status
 int MPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count);
 int MPI_Request_free(MPI_Request *request);
 
+/*
+ * Beyond the standard: moving between the processes of a job (rankrun --procs).  A rank keeps every address.
+ * MPIX_Migrate is collective: the members' measured load is spread over the processes, and reckoned anew from there.
+ * MPIX_Migrate_to moves the calling rank alone.  MPIX_Process tells where it is.  Where a rank can't move (one process,
+ * a method whose copies are the loader's, files that it has open) both return MPI_ERR_OTHER; MPIX_Migrate then leaves
+ * every rank where it is.
+ */
+int MPIX_Migrate(MPI_Comm comm);
+int MPIX_Migrate_to(int process);
+int MPIX_Process(int *process, int *count);
+
 /* Datatypes and operations. */
 int MPI_Type_contiguous(int count, MPI_Datatype old, MPI_Datatype *type);
 int MPI_Type_vector(int count, int length, int stride, MPI_Datatype old, MPI_Datatype *type);

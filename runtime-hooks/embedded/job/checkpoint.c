@@ -1,0 +1,393 @@
+/*
+ * checkpoint.c: the folder, the file `job`, and what a process does to save and to restore its ranks.
+ *
+ * The file `job` is lines of a word and what belongs to it; strings are percent-encoded.  Its last line is `end`.
+ */
+#define _GNU_SOURCE
+#include "checkpoint.h"
+#include "core_file.h"
+#include "mpi/luggage.h"
+#include "objects.h"
+#include "process.h"
+#include "ranges.h"
+#include "rank_hooks.h"
+#include "ranks.h"
+#include "residents.h"
+#include "scheduler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEPT 2 /* checkpoints in a folder; older ones are removed */
+
+static char begun[PATH_MAX]; /* the checkpoint that is being written */
+
+__attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("rankrun: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    _exit(2);
+}
+
+/* ---- strings ---- */
+
+static void write_string(FILE *file, const char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text <= ' ' || *text == '%' || *text == 127)
+            fprintf(file, "%%%02x", (unsigned char)*text);
+        else
+            fputc(*text, file);
+}
+
+static char *decoded(const char *text) {
+    char *plain = strdup(text), *to = plain;
+    unsigned int code;
+    for (; plain && *text; text++)
+        if (*text == '%' && sscanf(text + 1, "%2x", &code) == 1)
+            *to++ = (char)code, text += 2;
+        else
+            *to++ = *text;
+    if (plain)
+        *to = '\0';
+    return plain;
+}
+
+/* ---- folders ---- */
+
+/* The number that a folder's name is, 0 if it is none. */
+static int number_of(const char *name) {
+    char *end;
+    long number = strtol(name, &end, 10);
+    return strlen(name) == 6 && !*end && number > 0 ? (int)number : 0;
+}
+
+int checkpoint_last(const char *folder) {
+    int last = 0;
+    DIR *list = opendir(folder);
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        last = number_of(entry->d_name) > last ? number_of(entry->d_name) : last;
+    if (list)
+        closedir(list);
+    return last;
+}
+
+static void remove_folder(const char *path) {
+    DIR *list = opendir(path);
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(list), entry->d_name, 0);
+    if (list)
+        closedir(list);
+    rmdir(path);
+}
+
+static void remove_older(const char *folder, int number) {
+    DIR *list = opendir(folder);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        int other = number_of(entry->d_name);
+        char path[PATH_MAX];
+        if (!other || other > number - KEPT || snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_MAX)
+            continue;
+        remove_folder(path);
+    }
+    if (list)
+        closedir(list);
+}
+
+static int flush_folder(const char *path) {
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = folder < 0 || fsync(folder) ? errno : 0;
+    if (folder >= 0)
+        close(folder);
+    return error;
+}
+
+/* ---- what is loaded ---- */
+
+static void describe_object(char *line, size_t room, const struct object *object) {
+    int length = snprintf(line, room, "%lx %lx ", object->base, object->span);
+    const unsigned char *build_id;
+    size_t size = object_build_id(object, &build_id);
+    for (size_t i = 0; i < size; i++)
+        length += snprintf(line + length, room - (size_t)length, "%02x", build_id[i]);
+    snprintf(line + length, room - (size_t)length, "%s ", size ? "" : "-");
+}
+
+void checkpoint_guards(uint64_t guards[2]) {
+    __asm__("movq %%fs:0x28, %0" : "=r"(guards[0])); /* glibc's tcbhead_t: stack_guard, pointer_guard */
+    __asm__("movq %%fs:0x30, %0" : "=r"(guards[1]));
+}
+
+/* Other threads get them from the one that makes them. */
+static void set_guards(const uint64_t guards[2]) {
+    __asm__ volatile("movq %0, %%fs:0x28" : : "r"(guards[0]));
+    __asm__ volatile("movq %0, %%fs:0x30" : : "r"(guards[1]));
+}
+
+void checkpoint_match(const struct checkpoint *checkpoint) {
+    struct object_list loaded = objects_loaded();
+    for (int i = 0; i < checkpoint->object_count; i++) {
+        const char *line = checkpoint->objects[i], *name = strrchr(line, ' ');
+        bool found = false;
+        for (int k = 0; k < loaded.count && !found; k++) {
+            char now[512];
+            describe_object(now, sizeof now, &loaded.items[k]);
+            found = !strncmp(line, now, strlen(now));
+        }
+        if (!found)
+            refuse("%s is not what it was, or not where it was, when checkpoint %s was written: restart it on the same "
+                   "system, with the same files",
+                   name ? decoded(name + 1) : line, checkpoint->path);
+    }
+    set_guards(checkpoint->job.guards);
+}
+
+/* ---- the file `job` ---- */
+
+static void write_job(FILE *file, const struct checkpoint_job *job, int number, const int *statuses, int processes) {
+    fprintf(file, "ranklens-checkpoint 1\nnumber %d\njob-id ", number);
+    write_string(file, job->job_id);
+    fprintf(file, "\nranks %d\nprocesses %d\nmethod %s\nrewrite %s\n", job->ranks, processes, job->method,
+            job->rewrite);
+    fprintf(file, "stack-size %lu\nrange-size %lu\nshare-code %d\nguards %lx %lx\n", job->stack_size, job->range_size,
+            job->share_code, job->guards[0], job->guards[1]);
+    for (int i = 0; i < job->ranks; i++)
+        if (statuses[i] >= 0)
+            fprintf(file, "exited %d %d\n", i, statuses[i]);
+    fprintf(file, "program ");
+    write_string(file, job->program);
+    fputc('\n', file);
+    for (int i = 0; i < job->argument_count; i++) {
+        fprintf(file, "argument ");
+        write_string(file, job->arguments[i]);
+        fputc('\n', file);
+    }
+    struct object_list loaded = objects_loaded();
+    for (int i = 0; i < loaded.count; i++) {
+        char line[512];
+        describe_object(line, sizeof line, &loaded.items[i]);
+        fprintf(file, "object %s", line);
+        write_string(file, loaded.items[i].path);
+        fputc('\n', file);
+    }
+    fprintf(file, "end\n");
+}
+
+static void add_string(char ***list, int *count, const char *text) {
+    char **grown = realloc(*list, ((size_t)*count + 2) * sizeof *grown);
+    if (!grown)
+        refuse("memory for the checkpoint can't be had");
+    grown[(*count)++] = decoded(text);
+    grown[*count] = NULL;
+    *list = grown;
+}
+
+/* False: the line is not known. */
+static bool take_line(struct checkpoint *checkpoint, const char *word, const char *rest) {
+    struct checkpoint_job *job = &checkpoint->job;
+    int rank, status;
+    if (!strcmp(word, "ranks") && !checkpoint->statuses) {
+        job->ranks = atoi(rest);
+        if (job->ranks < 1 || job->ranks > 1000000 ||
+            !(checkpoint->statuses = malloc((size_t)job->ranks * sizeof(int))))
+            return false;
+        for (int i = 0; i < job->ranks; i++)
+            checkpoint->statuses[i] = -1;
+        return true;
+    }
+    if (!strcmp(word, "exited")) {
+        if (sscanf(rest, "%d %d", &rank, &status) != 2 || rank < 0 || rank >= job->ranks)
+            return false;
+        checkpoint->statuses[rank] = status;
+        return true;
+    }
+    if (!strcmp(word, "program"))
+        return (job->program = decoded(rest)) != NULL;
+    if (!strcmp(word, "argument"))
+        return add_string(&job->arguments, &job->argument_count, rest), true;
+    if (!strcmp(word, "object")) {
+        char **grown = realloc(checkpoint->objects, ((size_t)checkpoint->object_count + 1) * sizeof *grown);
+        if (!grown)
+            return false;
+        checkpoint->objects = grown;
+        return (grown[checkpoint->object_count++] = strdup(rest)) != NULL;
+    }
+    return (!strcmp(word, "number") && sscanf(rest, "%d", &job->number) == 1) ||
+           (!strcmp(word, "processes") && sscanf(rest, "%d", &job->processes) == 1 && job->processes > 0) ||
+           (!strcmp(word, "job-id") && sscanf(rest, "%63s", job->job_id) == 1) ||
+           (!strcmp(word, "method") && sscanf(rest, "%15s", job->method) == 1) ||
+           (!strcmp(word, "rewrite") && sscanf(rest, "%15s", job->rewrite) == 1) ||
+           (!strcmp(word, "stack-size") && sscanf(rest, "%lu", &job->stack_size) == 1) ||
+           (!strcmp(word, "range-size") && sscanf(rest, "%lu", &job->range_size) == 1) ||
+           (!strcmp(word, "share-code") && sscanf(rest, "%d", &job->share_code) == 1) ||
+           (!strcmp(word, "guards") && sscanf(rest, "%lx %lx", &job->guards[0], &job->guards[1]) == 2);
+}
+
+/* Whether the file is whole. */
+static bool read_job(struct checkpoint *checkpoint, FILE *file) {
+    char *line = NULL;
+    size_t room = 0;
+    bool known = getline(&line, &room, file) > 0 && !strcmp(line, "ranklens-checkpoint 1\n"), ended = false;
+    while (known && !ended && getline(&line, &room, file) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        char *rest = strchr(line, ' ');
+        ended = !strcmp(line, "end");
+        if (rest)
+            *rest++ = '\0';
+        known = ended || take_line(checkpoint, line, rest ? rest : "");
+    }
+    free(line);
+    const struct checkpoint_job *job = &checkpoint->job;
+    return known && ended && job->processes && job->program && job->argument_count && *job->method && job->stack_size &&
+           job->range_size;
+}
+
+const struct checkpoint *checkpoint_open(const char *folder) {
+    static struct checkpoint checkpoint;
+    char path[PATH_MAX + 8];
+    int last = checkpoint_last(folder);
+    if (last)
+        snprintf(checkpoint.path, sizeof checkpoint.path, "%s/%06d", folder, last);
+    else
+        snprintf(checkpoint.path, sizeof checkpoint.path, "%s", folder);
+    snprintf(path, sizeof path, "%s/job", checkpoint.path);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        refuse("%s has no whole checkpoint", folder);
+    if (!read_job(&checkpoint, file))
+        refuse("%s is no checkpoint that this version can read", path);
+    fclose(file);
+    return &checkpoint;
+}
+
+int checkpoint_status(const struct checkpoint *checkpoint, int rank) {
+    return checkpoint ? checkpoint->statuses[rank] : -1;
+}
+
+/* ---- in the launcher ---- */
+
+int checkpoint_begin(const char *folder, int number, struct wire_save *save) {
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return errno;
+    if (snprintf(begun, sizeof begun, "%s/.%06d.%d", folder, number, (int)getpid()) >= PATH_MAX - 32)
+        return ENAMETOOLONG;
+    snprintf(save->path, sizeof save->path, "%s", begun);
+    return mkdir(begun, 0700) ? errno : 0;
+}
+
+int checkpoint_end(const char *folder, int number, const struct checkpoint_job *job, const int *statuses,
+                   int processes) {
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/job", begun);
+    FILE *file = fopen(path, "wxe");
+    if (!file)
+        return errno;
+    write_job(file, job, number, statuses, processes);
+    int error = fflush(file) || ferror(file) || fsync(fileno(file)) ? errno : 0;
+    fclose(file);
+    if (!error)
+        error = flush_folder(begun);
+    snprintf(path, sizeof path, "%s/%06d", folder, number);
+    if (!error && rename(begun, path))
+        error = errno;
+    if (error)
+        return error;
+    *begun = '\0';
+    remove_older(folder, number);
+    return flush_folder(folder);
+}
+
+void checkpoint_give_up(void) {
+    if (*begun)
+        remove_folder(begun);
+    *begun = '\0';
+}
+
+/* ---- in a process ---- */
+
+int checkpoint_save(const struct wire_save *save) {
+    int count = 0;
+    struct rank_ticket *tickets = calloc((size_t)rank_total(), sizeof *tickets);
+    if (!tickets)
+        return ENOMEM;
+    for (int rank = 0; rank < rank_total(); rank++) {
+        const struct rank_debug_rank *record = ranks_record(rank);
+        if (!record || !process_has_rank(rank) || record->state == RANK_DEBUG_STATE_EXITED)
+            continue;
+        struct rank_ticket *ticket = &tickets[count++];
+        void *luggage = luggage_pack(rank);
+        ranks_pack(rank, ticket);
+        ticket->luggage = luggage;
+        ticket->moves = record->moves + 1;
+    }
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/process-%d.core", save->path, process_index());
+    int error = core_file_write(path, tickets, (size_t)count);
+    for (int i = 0; i < count; i++)
+        luggage_unpack(tickets[i].record.rank, tickets[i].luggage);
+    free(tickets);
+    return error;
+}
+
+struct source {
+    const struct core_file *core;
+    const char *path;
+    int rank;
+};
+
+static void read_content(void *context, const struct image *image) {
+    (void)image;
+    const struct source *source = context;
+    int error = core_file_read(source->core, range_start((uint32_t)source->rank), range_size());
+    if (error)
+        refuse("rank %d can't be read from %s: %s", source->rank, source->path, strerror(error));
+}
+
+static int restore_from(const char *path, int first, int end) {
+    struct core_file *core = core_file_open(path);
+    if (!core)
+        refuse("%s is not whole: %s", path, strerror(errno));
+    size_t count;
+    int restored = 0;
+    const struct rank_ticket *tickets = core_file_tickets(core, &count);
+    for (size_t i = 0; i < count; i++) {
+        int rank = tickets[i].record.rank;
+        struct source source = {core, path, rank};
+        if (rank < first || rank >= end)
+            continue;
+        resident_take_in(&tickets[i], false, read_content, &source);
+        process_note(rank, process_index(), tickets[i].moves);
+        luggage_unpack(rank, tickets[i].luggage);
+        restored++;
+    }
+    core_file_close(core);
+    return restored;
+}
+
+void checkpoint_restore(const struct checkpoint *checkpoint, int first, int end) {
+    int restored = 0, wanted = 0;
+    for (int process = 0; process < checkpoint->job.processes; process++) {
+        char path[PATH_MAX + 32];
+        snprintf(path, sizeof path, "%s/process-%d.core", checkpoint->path, process);
+        restored += restore_from(path, first, end);
+    }
+    for (int rank = first; rank < end; rank++)
+        wanted += checkpoint->statuses[rank] < 0;
+    if (restored != wanted)
+        refuse("%s lacks ranks: %d of %d are there", checkpoint->path, restored, wanted);
+    rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
+    for (int rank = first; rank < end; rank++)
+        if (checkpoint->statuses[rank] < 0)
+            ranks_resume(rank);
+}

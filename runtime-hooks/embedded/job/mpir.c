@@ -1,0 +1,52 @@
+/*
+ * mpir.c: the names are the interface's, which debuggers look up; built with debug information, because they read the
+ * table's layout from it.
+ */
+#define _GNU_SOURCE
+#include "mpir.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct {
+    char *host_name;
+    char *executable_name;
+    int pid;
+} MPIR_PROCDESC;
+
+#define MPIR_DEBUG_SPAWNED 1
+
+#define EXPORTED __attribute__((visibility("default"), used))
+
+EXPORTED MPIR_PROCDESC *MPIR_proctable;
+EXPORTED int MPIR_proctable_size;
+EXPORTED volatile int MPIR_being_debugged;
+EXPORTED volatile int MPIR_debug_state;
+EXPORTED char *MPIR_debug_abort_string;
+EXPORTED int MPIR_i_am_starter;      /* its presence says that this process is no part of the job */
+EXPORTED int MPIR_partial_attach_ok; /* its presence says that processes wait for the launcher, not for debuggers */
+EXPORTED int MPIR_force_to_main;     /* a debugger shows the program's main, and not ours */
+
+EXPORTED __attribute__((noinline)) void MPIR_Breakpoint(void) {
+    __asm__ volatile("");
+}
+
+void mpir_add(pid_t pid) {
+    static char host[HOST_NAME_MAX + 1], path[PATH_MAX];
+    MPIR_PROCDESC *table = realloc(MPIR_proctable, ((size_t)MPIR_proctable_size + 1) * sizeof *table);
+    if (!table)
+        return;
+    if (!*host) {
+        gethostname(host, sizeof host - 1);
+        if (readlink("/proc/self/exe", path, sizeof path - 1) < 0)
+            *path = '\0';
+    }
+    table[MPIR_proctable_size++] = (MPIR_PROCDESC){host, path, pid};
+    MPIR_proctable = table;
+}
+
+void mpir_publish(void) {
+    MPIR_debug_state = MPIR_DEBUG_SPAWNED;
+    MPIR_Breakpoint();
+}

@@ -1,0 +1,72 @@
+/*
+ * transport.h: frames between the processes of a job, and between each of them and the launcher.
+ *
+ * A frame is a kind, a sender and bytes.  Frames from one process to another arrive in the order in which they were
+ * sent.  Sending never waits: a thread of its own writes, another one reads and calls the handler of the kind.  What a
+ * frame means is its handler's business.
+ */
+#ifndef RANK_TRANSPORT_H
+#define RANK_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define TRANSPORT_LAUNCHER (-1)
+
+enum frame_kind {
+    /* between processes */
+    FRAME_MESSAGE,      /* an MPI message */
+    FRAME_ACKNOWLEDGED, /* a synchronous send was matched */
+    FRAME_IMAGE,        /* a rank that moves */
+    FRAME_MOVED,        /* where a rank is now */
+    /* from the launcher to a process */
+    FRAME_START,
+    FRAME_COUNT,    /* tell how things stand */
+    FRAME_DEADLOCK, /* say where your ranks wait */
+    FRAME_PAUSE,
+    FRAME_SAVE,
+    FRAME_RESUME,
+    FRAME_END,
+    /* from a process to the launcher */
+    FRAME_STANDING,
+    FRAME_EXITED,
+    FRAME_REPORTED,
+    FRAME_SAVED,
+    FRAME_KINDS
+};
+
+struct frame {
+    uint32_t kind;
+    int32_t from;
+    uint64_t bytes; /* that follow */
+};
+
+/* Takes exactly the frame's bytes with transport_read(), on the reading thread; it may send, and must not wait. */
+typedef void frame_handler(int from, uint64_t bytes);
+
+/* A process's end of a job: sockets to the launcher and, by index, to every other process (-1: none). */
+void transport_open(int index, int count, const int *sockets, int launcher);
+
+void transport_handle(enum frame_kind kind, frame_handler *handler);
+
+/* Starts both threads, when all handlers are known. */
+void transport_start(void);
+
+/* Fills memory from the frame that is being handled; the job ends if its sender does. */
+void transport_read(void *memory, size_t size);
+
+/* Sends a frame whose bytes are copied, or, without a copy, given to `sent` once they are written. */
+void transport_send(int to, enum frame_kind kind, const void *bytes, size_t size);
+typedef void frame_sent(void *argument, uint64_t bytes_on_the_wire);
+void transport_send_parts(int to, enum frame_kind kind, const struct iovec *parts, size_t count, frame_sent *sent,
+                          void *argument);
+
+/* Frames between processes: how many this one has sent, and has wholly handled. */
+void transport_counts(uint64_t *sent, uint64_t *handled);
+
+/* What both ends use: the whole of it, or false (the other end has gone). Signals don't interrupt. */
+int socket_write(int socket, struct iovec *parts, size_t count);
+int socket_read(int socket, void *memory, size_t size);
+
+#endif

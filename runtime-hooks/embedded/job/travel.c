@@ -1,0 +1,254 @@
+/*
+ * travel.c: packs a rank, sends it, and takes one in.
+ *
+ * On the wire: the ticket, a table of pieces, and the pieces' bytes.  A rank's memory is given back only once it is
+ * written; if the rank comes back before that, it waits at the door.
+ */
+#define _GNU_SOURCE
+#include "travel.h"
+#include "methods/method.h"
+#include "mpi/luggage.h"
+#include "process.h"
+#include "ranges.h"
+#include "residents.h"
+#include "scheduler.h"
+#include "transport.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct wire_piece {
+    uint64_t address, size;
+};
+
+struct wire_image {
+    struct rank_ticket ticket;
+    uint32_t pieces;
+    uint32_t mode;
+};
+
+/* A rank that leaves. */
+struct traveller {
+    struct wire_image wire;
+    struct wire_piece *pieces;
+    size_t room;
+    const struct image *image;
+    uint64_t whole; /* bytes of the image */
+    int to;
+};
+
+static const struct image_plan *plan;
+static enum travel_mode mode;
+static int log_file = -1;
+static int *destinations; /* by rank */
+
+static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t door_opens = PTHREAD_COND_INITIALIZER;
+static bool *is_leaving; /* by rank: its memory is not given back yet */
+
+/* ---- what moves ---- */
+
+static void add_piece(struct traveller *traveller, uint64_t address, uint64_t size) {
+    struct wire_piece *last = traveller->wire.pieces ? &traveller->pieces[traveller->wire.pieces - 1] : NULL;
+    if (last && last->address + last->size == address) {
+        last->size += size;
+        return;
+    }
+    if (traveller->wire.pieces == traveller->room) {
+        traveller->room = traveller->room ? 2 * traveller->room : 64;
+        traveller->pieces = realloc(traveller->pieces, traveller->room * sizeof *traveller->pieces);
+        if (!traveller->pieces)
+            rank_job_abort(2, "no memory can be had to pack a rank");
+    }
+    traveller->pieces[traveller->wire.pieces++] = (struct wire_piece){address, size};
+}
+
+static void add_whole(void *context, const struct image_piece *piece) {
+    struct traveller *traveller = context;
+    traveller->whole += piece->size;
+    add_piece(traveller, piece->address, piece->size);
+}
+
+static bool is_zero(const void *memory, size_t size) {
+    static const char zero[PAGE];
+    return memcmp(memory, zero, size) == 0;
+}
+
+/* Page by page; the stack's unused part, below the saved registers, is left out. */
+static void add_differing(void *context, const struct image_piece *piece) {
+    struct traveller *traveller = context;
+    const struct image *image = traveller->image;
+    uint64_t at = piece->address, end = piece->address + piece->size;
+    traveller->whole += piece->size;
+    if (at == image->stack_start)
+        at = traveller->wire.ticket.record.context;
+    for (uint64_t part; at < end; at += part) {
+        part = PAGE - (at & (PAGE - 1));
+        part = part < end - at ? part : end - at;
+        bool known = piece->object < 0 ? is_zero((const void *)at, part)
+                                       : image_is_first_content(image, plan, piece->object, at, part);
+        if (!known)
+            add_piece(traveller, at, part);
+    }
+}
+
+/* ---- leaving ---- */
+
+/* libc's list of open streams goes through the streams, which a rank has in its heap; libc exports where it begins. */
+static bool has_open_files(int rank) {
+    FILE **first = dlsym(RTLD_DEFAULT, "_IO_list_all");
+    for (FILE *file = first ? *first : NULL; file; file = file->_chain)
+        if (range_of(file) == rank)
+            return true;
+    return false;
+}
+
+bool travel_to(int process, char *why, size_t room) {
+    int rank = rank_number(rank_current());
+    if (!process_is_one_of_a_job() || process < 0 || process >= process_count()) {
+        snprintf(why, room, "there is no process %d: the job has %d", process, process_count());
+        return false;
+    }
+    if (process == process_index())
+        return true;
+    if (!process_may_lose_ranks()) {
+        snprintf(why, room, "under method %s not all that is a rank's lies in its range, so it can't move",
+                 plan->method->name);
+        return false;
+    }
+    if (has_open_files(rank)) {
+        snprintf(why, room, "a rank with open files can't move; close them first");
+        return false;
+    }
+    destinations[rank] = process;
+    rank_leave_process();
+    return true;
+}
+
+static void log_line(const struct traveller *traveller, uint64_t sent, uint64_t image_bytes) {
+    char line[256];
+    int length =
+        snprintf(line, sizeof line,
+                 "{\"rank\": %d, \"from\": %d, \"to\": %d, \"moves\": %u, \"bytes_on_the_wire\": %lu, \"image\": %lu, "
+                 "\"whole\": %lu}\n",
+                 traveller->wire.ticket.record.rank, process_index(), traveller->to, traveller->wire.ticket.moves, sent,
+                 image_bytes, traveller->whole);
+    if (log_file >= 0 && write(log_file, line, (size_t)length) != length)
+        rank_job_abort(2, "the file for --migration-log can't be written");
+}
+
+/* On the writing thread. */
+static void has_left(void *context, uint64_t bytes_on_the_wire) {
+    struct traveller *traveller = context;
+    int rank = traveller->wire.ticket.record.rank;
+    uint64_t image_bytes = 0;
+    for (uint32_t i = 0; i < traveller->wire.pieces; i++)
+        image_bytes += traveller->pieces[i].size;
+    resident_give_up(rank);
+    log_line(traveller, bytes_on_the_wire, image_bytes);
+    free(traveller->pieces);
+    free(traveller);
+    pthread_mutex_lock(&door);
+    is_leaving[rank] = false;
+    pthread_cond_broadcast(&door_opens);
+    pthread_mutex_unlock(&door);
+}
+
+static void send_traveller(struct traveller *traveller) {
+    size_t count = traveller->wire.pieces + 2u;
+    struct iovec *parts = malloc(count * sizeof *parts);
+    if (!parts)
+        rank_job_abort(2, "no memory can be had to pack a rank");
+    parts[0] = (struct iovec){&traveller->wire, sizeof traveller->wire};
+    parts[1] = (struct iovec){traveller->pieces, traveller->wire.pieces * sizeof *traveller->pieces};
+    for (uint32_t i = 0; i < traveller->wire.pieces; i++)
+        parts[i + 2] = (struct iovec){(void *)traveller->pieces[i].address, traveller->pieces[i].size};
+    transport_send_parts(traveller->to, FRAME_IMAGE, parts, count, has_left, traveller);
+    free(parts);
+}
+
+void travel_leave(int rank) {
+    struct traveller *traveller = calloc(1, sizeof *traveller);
+    if (!traveller)
+        rank_job_abort(2, "no memory can be had to pack a rank");
+    struct rank_debug_rank *record = ranks_record(rank);
+    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
+    void *luggage = luggage_pack(rank);
+    traveller->to = destinations[rank];
+    traveller->image = resident_image(rank);
+    traveller->wire.mode = mode;
+    ranks_pack(rank, &traveller->wire.ticket);
+    traveller->wire.ticket.luggage = luggage;
+    traveller->wire.ticket.moves = record->moves + 1;
+    pthread_mutex_lock(&door);
+    is_leaving[rank] = true;
+    pthread_mutex_unlock(&door);
+    process_note(rank, traveller->to, traveller->wire.ticket.moves);
+    __atomic_store_n(&record->state, RANK_DEBUG_STATE_MIGRATED_OUT, __ATOMIC_RELEASE);
+    image_unsettle(traveller->image, plan);
+    image_pieces(traveller->image, plan, mode == TRAVEL_LEAN ? add_differing : add_whole, traveller);
+    send_traveller(traveller);
+}
+
+/* ---- arriving ---- */
+
+static bool is_in_range(const struct wire_piece *piece, int rank) {
+    uint64_t start = range_start((uint32_t)rank);
+    return piece->address >= start && piece->size <= range_size() &&
+           piece->address - start <= range_size() - piece->size;
+}
+
+static void read_pieces(void *context, const struct image *image) {
+    const struct wire_image *wire = context;
+    (void)image;
+    size_t size = wire->pieces * sizeof(struct wire_piece);
+    struct wire_piece *pieces = malloc(size + 1);
+    if (!pieces)
+        rank_job_abort(2, "no memory can be had to unpack a rank");
+    transport_read(pieces, size);
+    for (uint32_t i = 0; i < wire->pieces; i++) {
+        if (!is_in_range(&pieces[i], wire->ticket.record.rank))
+            rank_job_abort(2, "another process of the job sent a rank that can't be one");
+        transport_read((void *)pieces[i].address, pieces[i].size);
+    }
+    free(pieces);
+}
+
+static void wait_at_the_door(int rank) {
+    pthread_mutex_lock(&door);
+    while (is_leaving[rank])
+        pthread_cond_wait(&door_opens, &door);
+    pthread_mutex_unlock(&door);
+}
+
+static void take_image(int from, uint64_t bytes) {
+    (void)from, (void)bytes;
+    struct wire_image wire;
+    transport_read(&wire, sizeof wire);
+    int rank = wire.ticket.record.rank;
+    if (rank < 0 || rank >= rank_total())
+        rank_job_abort(2, "another process of the job sent a rank that can't be one");
+    wait_at_the_door(rank);
+    resident_take_in(&wire.ticket, wire.mode == TRAVEL_LEAN, read_pieces, &wire);
+    process_note(rank, process_index(), wire.ticket.moves);
+    luggage_unpack(rank, wire.ticket.luggage);
+    process_announce(rank, wire.ticket.moves);
+    rank_debug_event(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
+    ranks_resume(rank);
+}
+
+void travel_prepare(const struct image_plan *how, enum travel_mode wanted, int log) {
+    plan = how;
+    mode = wanted;
+    log_file = log;
+    destinations = calloc((size_t)plan->ranks, sizeof *destinations);
+    is_leaving = calloc((size_t)plan->ranks, sizeof *is_leaving);
+    if (!destinations || !is_leaving)
+        rank_job_abort(2, "memory for the job can't be had");
+    transport_handle(FRAME_IMAGE, take_image);
+}

@@ -1,0 +1,27 @@
+/*
+ * travel.h: a rank's way to another process of the job.
+ *
+ * Everything that is the rank's lies in its address range, which is the same in every process: what moves is bytes.
+ */
+#ifndef RANK_JOB_TRAVEL_H
+#define RANK_JOB_TRAVEL_H
+
+#include "image.h"
+
+#include <stdbool.h>
+
+enum travel_mode {
+    TRAVEL_WHOLE, /* all of the image, as PIEglobals' runtime does */
+    TRAVEL_LEAN,  /* what is not zero, not as before the rank ran, and not unused stack */
+};
+
+/* `log`: a file descriptor that gets a line of JSON for each rank that has left, or -1. */
+void travel_prepare(const struct image_plan *plan, enum travel_mode mode, int log);
+
+/* Takes the calling rank to another process; returns there. False, with a sentence in `why`: it can't move. */
+bool travel_to(int process, char *why, size_t room);
+
+/* The scheduler's: the rank has left its stack. */
+void travel_leave(int rank);
+
+#endif
