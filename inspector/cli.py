@@ -15,7 +15,7 @@ from typing import Optional
 from pieglobalsfind import rankset
 from pieglobalsfind.errors import RanklensError
 
-from . import audit, merge, parts, perfmap, snapshot, stacks, waits, why_different
+from . import audit, merge, parts, perfmap, snapshot, stacks, waits, watch, why_different
 from .console import console
 from .job import opened, with_waits
 from .render import print_report
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     report.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     report.set_defaults(run=run_report)
-    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap):
+    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap, watch):
         part.add_to(commands)
     return top
 

@@ -29,6 +29,7 @@ from .addresses import AddressNames
 from .job import Job
 from .memory import RankMemory
 from .pristine import Pristine
+from .progress import through
 from .sameness import Meaning, shown_whole
 from .text import harmless
 from .values import Object as Bytes
@@ -107,7 +108,7 @@ def read_globals(job: Job) -> Globals:
         else:
             absent.append(known)
     memory, names = RankMemory(job.target), AddressNames(job)
-    for rank in job.present:
+    for rank in through(job.present, "globals"):
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)

@@ -115,7 +115,7 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
         target=harmless(report.job.target.description),
-        summary=summary(report),
+        summary=summary(report.job),
         how=report.job.how,
         taken=report.job.taken,
         alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],

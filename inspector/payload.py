@@ -15,6 +15,7 @@ from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, 
 from pieglobalsfind.unwind import context_registers
 
 from .job import Job
+from .progress import through
 
 STACK_POINTER = 7  # rsp's DWARF number (x86-64 psABI, figure 3.36)
 
@@ -62,7 +63,7 @@ class Sections:
 def read_payload(job: Job) -> tuple[Payload, ...]:
     """The payload of every rank whose image is in this process."""
     sections = {one.index: copy_sections(job, one) for one in job.privatized}
-    return tuple(rank_payload(job, rank, sections) for rank in job.present)
+    return tuple(rank_payload(job, rank, sections) for rank in through(job.present, "memory"))
 
 
 def copy_sections(job: Job, found: Object) -> Sections:

@@ -20,6 +20,7 @@ from pieglobalsfind.target import Target
 from .evidence import AMBIGUOUS, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground, ObjectEvidence
 from .job import Job
 from .memory import LARGEST_PIECE
+from .progress import through
 from .words import WORD, Ranges, candidates, is_past_end, words_in
 
 FALSE_POSITIVE = "false positive"
@@ -121,7 +122,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
     alarms: dict[int, list[tuple[int, int, int]]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     changed = 0
-    for rank in job.present:
+    for rank in through(job.present, "pointers"):
         comparison = Comparison(job, rank, evidence, originals)
         for part in parts:
             comparison.compare(part)

@@ -19,6 +19,7 @@ from pieglobalsfind.rankset import compact
 from .diagnoses import RISK, Diagnosis
 from .globals import Globals, GlobalValues, differing
 from .holdings import Holding, holdings
+from .job import Job
 from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
@@ -37,7 +38,7 @@ WIDE = 100  # columns from which on addresses are not folded
 def print_report(report: Report, console: Console) -> None:
     """All parts, headed by what was read and how."""
     table = report.job.table
-    console.print(Text(f"{harmless(report.job.target.description)}: {summary(report)}", style="bold"))
+    console.print(Text(job_summary(report.job), style="bold"))
     console.print(Text(f"{report.job.how} ({report.job.taken})", style="dim"))
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
@@ -48,9 +49,14 @@ def print_report(report: Report, console: Console) -> None:
     print_payload(report.payload, console)
 
 
-def summary(report: Report) -> str:
-    table = report.job.table
-    here = len(report.job.present)
+def job_summary(job: Job) -> str:
+    """`process 4711: 8 of 8 ranks, privatized by pie, rewrite scan, runtime embedded 1`."""
+    return f"{harmless(job.target.description)}: {summary(job)}"
+
+
+def summary(job: Job) -> str:
+    table = job.table
+    here = len(job.present)
     method = harmless(table.method) + (f", rewrite {harmless(table.rewrite_mode)}" if table.rewrite_mode else "")
     return f"{here} of {table.rank_count} ranks, privatized by {method}, runtime {harmless(table.runtime)}"
 

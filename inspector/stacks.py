@@ -26,6 +26,7 @@ from pieglobalsfind.unwind import Contexts
 
 from .console import console
 from .job import Job, open_job, opened
+from .progress import through
 from .recorder import record, seconds_of
 from .text import harmless
 
@@ -113,7 +114,8 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     calls: dict[int, tuple[Call, ...]] = {}
     missing: dict[int, str] = {}
     for _ in range(PASSES):
-        for rank in (one for one in job.table.ranks if one.rank in wanted and one.rank not in calls):
+        left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
+        for rank in through(left, "stacks"):
             try:
                 walked = walker.stack(rank)
             except RanklensError as error:

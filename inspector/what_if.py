@@ -19,6 +19,7 @@ from pieglobalsfind.model import Rank, Rebase, Region
 
 from .job import Job
 from .payload import Payload, is_mapped_file
+from .progress import through
 
 PAGE = 4096
 ZERO = bytes(PAGE)
@@ -87,7 +88,7 @@ def parse_latency(text: str) -> float:
 def what_if(job: Job, payload: tuple[Payload, ...]) -> tuple[WhatIf, ...]:
     """The savings for every rank that is here."""
     ranks = {one.rank: one for one in job.present}
-    pages = {one.rank: list(pages_of(job, ranks[one.rank], one)) for one in payload}
+    pages = {one.rank: list(pages_of(job, ranks[one.rank], one)) for one in through(payload, "pages")}
     users = Counter((page.key, page.digest) for found in pages.values() for page in found if page.digest)
     return tuple(savings(one, pages[one.rank], users) for one in payload)
 

@@ -76,14 +76,21 @@ def merge(stacks: Iterable[tuple[int, Sequence[Call]]]) -> Node:
 
 def lines(root: Node) -> Iterator[str]:
     """The tree as text: one line per node, most ranks first, each with its set of ranks."""
-    yield from _below(root, "")
+    for _, indent, node in walk(root):
+        yield f"{indent}{node.label}  [{compact(node.ranks)}]"
 
 
-def _below(node: Node, indent: str) -> Iterator[str]:
+def walk(root: Node) -> Iterator[tuple[tuple[str, ...], str, Node]]:
+    """Each node in the order of `lines`: the functions down to it, the branches drawn before it, and the node."""
+    yield from _below(root, (), "")
+
+
+def _below(node: Node, path: tuple[str, ...], indent: str) -> Iterator[tuple[tuple[str, ...], str, Node]]:
     children = sorted(node.children.values(), key=lambda one: (-len(one.ranks), one.ranks))
     for number, child in enumerate(children):
         last = number == len(children) - 1
         alone = last and number == 0 and len(child.ranks) == len(node.ranks)
         # A chain of calls that all ranks share goes straight down.
-        yield f"{indent}{'' if alone else LAST if last else BRANCH}{child.label}  [{compact(child.ranks)}]"
-        yield from _below(child, indent if alone else indent + (BLANK if last else BAR))
+        inner = (*path, child.function, child.file or child.library)
+        yield inner, indent + ("" if alone else LAST if last else BRANCH), child
+        yield from _below(child, inner, indent if alone else indent + (BLANK if last else BAR))

@@ -1,0 +1,91 @@
+"""A real terminal: tmux in a pane of its own, real key presses, and what the pane shows."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PROMPT = "here>"
+
+
+class Terminal:
+    """One pane with a shell in it."""
+
+    def __init__(self, folder: Path, columns: int, lines: int) -> None:
+        program = shutil.which("tmux")
+        if program is None:
+            pytest.fail("tmux is missing: run `.ci/setup test`")
+        self.folder = folder
+        self._tmux = [program, "-S", str(folder / "tmux"), "-f", "/dev/null"]
+        shell = ["env", "-u", "PROMPT_COMMAND", f"PS1={PROMPT} ", "bash", "--norc", "--noprofile"]
+        self._run("new-session", "-d", "-x", str(columns), "-y", str(lines), shlex.join(shell))
+
+    def _run(self, *words: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if name not in ("TMUX", "NO_COLOR", "COLUMNS")}
+        environment |= {"LC_ALL": "C.UTF-8", "SHELL": "/bin/bash"}
+        done = subprocess.run(
+            [*self._tmux, *words], capture_output=True, text=True, timeout=60, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def keys(self, *names: str) -> None:
+        """Press keys, by tmux's names: "s", "Enter", "C-c"."""
+        self._run("send-keys", *names)
+
+    def type(self, text: str) -> None:
+        self._run("send-keys", "-l", text)
+
+    def command(self, *words: object) -> None:
+        self.type(shlex.join(map(str, words)))
+        self.keys("Enter")
+
+    def resize(self, columns: int, lines: int) -> None:
+        self._run("resize-window", "-x", str(columns), "-y", str(lines))
+
+    def shown(self) -> str:
+        return self._run("capture-pane", "-p")
+
+    def ask(self, form: str) -> str:
+        """One of tmux's variables, such as #{alternate_on}."""
+        return self._run("display-message", "-p", form).strip()
+
+    def wait(self, wanted: Callable[[str], bool], timeout: float = 60) -> str:
+        """What the pane shows as soon as it is as wanted."""
+        deadline = time.monotonic() + timeout
+        while not wanted(shown := self.shown()):
+            if time.monotonic() > deadline:
+                pytest.fail(f"the terminal never showed it; at last:\n{shown}")
+            time.sleep(0.02)
+        return shown
+
+    def wait_for(self, text: str) -> str:
+        return self.wait(lambda shown: text in shown)
+
+    def settings(self) -> str:
+        """What stty says of the terminal, asked at the prompt; it has to be there."""
+        file = self.folder / f"settings.{time.monotonic_ns()}"
+        self.type(f"stty -g > {shlex.quote(str(file))}.new; mv {shlex.quote(str(file))}.new {shlex.quote(str(file))}")
+        self.keys("Enter")
+        self.wait(lambda shown: file.exists())
+        return file.read_text()
+
+    def close(self) -> None:
+        self._run("kill-server")
+
+
+@contextmanager
+def terminal(folder: Path, columns: int = 110, lines: int = 30) -> Iterator[Terminal]:
+    opened = Terminal(folder, columns, lines)
+    try:
+        yield opened
+    finally:
+        opened.close()
