@@ -115,6 +115,11 @@ class Modules:
         self._put_in(self._others)
         self._visited = rank
 
+    @property
+    def is_visiting(self) -> bool:
+        """Whether LLDB has one rank's modules alone for now."""
+        return self._visited is not None
+
     def may_stay_for(self, rank: int) -> bool:
         """Whether the rank's modules are there without a visit."""
         return self._visited in (None, rank)

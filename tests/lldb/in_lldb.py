@@ -34,16 +34,21 @@ def bare_name(frame: Any) -> str:
 class Asker:
     """Asks one debugger."""
 
-    def __init__(self, debugger: Any) -> None:
+    def __init__(self, debugger: Any, screen: Path) -> None:
         self._debugger = debugger
         self._process = debugger.GetSelectedTarget().GetProcess()
+        self._screen = screen.open("w+")
+        debugger.SetOutputFile(self._screen)
+        debugger.SetErrorFile(self._screen)
 
     def run(self, command: str) -> str:
-        """What LLDB prints, errors included."""
+        """What LLDB prints, errors included: by the command's result or, for some that we carry out, at once."""
+        start = self._screen.seek(0, os.SEEK_END)
         result = lldb.SBCommandReturnObject()
         context = lldb.SBExecutionContext(self._process.GetSelectedThread().GetSelectedFrame())
         self._debugger.GetCommandInterpreter().HandleCommand(command, context, result, False)
-        return (result.GetOutput() or "") + (result.GetError() or "")
+        self._screen.seek(start)
+        return self._screen.read() + (result.GetOutput() or "") + (result.GetError() or "")
 
     def frames(self) -> Iterator[Any]:
         yield from self._process.GetSelectedThread()
@@ -66,10 +71,10 @@ class Asker:
 
 
 def work(debugger: Any, plan: Plan) -> None:
-    asker = Asker(debugger)
+    own = int(os.environ.get("PMI_RANK", "0"))
+    asker = Asker(debugger, Path(plan.answers) / f"screen.{own}")
     for command in (*SETTINGS, *plan.prepare):
         asker.run(command)
-    own = int(os.environ.get("PMI_RANK", "0"))
     for rank in plan.ranks or (own,):
         if plan.ranks:
             asker.run(f"rank {rank}")

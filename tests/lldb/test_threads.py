@@ -87,6 +87,32 @@ def test_names_follow_the_selected_rank_in_host_frames(session: Session, places:
     assert told["none"] not in {one.address for one in places.owned.values()}
 
 
+def test_names_follow_thread_select_in_host_frames(session: Session, places: Places) -> None:
+    """LLDB's own selection alone, which it tells nobody; the selected frame stays as well."""
+    script = """
+    found = []
+    for thread in list(process) + list(process):
+        ask(f"thread select {thread.GetIndexID()}")
+        ask("frame select 0" if "running" in thread.GetName() else "frame select 1")
+        before = ask("frame info")
+        one = {"name": thread.GetName(), "p": ask("p shared_name"), "address": ask("p (long)&shared_name")}
+        one |= {"expression": ask("expression -- file_static"), "target": ask("target variable shared_name")}
+        one |= {"memory": ask("memory read -f d -s 4 -c 1 &shared_name"), "format": ask("p/x shared_name")}
+        one |= {"kept": ask("frame info") == before, "rank": ask("rank")}
+        found.append(one)
+    tell("found", found)
+    """
+    told = session.attach(script, places.pid)
+    assert len(told["found"]) == 2 * RANKS
+    for one in told["found"]:
+        rank = int(one["name"].split()[1].rstrip(":"))
+        assert one["p"] == f"(int) {10 + rank}\n" and one["expression"].endswith(f"= {20 + 2 * rank}\n"), one
+        assert one["address"] == f"(long) {places.owned[rank, 'shared_name'].address}\n"
+        assert one["target"].startswith(f"(int) shared_name = {10 + rank}\n")
+        assert one["memory"].endswith(f": {10 + rank}\n") and one["format"] == f"(int) 0x{10 + rank:08x}\n"
+        assert one["kept"] and one["rank"].startswith(f"Rank {rank} is selected"), one
+
+
 def test_continuing_and_stopping_again(session: Session, places: Places) -> None:
     script = """
     tell("selected", ask("rank 0") + ask("rank 3"))

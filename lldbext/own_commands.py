@@ -1,0 +1,105 @@
+"""LLDB's own commands, held up for a moment: what they call by name is made the selected rank's first.
+
+Takes a debugger; LLDB calls back before it carries out one of the commands named here. LLDB tells extensions nothing of
+`thread select`, so that names would go on meaning the rank that was selected before. A name that is qualified by a
+namespace is ambiguous to LLDB while it has modules of several ranks; such a command is run here, with one rank's alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import lldb
+
+from lldbext.face import LldbFace
+from lldbext.quiet import warnings
+from lldbext.selection import Selection
+from lldbext.session import Session
+from pieglobalsfind.errors import NotVirtualizedError, TargetError
+
+EXPRESSIONS = (
+    *("expression", "dwim-print"),  # `p`, `print`, `po` and `call` are aliases of these
+    *("memory read", "memory find", "memory write", "memory region", "disassemble"),
+    *("watchpoint set expression", "watchpoint set variable"),
+)
+BY_NAME = (*EXPRESSIONS, "frame variable", "target variable", "target modules lookup")
+QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
+
+
+def can_hold_up() -> bool:
+    """Whether this LLDB calls back before its own commands: 16 does, 14 does not."""
+    return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
+
+
+def hold_up(debugger: Any) -> None:
+    """Be called before every command that takes names."""
+    interpreter = debugger.GetCommandInterpreter()
+    for command in BY_NAME:
+        interpreter.SetCommandOverrideCallback(command, callback(debugger, command))
+
+
+def callback(debugger: Any, command: str) -> Callable[..., bool]:
+    """What LLDB calls, with the words of the command line; True: the command has been carried out."""
+
+    def before(*words: str) -> bool:
+        with warnings("names may mean another rank than the selected one"), suppress(NotVirtualizedError, TargetError):
+            session = LldbFace(debugger).session()
+            if session.modules.is_visiting:
+                return False
+            with kept_frame(session):
+                follow(session)
+            if command in EXPRESSIONS and QUALIFIED.search(" ".join(words)):
+                return run_with_one_rank(debugger, session, line_of(words))
+        return False
+
+    return before
+
+
+def line_of(words: Sequence[str]) -> str:
+    """The command line that LLDB made words of; one that takes a line as it is comes as one word."""
+    return words[0] if len(words) == 1 else " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """A word as LLDB reads it from a line."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if re.search(r"""[\s"'`\\]""", word) else word
+
+
+def follow(session: Session) -> None:
+    """Make names mean the selected rank's variables, if a rank is selected."""
+    selection = Selection(session)
+    if selection.rank is not None:
+        selection.refocus()
+
+
+@contextmanager
+def kept_frame(session: Session) -> Iterator[None]:
+    """LLDB forgets which frame was selected when its modules change."""
+    thread = session.process.GetSelectedThread()
+    level = thread.GetSelectedFrame().GetFrameID()
+    yield
+    if thread.GetSelectedFrame().GetFrameID() != level:
+        thread.SetSelectedFrame(level)
+
+
+def run_with_one_rank(debugger: Any, session: Session, command: str) -> bool:
+    """Carry out a command while LLDB has no modules but the selected rank's; False if there are no others anyway."""
+    rank = Selection(session).rank
+    if rank is None or session.modules.ranks <= {rank}:
+        return False
+    result = lldb.SBCommandReturnObject()
+    with kept_frame(session):
+        try:
+            session.modules.visit(session.moment(), rank)
+            debugger.GetCommandInterpreter().HandleCommand(command, result, False)
+        finally:
+            session.modules.settle()
+    for file, text in ((debugger.GetOutputFile(), result.GetOutput()), (debugger.GetErrorFile(), result.GetError())):
+        if text:
+            file.Write(text.encode())
+            file.Flush()
+    return True
