@@ -157,14 +157,16 @@ def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
 
 
 def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
-    """Where the rank's stack ends now: from its saved context, or from the kernel thread that runs it."""
+    """Where the rank's stack ends now: at its saved registers, or where the kernel thread that runs it stands."""
     if isinstance(rank.context, Absent):
         return running_stack_pointer(job, rank, stack, rank.context)
     try:
         pointer = context_registers(job.target, job.table, rank).get(STACK_POINTER)
     except RanklensError as error:
         return Absent(error.sentence)
-    return pointer if pointer is not None and pointer in stack else Absent("its context names no place in its stack")
+    if pointer is None or pointer not in stack:
+        return Absent("its context names no place in its stack")
+    return min(pointer, rank.context) if rank.context in stack else pointer
 
 
 def running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:

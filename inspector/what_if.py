@@ -1,7 +1,8 @@
 """What migrating a rank would cost if its runtime sent less: page by page, against the pristine originals.
 
 Takes a `Job` and the ranks' payload; reads every page that would move. A page is zero, the same as the original's at
-its place, the same as another rank's at its place, or the rank's alone. Predicted times are of a link's bandwidth and
+its place (but for pointers that were rewritten to name the copy, as any process of the job can do again), the same as
+another rank's at its place, or the rank's alone. Predicted times are of a link's bandwidth and
 latency alone: packing is not counted.
 """
 
@@ -9,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, UsageError
-from pieglobalsfind.model import Rank, Rebase, Region
+from pieglobalsfind.model import Placement, Rank, Rebase, Region
 
 from .job import Job
 from .payload import Payload, is_mapped_file
@@ -23,6 +25,7 @@ from .progress import through
 
 PAGE = 4096
 ZERO = bytes(PAGE)
+WORD = struct.Struct("<Q")
 CHUNK = 1 << 20  # bytes that are read at once
 RATES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -54,7 +57,7 @@ class WhatIf:
     now: int
     shared_code: int  # if code and constants were mapped from the file
     used_stack: int  # if the unused part of the stack stayed behind
-    differing: int  # if only pages went that are not zero and differ from the original's
+    differing: int  # if only pages went that are not zero, nor the original's with its pointers rewritten
     smallest: int
     zero: int
     original: int
@@ -123,7 +126,8 @@ def pages_of(job: Job, rank: Rank, payload: Payload) -> Iterator[Page]:
                 if not segment.writable and is_mapped_file(job, one.copy + segment.offset):
                     continue
                 start, original = one.copy + segment.offset, found.base + segment.offset
-                yield from compared(job, start, segment.memory_size, original, (found.path, segment.offset))
+                place = (found.path, segment.offset)
+                yield from compared(job, start, segment.memory_size, original, place, rank.placements)
     if isinstance(rank.heap, Region):
         yield from compared(job, rank.heap.start, rank.heap.size, None, ("heap", 0))
     if isinstance(rank.stack, Region):
@@ -131,8 +135,11 @@ def pages_of(job: Job, rank: Rank, payload: Payload) -> Iterator[Page]:
         yield from compared(job, start, rank.stack.end - start, None, ("stack", 0))
 
 
-def compared(job: Job, start: int, size: int, original: Optional[int], place: Key) -> Iterator[Page]:
-    """The pages of [start, start+size), the first and the last as far as they belong to it."""
+def compared(
+    job: Job, start: int, size: int, original: Optional[int], place: Key, moved: tuple[Placement, ...] = ()
+) -> Iterator[Page]:
+    """The pages of [start, start+size), the first and the last as far as they belong to it; `moved`: what rewritten
+    pointers name."""
     for at in range(start, start + size, CHUNK):
         length = min(CHUNK, start + size - at)
         data = read(job, at, length)
@@ -141,10 +148,32 @@ def compared(job: Job, start: int, size: int, original: Optional[int], place: Ke
         while data is not None and position < length:
             part = min(PAGE - (at + position) % PAGE, length - position)
             content = data[position : position + part]
-            same = pristine is not None and pristine[position : position + part] == content
+            same = pristine is not None and is_rewritten(
+                pristine[position : position + part], content, -(at + position) % WORD.size, moved
+            )
             digest = b"" if content == ZERO[:part] else hashlib.blake2b(content, digest_size=16).digest()
             yield Page((place[0], place[1] + at + position - start), part, digest, same)
             position += part
+
+
+def is_rewritten(original: bytes, content: bytes, first: int, moved: tuple[Placement, ...]) -> bool:
+    """Whether `content` is `original`, but for aligned words (from byte `first` on) that now name the rank's copies."""
+    if original == content:
+        return True
+    restored = bytearray(content)
+    for at in range(first, len(original) - WORD.size + 1, WORD.size):
+        if original[at : at + WORD.size] == content[at : at + WORD.size]:
+            continue
+        (old,), (new,) = WORD.unpack_from(original, at), WORD.unpack_from(content, at)
+        if not any(isinstance(one, Rebase) and new - old == one.copy - one.original and names(one, old) for one in moved):
+            return False
+        restored[at : at + WORD.size] = original[at : at + WORD.size]
+    return restored == original
+
+
+def names(one: Rebase, address: int) -> bool:
+    """Whether an address, or the end of what it may be the end of, is in what was copied."""
+    return one.original <= address <= one.original + one.size
 
 
 def read(job: Job, address: int, size: int) -> Optional[bytes]:

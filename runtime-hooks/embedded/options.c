@@ -143,6 +143,7 @@ static void check(const struct options *options) {
         fail("the number of ranks is missing (-n RANKS)");
     if (options->argument_count == 0)
         fail("the program is missing");
+    check_job(options);
     if (options->elements > options_residents(options))
         fail("--pes %d is more than there are ranks (%d)", options->elements, options_residents(options));
     /* 2^47 bytes is what a process has; a quarter of it is left to everything else. */
@@ -151,7 +152,6 @@ static void check(const struct options *options) {
              options->range_size);
     if (options->share_code && !options->method->byte_copies)
         fail("--share-code means nothing to method %s, which copies no code", options->method->name);
-    check_job(options);
     if (options->stack_size > options->range_size / 2)
         fail("a stack of %lu bytes needs a larger --range-size", options->stack_size);
 }
@@ -268,7 +268,7 @@ struct options options_parse(int argc, char **argv) {
     if (options.restart)
         apply_checkpoint(&options);
     if (options.method->is_kernel_task)
-        options.elements = options.ranks;
+        options.elements = options_residents(&options);
     check(&options);
     return options;
 }

@@ -237,7 +237,8 @@ void rank_leave_process(void) {
 }
 
 uint64_t rank_cycles(const struct rank *rank) {
-    return rank->cycles;
+    bool runs = job && element && element->current == rank;
+    return rank->cycles + (runs ? __builtin_ia32_rdtsc() - element->since : 0);
 }
 
 void rank_pause_point(void) {

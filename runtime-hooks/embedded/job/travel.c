@@ -24,6 +24,7 @@
 
 struct wire_piece {
     uint64_t address, size;
+    uint64_t is_zero; /* its bytes are not sent */
 };
 
 struct wire_image {
@@ -53,9 +54,9 @@ static bool *is_leaving; /* by rank: its memory is not given back yet */
 
 /* ---- what moves ---- */
 
-static void add_piece(struct traveller *traveller, uint64_t address, uint64_t size) {
+static void add_piece(struct traveller *traveller, uint64_t address, uint64_t size, bool zero) {
     struct wire_piece *last = traveller->wire.pieces ? &traveller->pieces[traveller->wire.pieces - 1] : NULL;
-    if (last && last->address + last->size == address) {
+    if (last && last->address + last->size == address && last->is_zero == zero) {
         last->size += size;
         return;
     }
@@ -65,13 +66,13 @@ static void add_piece(struct traveller *traveller, uint64_t address, uint64_t si
         if (!traveller->pieces)
             rank_job_abort(2, "no memory can be had to pack a rank");
     }
-    traveller->pieces[traveller->wire.pieces++] = (struct wire_piece){address, size};
+    traveller->pieces[traveller->wire.pieces++] = (struct wire_piece){address, size, zero};
 }
 
 static void add_whole(void *context, const struct image_piece *piece) {
     struct traveller *traveller = context;
     traveller->whole += piece->size;
-    add_piece(traveller, piece->address, piece->size);
+    add_piece(traveller, piece->address, piece->size, false);
 }
 
 static bool is_zero(const void *memory, size_t size) {
@@ -90,10 +91,10 @@ static void add_differing(void *context, const struct image_piece *piece) {
     for (uint64_t part; at < end; at += part) {
         part = PAGE - (at & (PAGE - 1));
         part = part < end - at ? part : end - at;
-        bool known = piece->object < 0 ? is_zero((const void *)at, part)
-                                       : image_is_first_content(image, plan, piece->object, at, part);
+        bool zero = is_zero((const void *)at, part);
+        bool known = piece->object < 0 ? zero : image_is_first_content(image, plan, piece->object, at, part);
         if (!known)
-            add_piece(traveller, at, part);
+            add_piece(traveller, at, part, zero);
     }
 }
 
@@ -148,7 +149,7 @@ static void has_left(void *context, uint64_t bytes_on_the_wire) {
     int rank = traveller->wire.ticket.record.rank;
     uint64_t image_bytes = 0;
     for (uint32_t i = 0; i < traveller->wire.pieces; i++)
-        image_bytes += traveller->pieces[i].size;
+        image_bytes += traveller->pieces[i].is_zero ? 0 : traveller->pieces[i].size;
     resident_give_up(rank);
     log_line(traveller, bytes_on_the_wire, image_bytes);
     free(traveller->pieces);
@@ -166,8 +167,10 @@ static void send_traveller(struct traveller *traveller) {
         rank_job_abort(2, "no memory can be had to pack a rank");
     parts[0] = (struct iovec){&traveller->wire, sizeof traveller->wire};
     parts[1] = (struct iovec){traveller->pieces, traveller->wire.pieces * sizeof *traveller->pieces};
-    for (uint32_t i = 0; i < traveller->wire.pieces; i++)
-        parts[i + 2] = (struct iovec){(void *)traveller->pieces[i].address, traveller->pieces[i].size};
+    for (uint32_t i = 0; i < traveller->wire.pieces; i++) {
+        const struct wire_piece *piece = &traveller->pieces[i];
+        parts[i + 2] = (struct iovec){(void *)piece->address, piece->is_zero ? 0 : piece->size};
+    }
     transport_send_parts(traveller->to, FRAME_IMAGE, parts, count, has_left, traveller);
     free(parts);
 }
@@ -177,8 +180,8 @@ void travel_leave(int rank) {
     if (!traveller)
         rank_job_abort(2, "no memory can be had to pack a rank");
     struct rank_debug_rank *record = ranks_record(rank);
-    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
     void *luggage = luggage_pack(rank);
+    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
     traveller->to = destinations[rank];
     traveller->image = resident_image(rank);
     traveller->wire.mode = mode;
@@ -214,7 +217,10 @@ static void read_pieces(void *context, const struct image *image) {
     for (uint32_t i = 0; i < wire->pieces; i++) {
         if (!is_in_range(&pieces[i], wire->ticket.record.rank))
             rank_job_abort(2, "another process of the job sent a rank that can't be one");
-        transport_read((void *)pieces[i].address, pieces[i].size);
+        if (pieces[i].is_zero)
+            memset((void *)pieces[i].address, 0, pieces[i].size);
+        else
+            transport_read((void *)pieces[i].address, pieces[i].size);
     }
     free(pieces);
 }

@@ -1,0 +1,107 @@
+"""Checkpoints: a job that is killed and goes on from one, on another number of processes, ends as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Job, StartJob
+
+from .conftest import Build, run
+
+MPICH = "mpicc.mpich"
+STEPS = 2000
+
+
+def whole(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.glob("[0-9]*") if (one / "job").exists())
+
+
+def wait_for_next(folder: Path) -> Path:
+    """A checkpoint that was begun after now."""
+    wanted = (int(whole(folder)[-1].name) if whole(folder) else 0) + 2
+    for _ in range(600):
+        if whole(folder) and int(whole(folder)[-1].name) >= wanted:
+            return whole(folder)[-1]
+        time.sleep(0.1)
+    pytest.fail("there are no more checkpoints")
+
+
+@pytest.fixture
+def expected(build: Build) -> list[str]:
+    program = build("steps.c", compiler=MPICH)
+    done = subprocess.run(
+        ["mpiexec.mpich", "-n", "4", str(program), str(STEPS)], capture_output=True, text=True, timeout=120, check=True
+    )
+    return sorted(line for line in done.stdout.splitlines() if line.startswith("rank "))
+
+
+@pytest.fixture
+def interrupted(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path) -> Path:
+    """The folder of a job of two processes that was killed in its second half."""
+    folder = tmp_path / "kept"
+    job: Job = start_job(
+        rankrun, "-n", 4, "--procs", 2, "--checkpoint", folder, "--every", 0.1,
+        build("steps.c"), STEPS, tmp_path / "go",
+    )  # fmt: skip
+    job.wait_for("half")
+    wait_for_next(folder)
+    os.killpg(job.pid, signal.SIGKILL)
+    job.process.wait()
+    (tmp_path / "go").touch()
+    return folder
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_killed_job_goes_on(processes: int, interrupted: Path, expected: list[str]) -> None:
+    done = run("--restart", interrupted, "--procs", processes)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")) == expected
+    assert "half" not in done.stdout, "the first half was not run again"
+
+
+def test_an_older_one_can_be_named(interrupted: Path, expected: list[str]) -> None:
+    older, newest = whole(interrupted)
+    assert int(newest.name) == int(older.name) + 1
+    done = run("--restart", older)
+    assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")) == expected
+
+
+def test_what_is_cut_short_is_never_taken_for_whole(interrupted: Path, tmp_path: Path) -> None:
+    newest = whole(interrupted)[-1]
+    core = newest / "process-1.core"
+    content = core.read_bytes()
+    for size in (0, 63, 64, 4096, len(content) // 2, len(content) - 1):
+        core.write_bytes(content[:size])
+        done = run("--restart", interrupted)
+        assert done.returncode == 2 and "process-1.core is not whole" in done.stderr, (size, done)
+    core.unlink()
+    assert "process-1.core is not whole: No such file" in run("--restart", interrupted).stderr
+    job = newest / "job"
+    text = job.read_text()
+    job.write_text(text[: text.rindex("end")])
+    done = run("--restart", interrupted)
+    assert done.returncode == 2 and "is no checkpoint that this version can read" in done.stderr
+    job.unlink()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / ".000001.77").mkdir()
+    done = run("--restart", tmp_path / "begun")
+    assert done.returncode == 2 and "has no whole checkpoint" in done.stderr
+
+
+def test_another_program_is_refused(interrupted: Path, build: Build) -> None:
+    build("steps.c", "-O2", "-DOTHER=1", "-Wl,--build-id=0x1234")
+    done = run("--restart", interrupted)
+    assert done.returncode == 2 and "is not what it was, or not where it was" in done.stderr
+
+
+def test_a_folder_that_can_not_be_written_stops_no_job(build: Build, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("-n", 4, "--checkpoint", tmp_path / "file" / "kept", "--every", 0.01, build("steps.c"), STEPS)
+    assert done.returncode == 0 and "can't be written" in done.stderr
+    assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")) == expected

@@ -1,0 +1,148 @@
+"""Jobs of several processes: the same messages as in one, ranks that move, and ends that all processes hear of.
+
+The oracle of what programs print is Debian's MPICH, where no rank ever moves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartJob
+
+from .conftest import Build, run
+
+MPICH = "mpicc.mpich"
+
+
+@pytest.fixture
+def expected(build: Build, tmp_path: Path) -> list[str]:
+    """What six ranks of wander.c print where they stay."""
+    program = build("wander.c", "-DSTAY", compiler=MPICH)
+    command = ["mpiexec.mpich", "-outfile-pattern", str(tmp_path / "out.%r"), "-n", "6", str(program)]
+    subprocess.run(command, check=True, timeout=120)
+    lines = sorted(line for file in tmp_path.glob("out.*") for line in file.read_text().splitlines())
+    assert len(lines) == 36 and all(": 0 wrong" in line for line in lines)
+    return lines
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--pes", 2),
+        ("--migrate", "lean"),
+        ("--migrate", "lean", "--rewrite", "exact"),
+        ("--migrate", "lean", "--share-code"),
+    ],
+    ids=lambda options: " ".join(map(str, options)) or "whole",
+)
+def test_ranks_that_move_print_what_they_print_at_home(
+    options: tuple[object, ...], expected: list[str], build: Build, tmp_path: Path
+) -> None:
+    log = tmp_path / "moves"
+    done = run("-n", 6, "--procs", 3, *options, "--migration-log", log, build("wander.c"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == expected
+    moves = [json.loads(line) for line in log.read_text().splitlines()]
+    # Each rank moves twice a round but for exchanges that lead it back to where it is.
+    assert {one["rank"] for one in moves} == set(range(6)) and len(moves) >= 6 * 6
+    for rank in range(6):
+        own = sorted((one for one in moves if one["rank"] == rank), key=lambda one: int(one["moves"]))
+        assert [one["moves"] for one in own] == list(range(1, len(own) + 1))
+        assert all(before["to"] == after["from"] for before, after in zip(own, own[1:]))
+
+
+def test_load_is_evened_out(build: Build) -> None:
+    done = run("-n", 6, "--procs", 3, build("uneven.c"))
+    assert done.returncode == 0, done.stderr
+    ranks = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert sorted(rank for rank, before, _ in ranks if before == 0) == [0, 1]
+    assert len({after for _, before, after in ranks if before == 0}) == 2, "the two that work are apart"
+
+
+def test_the_status_is_the_largest_of_all_ranks(build: Build) -> None:
+    assert run("-n", 6, "--procs", 3, build("ends.c"), "status").returncode == 5
+
+
+def test_a_rank_with_an_open_file_stays(build: Build) -> None:
+    done = run("-n", 4, "--procs", 2, build("ends.c"), "file")
+    assert done.stdout.splitlines() == ["with a file: refused", "without: moved"] and done.returncode == 0
+
+
+def test_a_deadlock_is_seen_across_processes(build: Build) -> None:
+    done = run("-n", 4, "--procs", 2, "--exit-on-deadlock", build("ends.c"))
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        "rankrun: deadlock: no rank can go on",
+        *(f"  rank {rank}: MPI_Recv, peer {(rank + 1) % 4}, tag 5" for rank in range(4)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "says"),
+    [
+        ("signal", 128 + signal.SIGSEGV, "was ended by signal 11"),
+        ("abort", 7, "rank 3: MPI_Abort: the program ends itself with code 7"),
+        ("nowhere", 15, "there is no process 9: the job has 2"),
+    ],
+)
+def test_one_rank_ends_the_whole_job(how: str, status: int, says: str, build: Build) -> None:
+    done = run("-n", 4, "--procs", 2, build("ends.c"), how)
+    assert done.returncode == status and says in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def ends(process: int) -> bool:
+    """Whether the process behind a pidfd ends within a minute; closes it."""
+    poll = select.poll()
+    poll.register(process)
+    found = bool(poll.poll(60000))
+    os.close(process)
+    return found
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_killed_process_ends_the_job_with_a_sentence(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    job = start_job(rankrun, "-n", 4, "--procs", 2, build("ends.c"))
+    for rank in range(4):
+        job.wait_for("waits")
+    first, second = children(job.pid)
+    other = os.pidfd_open(first)
+    os.kill(second, signal.SIGKILL)
+    assert job.finish() == 128 + signal.SIGKILL
+    assert f"process 1 of the job (pid {second}) was ended by signal 9" in job.stderr()
+    assert ends(other)
+
+
+def test_a_killed_launcher_takes_all_with_it(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    job = start_job(rankrun, "-n", 4, "--procs", 2, build("ends.c"))
+    for rank in range(4):
+        job.wait_for("waits")
+    watched = [os.pidfd_open(pid) for pid in children(job.pid)]
+    job.process.kill()
+    assert all(ends(one) for one in watched)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("-n", 2, "--procs", 3), "--procs 3 is more than there are ranks (2)"),
+        (("-n", 2, "--procs", 2, "--method", "tpsl"), "method tpsl makes processes of its own"),
+        (("-n", 2, "--checkpoint", "x", "--method", "pip"), "method pip can't be checkpointed"),
+        (("-n", 2, "--every", "3"), "--every needs --checkpoint"),
+        (("-n", 2, "--migrate", "fat"), "--migrate must be whole or lean"),
+        (("-n", 2, "--migration-log", "x"), "--migration-log needs --procs"),
+    ],
+)
+def test_bad_calls(options: tuple[object, ...], says: str, build: Build) -> None:
+    done = run(*options, "/bin/true")
+    assert done.returncode == 2 and says in done.stderr and len(done.stderr.splitlines()) == 1
