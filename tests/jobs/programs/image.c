@@ -7,11 +7,11 @@
 #define MEGABYTES 2
 #endif
 
-static const char constants[MEGABYTES << 19] = {1, 2, 3};
-static char variables[MEGABYTES << 18] = {1, 2, 3};
-static char zeros[MEGABYTES << 18];
-static const char *pointers[2000] = {constants, variables};
-static char *unused = zeros;
+static const volatile char constants[MEGABYTES << 19] = {1, 2, 3};
+static volatile char variables[MEGABYTES << 18] = {1, 2, 3};
+static volatile char zeros[MEGABYTES << 18];
+static const volatile char *pointers[2000] = {constants, variables};
+static volatile char *unused = zeros;
 
 int main(int argc, char **argv) {
     int rank, at, count;
