@@ -41,6 +41,8 @@ EQUAL = "equal everywhere"  # written, with the same bytes or the same meaning o
 NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
 SHARED = "shared"  # there is one for several ranks, whatever they write
 UNKNOWN = "unknown"
+SMALL = 64  # bytes that are their own key
+PIECE = 1 << 20  # bytes of large variables that are compared at once
 VERDICTS = (DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
 
@@ -131,21 +133,25 @@ class Evidence:
         self._variable = variable
         self._pristine = pristine
         self._first: Optional[bytes] = None
+        self._last: Optional[bytes] = None  # that was held against the file
+        self._relocated = pristine is not None and pristine.is_relocated(variable)
         self._same_bytes = True
         self._unwritten: Optional[bool] = True
         self._shared = False
         self._ranks = 0
 
-    def add(self, rank: Rank, data: bytes) -> None:
+    def add(self, rank: Rank, data: memoryview, key: bytes) -> None:
+        """`key` is the data, or its digest: equal for equal data."""
         self._ranks += 1
-        self._first = data if self._first is None else self._first
-        self._same_bytes = self._same_bytes and data == self._first
+        self._first = key if self._first is None else self._first
+        self._same_bytes = self._same_bytes and key == self._first
         self._shared = self._shared or is_shared(rank, self._object, self._variable)
-        if self._unwritten:
+        if self._unwritten and (key != self._last or self._relocated):
             base = data_place(rank, self._object, self._object.base)
             bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
-            known = self._pristine.is_unwritten(self._variable, data, bias) if self._pristine is not None else None
-            self._unwritten = known
+            pristine = self._pristine
+            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, bytes(data), bias)
+            self._last = key
 
     def verdict(self, groups: int) -> str:
         if not self._ranks:
@@ -188,23 +194,22 @@ class Column:
         if isinstance(address, Absent):
             return str(address), b""
         try:
-            data = memory.read(address, self._variable.size)
+            data = memory.view(address, self._variable.size)
         except MemoryUnreadable as error:
             return f"<{error}>", b""
-        self._evidence.add(rank, data)
+        key = bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
+        self._evidence.add(rank, data, key)
+        if not self._place_matters and key in self._known:
+            return self._known[key], b"" if self._meaning is None else key
         around = Surroundings(self._types, self._variable.language, memory.read, partial(names.name, rank.rank))
-        text = self._text(around, address, data)
+        whole = Bytes(address, bytes(data))
+        text = decode(around, self._variable.type, whole)
+        if not self._place_matters:
+            self._known[key] = text
+            return text, b"" if self._meaning is None else key
         if self._meaning is None:
             return text, b""
-        return text, self._meaning.digest(rank, elements_of(around, self._variable.type, Bytes(address, data)))
-
-    def _text(self, around: Surroundings, address: int, data: bytes) -> str:
-        if self._place_matters:
-            return decode(around, self._variable.type, Bytes(address, data))
-        key = data if len(data) <= 64 else hashlib.blake2b(data, digest_size=16).digest()
-        if key not in self._known:
-            self._known[key] = decode(around, self._variable.type, Bytes(address, data))
-        return self._known[key]
+        return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
 
     def result(self, memory: RankMemory) -> GlobalValues:
         variable = self._variable
@@ -241,11 +246,18 @@ class Column:
     def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
         if self._meaning is None or self._is_described():
             return ""
+        size = self._variable.size
+        step = size if self._place_matters else PIECE  # mostly the first piece tells
         try:
-            data = [memory.read(self._address(rank), self._variable.size) for rank in (one, other)]
+            for start in range(0, size, step):
+                part = min(step, size - start)
+                left, right = (memory.read(self._address(rank) + start, part) for rank in (one, other))
+                where = self._meaning.first_difference(one, left, other, right, start)
+                if where is not None:
+                    return where
         except MemoryUnreadable:
             return ""
-        return self._meaning.first_difference(one, data[0], other, data[1])
+        return None
 
     def _address(self, rank: Rank) -> int:
         address = place(rank, self._object, self._variable)

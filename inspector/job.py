@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -26,7 +26,7 @@ from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.snapshot import SnapshotTarget
@@ -66,6 +66,16 @@ class Job:
     def present(self) -> tuple[Rank, ...]:
         """The ranks whose image is in this process."""
         return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """The ranks' saved registers."""
+        return Contexts(self.target, self.table)
+
+    @cached_property
+    def threads(self) -> Sequence[KernelThread]:
+        """The kernel threads, as they were when somebody asked first."""
+        return self.target.threads()
 
     @cached_property
     def _declared(self) -> dict[int, Union[Variables, Absent]]:
@@ -144,7 +154,7 @@ def job_of(target: Target) -> Job:
 
 def with_waits(job: Job) -> Job:
     """The job with the MPI call that each rank waits in, told from stacks where the runtime does not publish it."""
-    walker = Walker(job.target, job.table, job.translator, Contexts(job.target, job.table), job.symbolizer)
+    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     return replace(job, table=with_calls(job.target, job.table, walker))
 
 

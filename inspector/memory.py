@@ -41,6 +41,13 @@ class RankMemory:
         except MemoryUnreadable:
             return  # each variable in it will say so itself, or be readable alone
 
+    def view(self, address: int, size: int) -> memoryview:
+        """As `read`, without copying what was read already."""
+        for start, data in self._pieces:
+            if start <= address and address + size <= start + len(data):
+                return memoryview(data)[address - start : address - start + size]
+        return memoryview(self._read(address, size))
+
     def read(self, address: int, size: int) -> bytes:
         """Exactly `size` bytes; raises `MemoryUnreadable`."""
         for start, data in self._pieces:

@@ -12,7 +12,6 @@ from typing import Union
 from pieglobalsfind.elf import PT_GNU_RELRO, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
-from pieglobalsfind.unwind import context_registers
 
 from .job import Job
 from .progress import through
@@ -161,7 +160,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     if isinstance(rank.context, Absent):
         return running_stack_pointer(job, rank, stack, rank.context)
     try:
-        pointer = context_registers(job.target, job.table, rank).get(STACK_POINTER)
+        pointer = job.contexts.registers(rank).get(STACK_POINTER)
     except RanklensError as error:
         return Absent(error.sentence)
     if pointer is None or pointer not in stack:
@@ -170,7 +169,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
 
 
 def running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
-    for thread in job.target.threads():
+    for thread in job.threads:
         if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
             pointer = thread.registers.get(STACK_POINTER)
             if pointer is not None and pointer in stack:

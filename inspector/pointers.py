@@ -21,7 +21,7 @@ from .evidence import AMBIGUOUS, NO_POINTER, PROVEN, TYPED, UNTYPED, Ground, Obj
 from .job import Job
 from .memory import LARGEST_PIECE
 from .progress import through
-from .words import WORD, Ranges, candidates, is_past_end, words_in
+from .words import WORD, Ranges, candidates, changed_words, is_past_end
 
 FALSE_POSITIVE = "false positive"
 STALE = "stale"
@@ -231,7 +231,7 @@ class Comparison:
             known.add(offset)
             new = struct.unpack_from("<Q", data, offset)[0]
             self._judge(part, start, offset, old, new)
-        for offset, new in words_in(data, self._originals):
+        for offset, new in changed_words(part.data, data, self._originals):
             if offset not in known:
                 old = struct.unpack_from("<Q", part.data, offset)[0]
                 self._judge_later(part, start, offset, old, new)

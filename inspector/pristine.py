@@ -61,6 +61,15 @@ class Pristine:
         )
         return entry[4] + addend if entry[3] else None
 
+    def is_relocated(self, variable: Variable) -> bool:
+        """Whether the loader writes to the variable, so that its first bytes depend on the place of the copy."""
+        start = self._vaddr(variable)
+        return start is not None and self._first_relocated(start, variable.size) is not None
+
+    def _first_relocated(self, start: int, size: int) -> Optional[int]:
+        first = bisect_left(self._places, start - WORD.size + 1)
+        return first if first < len(self._places) and self._places[first] < start + size else None
+
     def is_unwritten(self, variable: Variable, data: bytes, bias: int) -> Optional[bool]:
         """Whether `data`, which a rank has at `bias` plus the variable's vaddr, is the file's; None if unknown."""
         start = self._vaddr(variable)
@@ -70,8 +79,8 @@ class Pristine:
             image = self._image(start, len(data))
         except ObjectFileError:
             return None
-        first = bisect_left(self._places, start - WORD.size + 1)
-        if first >= len(self._places) or self._places[first] >= start + len(data):
+        first = self._first_relocated(start, len(data))
+        if first is None:
             return data == image
         return self._relocated_image(start, image, data, bias, first) == data
 

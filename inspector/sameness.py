@@ -58,15 +58,20 @@ class Meaning:
                     break
         return bytes(changed)
 
-    def first_difference(self, one: Rank, one_data: bytes, other: Rank, other_data: bytes) -> Optional[str]:
-        """The path of the first member or element in which two ranks differ, None if only padding does."""
+    def first_difference(
+        self, one: Rank, one_data: bytes, other: Rank, other_data: bytes, start: int = 0
+    ) -> Optional[str]:
+        """The path of the first member or element in which two ranks differ, None if only padding does.
+
+        The data are of the variable from byte `start` on, which has to be 0 for one with pointers.
+        """
         left, right = self._neutral(one, one_data), self._neutral(other, other_data)
         for block in range(0, max(len(left), len(right)), 4096):
             if left[block : block + 4096] == right[block : block + 4096]:
                 continue
             for offset in range(block, min(block + 4096, len(left), len(right))):
                 if left[offset] != right[offset]:
-                    leaves = leaves_at(self._types, self._index, offset, 1)
+                    leaves = leaves_at(self._types, self._index, start + offset, 1)
                     if leaves:
                         return leaves[0].path
         return None

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 from decimal import Context, Decimal
-from itertools import groupby
 
 from pieglobalsfind.dwarf_types import Base, Enum
 
 MOST_ELEMENTS = 200  # GDB's `print elements`
 REPEATS = 10  # GDB's `print repeats`
+LARGEST_STEP = 1 << 16  # bytes
 EXTENDED_DIGITS = 21  # tell two 80-bit values apart
 
 
@@ -92,18 +92,32 @@ def decode_characters(data: bytes) -> str:
     parts: list[str] = []
     plain = b""
     left = MOST_ELEMENTS
-    for run in (bytes(group) for _, group in groupby(text)):
-        if left <= 0:
-            break
-        left -= min(len(run), REPEATS)
-        if len(run) > REPEATS:
+    start = 0
+    while start < len(text) and left > 0:
+        end = run_end(text, start)
+        length = end - start
+        left -= min(length, REPEATS)
+        if length > REPEATS:
             parts += [quoted(plain, '"')] if plain else []
-            parts.append(f"{character(run[0])} <repeats {len(run)} times>")
+            parts.append(f"{character(text[start])} <repeats {length} times>")
             plain = b""
         else:
-            plain += run
+            plain += text[start:end]
+        start = end
     parts += [quoted(plain, '"')] if plain or not parts else []
     return ", ".join(parts) + ("..." if left <= 0 and len(text) > MOST_ELEMENTS and plain else "")
+
+
+def run_end(text: bytes, start: int) -> int:
+    """Where the run of equal bytes that begins at `start` ends; a run may be millions of bytes long."""
+    same, end, step = text[start : start + 1], start + 1, 16
+    while end < len(text):
+        window = text[end : end + step]
+        if window != same * len(window):  # much faster than stripping, where it is one long run
+            return end + len(window) - len(window.lstrip(same))
+        end += len(window)
+        step = min(2 * step, LARGEST_STEP)
+    return end
 
 
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\033", 92: "\\\\"}

@@ -22,7 +22,6 @@ from pieglobalsfind.dwarf_libdw import library
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.fold import fold_calls, runtime_path
 from pieglobalsfind.stack_walk import Walker
-from pieglobalsfind.unwind import Contexts
 
 from .console import console
 from .job import Job, open_job, opened
@@ -108,7 +107,7 @@ def run_recorder(options: argparse.Namespace) -> int:
 def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     """The stacks of a set of ranks; raises `RanklensError` where no stack can be walked at all."""
     library()
-    walker = Walker(job.target, job.table, job.translator, Contexts(job.target, job.table), job.symbolizer)
+    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     path = "" if with_runtime else runtime_path(job.table, job.translator)
     wanted = set(rankset.select(chosen, job.table, lambda rank: ""))
     calls: dict[int, tuple[Call, ...]] = {}

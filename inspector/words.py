@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 WORD = 8
+BLOCK = 1 << 15  # bytes that are compared at once
 
 Ranges = list[tuple[int, int]]  # [low, high], both inclusive
 
@@ -23,6 +24,15 @@ def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
             if any(low <= value <= high for low, high in ranges):
                 yield found - 3, value
             found = data.find(pattern, found + 1)
+
+
+def changed_words(old: bytes, new: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
+    """As `words_in(new)`, of words that `old` does not have at the same place alone; both are equally long."""
+    for start in range(0, len(new), BLOCK):
+        end = start + BLOCK + WORD - 1  # with the rest of the word that begins at the block's last byte
+        part = new[start:end]
+        if part != old[start:end]:
+            yield from ((start + offset, value) for offset, value in words_in(part, ranges) if offset < BLOCK)
 
 
 def candidates(data: bytes, start: int, ranges: Ranges, pointers: list[int]) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import stat
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -51,6 +52,13 @@ def _libc() -> Any:
     return library
 
 
+# Documented C API: bytes that nobody has seen yet may be filled in place.
+_new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+_new_bytes.argtypes, _new_bytes.restype = [ctypes.c_char_p, ctypes.c_ssize_t], ctypes.py_object
+_address_of = ctypes.pythonapi.PyBytes_AsString
+_address_of.argtypes, _address_of.restype = [ctypes.py_object], ctypes.c_void_p
+
+
 class LiveTarget:
     """A process. Raises `TargetError` if it is not there, has ended, or may not be read by us."""
 
@@ -59,6 +67,7 @@ class LiveTarget:
         self._proc = f"/proc/{pid}"
         self._memory_file = -1
         self._identities: dict[str, Optional[bytes]] = {}
+        self._known_maps: list[tuple[int, int]] = []
         self._check_state()
         self._check_machine()
         self._check_readable()
@@ -89,18 +98,17 @@ class LiveTarget:
         return self._read_by_call(address, size) if self._memory_file < 0 else self._read_by_file(address, size)
 
     def _is_mapped(self, address: int, size: int) -> bool:
-        for one in self.maps():
-            if one.start <= address < one.end:
-                taken = min(size, one.end - address)
-                address += taken
-                size -= taken
-        return size == 0
+        """By the map as it was once, or, if that does not have it, as it is now."""
+        if not covered(self._known_maps, address, size):
+            self._known_maps = [(one.start, one.end) for one in self.maps()]
+        return covered(self._known_maps, address, size)
 
     def _read_by_call(self, address: int, size: int) -> bytes:
-        buffer = ctypes.create_string_buffer(size)
+        data: bytes = _new_bytes(None, size)  # not filled with zeros first, nor copied afterwards
+        start = _address_of(data)
         done = 0
         while done < size:
-            here = IoVector(ctypes.addressof(buffer) + done, size - done)
+            here = IoVector(start + done, size - done)
             there = IoVector(address + done, size - done)
             got = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
             if got <= 0:
@@ -109,7 +117,7 @@ class LiveTarget:
                     return self._read_by_file(address, size)
                 raise self._unreadable(address, size, code)
             done += got
-        return buffer.raw
+        return data
 
     def _open_memory_file(self) -> bool:
         try:
@@ -268,8 +276,22 @@ def is_file(path: Union[str, Path]) -> bool:
         return False
 
 
+def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:
+    """Whether [address, address+size) lies in ascending (start, end) without a gap."""
+    at = bisect_right(mapped, (address, TOP)) - 1
+    while 0 <= at < len(mapped) and mapped[at][0] <= address < mapped[at][1]:
+        end = mapped[at][1]
+        if address + size <= end:
+            return True
+        size -= end - address
+        address = end
+        at += 1
+    return False
+
+
 def parse_maps(text: bytes) -> list[MemoryMapping]:
     """The lines of a /proc/PID/maps; what is no such line is left out."""
+    paths = {b"": ""}  # thousands of lines name the same few files
     return [
         MemoryMapping(
             int(start, 16),
@@ -278,11 +300,16 @@ def parse_maps(text: bytes) -> list[MemoryMapping]:
             w == b"w",
             x == b"x",
             int(offset, 16),
-            path.decode("utf-8", "surrogateescape").replace("\\012", "\n"),
+            paths[path] if path in paths else paths.setdefault(path, readable_path(path)),
             shared == b"s",
         )
         for start, end, r, w, x, shared, offset, path in _MAPS_LINE.findall(text)
     ]
+
+
+def readable_path(path: bytes) -> str:
+    """As the kernel was given it: it writes line ends as \\012 (proc(5))."""
+    return path.decode("utf-8", "surrogateescape").replace("\\012", "\n")
 
 
 def build_id_in_maps(maps: Sequence[MemoryMapping], path: str, read: Any) -> Optional[bytes]:
