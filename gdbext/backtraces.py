@@ -8,6 +8,7 @@ usual way, and passes that text on.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -15,6 +16,8 @@ import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 from gdbext import stacks
+
+BACKTRACE = re.compile(r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*")
 
 
 class RankFrame(FrameDecorator):

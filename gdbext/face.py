@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 import gdb
 
-from gdbext import frames, stacks
+from gdbext import backtraces, frames, stacks
 from gdbext.focus import Focus
 from gdbext.frames import RankFilter, RankUnwinder
-from gdbext.quick_backtraces import BACKTRACE, QuickBacktraces
 from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.selection import Selection
 from gdbext.settings import Settings
@@ -27,6 +26,9 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError, TargetError, UsageError
 from pieglobalsfind.fold import Folded, fold
 from pieglobalsfind.model import Absent, Owner
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.quick_backtraces import QuickBacktraces
 
 Item = TypeVar("Item")
 
@@ -309,7 +311,7 @@ class GdbFace:
         return self.moment().translator.owner(address)
 
     def execute(self, rank: int, command: str) -> str:
-        if BACKTRACE.fullmatch(command):
+        if backtraces.BACKTRACE.fullmatch(command):
             with self.returning():
                 return self._backtraces().text(rank, command)
         with self.visiting(rank):
@@ -317,6 +319,8 @@ class GdbFace:
 
     def _backtraces(self) -> QuickBacktraces:
         """They live until the user's command ends: what the user sets later may change how frames look."""
+        from gdbext.quick_backtraces import QuickBacktraces
+
         if self._quick is None:
             self._quick = QuickBacktraces(self)
         return self._quick

@@ -10,25 +10,29 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
-from gdbext import views
 from gdbext.quiet import DebuggerError, execute, quoted
 from gdbext.settings import Settings
 from gdbext.target import path_here, path_in_target
-from pieglobalsfind import apart, dwarf_cache
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
 from pieglobalsfind.object_file import identity_of, object_path
+from pieglobalsfind.place import lies_apart
 from pieglobalsfind.targets import in_address_space
 
+if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
+    from pieglobalsfind.apart import Apart
+
 KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
+NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
 
@@ -52,7 +56,7 @@ class Focus:
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
-        self._apart = apart.Apart()
+        self._apart: Optional[Apart] = None
         self.moving = False
 
     @property
@@ -122,13 +126,16 @@ class Focus:
         if rank is None:
             return plain
         elsewhere = is_elsewhere(moment, rank)
-        if not apart.needs(moment.rank(rank), found, elsewhere):
+        if not elsewhere and not lies_apart(moment.rank(rank), found):
             return plain
+        from pieglobalsfind import apart, dwarf_cache
+
         key = (rank, moment.table.generation, plain)
         if key not in self._views_apart:
             try:
                 path = object_path(moment.target, identity_of(found), self._settings.object_path)
                 variables = dwarf_cache.declared(str(path), found.build_id).variables
+                self._apart = self._apart or apart.Apart()
                 made = self._apart.view(
                     plain.path, variables, apart.Instance(moment.rank(rank), found, elsewhere), plain.bias
                 )
@@ -146,6 +153,8 @@ class Focus:
         path = object_path(moment.target, identity_of(found), self._settings.object_path)
         if isinstance(path, Absent):
             return Absent(path.reason, "name the folder that has it by `set rank object-path`")
+        from gdbext import views
+
         try:
             return views.view_of(path, found.build_id, self._debug_files.get(found.path, ""))
         except ObjectFileError as error:
@@ -165,7 +174,8 @@ class Focus:
         for one in placed:
             with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
                 execute(f"remove-symbol-file {quoted(one.path)}")
-            self._apart.drop(one.path)
+            if self._apart is not None:
+                self._apart.drop(one.path)
 
     def take_out(self, moment: Moment, inserted: bool) -> None:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
@@ -176,7 +186,8 @@ class Focus:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
         if any(path_in_target(one) in paths for one in loaded):
             self._kernel_library = kernel_library() or self._kernel_library
-            forget_libraries(kept_names(loaded, paths), self._kernel_library, inserted or always_inserted())
+            keep, debug_files = kept_names(loaded, paths), debug_files_of(loaded, paths)
+            forget_libraries(keep, debug_files, self._kernel_library, inserted or always_inserted())
         self._originals_out = True
 
 
@@ -186,8 +197,33 @@ def kept_names(loaded: list[gdb.Objfile], originals: frozenset[str]) -> frozense
     return frozenset(Path(str(one.filename)).name for one in loaded) - without
 
 
-def forget_libraries(keep: frozenset[str], kernel: str, inserted: bool) -> None:
+def debug_files_of(loaded: list[gdb.Objfile], originals: frozenset[str]) -> tuple[str, ...]:
+    """The separate debug files of the libraries that stay, as far as they are on this machine."""
+    stay = {str(one.filename) for one in loaded if path_in_target(one) not in originals}
+    found = [one for one in gdb.objfiles() if one.owner is not None and str(one.owner.filename) in stay]
+    return tuple(str(one.filename) for one in found if Path(str(one.filename)).is_absolute())
+
+
+@contextmanager
+def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
+    """What GDB has read of files stays read inside, though it forgets their libraries: they are nowhere then."""
+    added = []
+    try:
+        for path in paths:
+            with suppress(DebuggerError):  # it only takes longer then
+                execute(f"add-symbol-file {quoted(path)} -o {NOWHERE:#x}")
+                added.append(path)
+        yield
+    finally:
+        for path in added:
+            with suppress(DebuggerError):
+                execute(f"remove-symbol-file {quoted(path)}")
+
+
+def forget_libraries(keep: frozenset[str], debug_files: tuple[str, ...], kernel: str, inserted: bool) -> None:
     """Drop all libraries' symbols, then read those of `keep` and at `kernel` again: GDB has no command for one library.
+
+    Their `debug_files` take GDB longest, and are not read again.
 
     Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
     inside a breakpoint's stop method, for instance) they are taken out before.
@@ -197,9 +233,10 @@ def forget_libraries(keep: frozenset[str], kernel: str, inserted: bool) -> None:
     for one in taken_out:
         one.enabled = False
     try:
-        execute("nosharedlibrary")
-        if pattern:
-            execute(f"sharedlibrary {pattern}")
+        with kept_in_memory(debug_files):
+            execute("nosharedlibrary")
+            if pattern:
+                execute(f"sharedlibrary {pattern}")
         if kernel:
             execute(f"add-symbol-file-from-memory {kernel}")
     finally:

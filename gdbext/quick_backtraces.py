@@ -17,6 +17,7 @@ from typing import Any, Optional, Protocol, TypeVar
 import gdb
 
 from gdbext.argument_text import Addresses, Sight
+from gdbext.backtraces import BACKTRACE
 from gdbext.frame_lines import FAILURES, Call, FrameLines, Place, Walked
 from gdbext.quiet import execute
 from pieglobalsfind.command import Moment
@@ -26,7 +27,6 @@ from pieglobalsfind.fold import Folded
 from pieglobalsfind.model import Absent, Rank, Rebase, TlsBlock
 from pieglobalsfind.stack_walk import MAIN, STACK_POINTER, Memory
 
-BACKTRACE = re.compile(r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*")
 LINE = re.compile(r"#(\d+)\s")
 FIRST = 1  # the level of a suspended rank's innermost frame: 0 is the posing one
 

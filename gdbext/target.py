@@ -7,10 +7,7 @@ bytes, because GDB takes its own breakpoints out of them. Nothing is ever writte
 
 from __future__ import annotations
 
-import atexit
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -188,6 +185,10 @@ def fetched(path: str, connection: Optional[int]) -> Optional[str]:
 @cache
 def received() -> str:
     """A private folder for files of stubs' machines."""
+    import atexit
+    import shutil
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="ranklens-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

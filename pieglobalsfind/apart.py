@@ -24,8 +24,8 @@ from typing import Optional, Union
 
 from pieglobalsfind.dwarf_types import Variable
 from pieglobalsfind.elf import Section, open_elf
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect, Region
-from pieglobalsfind.place import data_place, thread_local_place, tls_block
+from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
+from pieglobalsfind.place import data_place, lies_apart, thread_local_place
 
 OP_ADDR, OP_NOP = 0x03, 0x96
 # exprloc of 9 bytes: DW_OP_addr; of 10: DW_OP_const8u, then DW_OP_form_tls_address or its GNU forerunner
@@ -47,10 +47,7 @@ class Location:
 
 def needs(rank: Rank, found: Object, is_elsewhere: bool = False) -> bool:
     """Whether some of the object's variables lie apart on this rank; `is_elsewhere` as in `Instance`."""
-    if is_elsewhere:
-        return True
-    redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
-    return redirected or (found.tls_size > 0 and tls_block(rank, found) is not None)
+    return is_elsewhere or lies_apart(rank, found)
 
 
 @dataclass(frozen=True)

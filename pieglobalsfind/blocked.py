@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
-from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.kept import TIER
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import BLOCKED, READY, Rank, RankTable, Waiting
-from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.target import Target
+
+if TYPE_CHECKING:  # the name of a call tells without walking
+    from pieglobalsfind.stack_walk import Walker
 
 TIERS = ("runtime", TIER)  # where nobody publishes calls
 MPI_CALL = re.compile(r"P?(MPI_[A-Z]\w*)")  # the profiling names (MPI 4.1, 15.2) are the same calls
@@ -39,6 +41,8 @@ def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
         return table
     found = [as_blocked(walker, one) for one in table.ranks]
     if target.is_live:
+        from pieglobalsfind.decoders import decode
+
         after = {one.rank: one for one in decode(target).ranks}
         found = [
             now if now is was or _stood_still(was, after.get(was.rank)) else was for was, now in zip(table.ranks, found)

@@ -6,15 +6,19 @@ reads no memory.
 
 from __future__ import annotations
 
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.decoders.rank_state import GONE
-from pieglobalsfind.dwarf_types import ROOT, Variable
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, Root, TlsBlock
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf_types import Variable
 
 
 def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
     """Where the rank's instance of a variable lies."""
+    from pieglobalsfind.dwarf_types import ROOT  # late: who places no variables has no use for types
+
     if variable.storage == ROOT:
         return root_place(rank, found, variable.name)
     if variable.tls_offset is not None:
@@ -82,3 +86,9 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
         if covers(one, original):
             return one.is_shared
     return data_place(rank, found, original) == original and not rank.address_space
+
+
+def lies_apart(rank: Rank, found: Object) -> bool:
+    """Whether some of the object's variables are not where one distance from the original would put them."""
+    redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
+    return redirected or (found.tls_size > 0 and tls_block(rank, found) is not None)

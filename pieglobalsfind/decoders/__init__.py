@@ -5,7 +5,9 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-from pieglobalsfind.decoders import ampi, elf_scan, hook, rank_debug
+from typing import Optional
+
+from pieglobalsfind.decoders import hook, rank_debug
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.model import RankTable
@@ -18,10 +20,16 @@ def decode(target: Target) -> RankTable:
     Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
     """
     table = rank_debug.decode(target)
-    table = hook.completed(target, table) if table else ampi.decode(target) or elf_scan.decode(target)
+    table = hook.completed(target, table) if table else _without_registry(target)
     if table is None:
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",
             "its MPI library runs one rank per process, or publishes no registry; `rankrun` does, see docs/methods.md",
         )
     return table if target.is_live else with_running(table, target.threads())
+
+
+def _without_registry(target: Target) -> Optional[RankTable]:
+    from pieglobalsfind.decoders import ampi, elf_scan  # late: debuggers start the sooner
+
+    return ampi.decode(target) or elf_scan.decode(target)

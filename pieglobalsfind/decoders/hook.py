@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pieglobalsfind.decoders import ampi
 from pieglobalsfind.decoders.kept import MAY_RUN, NO_CONTEXT, TIER
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
@@ -21,6 +20,8 @@ def completed(target: Target, table: RankTable) -> RankTable:
     if table.evidence.tier != TIER:
         return table
     if not table.objects or any(one.context in LACKING for one in table.ranks):
+        from pieglobalsfind.decoders import ampi
+
         found = ampi.decode(target)
         if found is not None and found.evidence.tier == ampi.EVIDENCE.tier:
             table = _filled(table, found)

@@ -66,6 +66,7 @@ class LiveTarget:
         self.pid = pid
         self._proc = f"/proc/{pid}"
         self._memory_file = -1
+        self._maps: tuple[bytes, tuple[MemoryMapping, ...]] = b"", ()
         self._identities: dict[str, Optional[bytes]] = {}
         self._known_maps: list[tuple[int, int]] = []
         self._check_state()
@@ -151,8 +152,11 @@ class LiveTarget:
         return MemoryUnreadable(address, size, os.strerror(code).lower())
 
     def maps(self) -> Sequence[MemoryMapping]:
-        """The lines of /proc/PID/maps."""
-        return parse_maps(self._contents("maps"))
+        """The lines of /proc/PID/maps; the same ones are read once."""
+        contents = self._contents("maps")
+        if contents != self._maps[0]:
+            self._maps = contents, tuple(parse_maps(contents))
+        return self._maps[1]
 
     def threads(self) -> Sequence[KernelThread]:
         """Every thread; pc and sp of those that wait in a system call (proc(5), /proc/PID/syscall)."""
