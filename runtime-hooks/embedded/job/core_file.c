@@ -8,10 +8,13 @@
 #include "core_file.h"
 #include "ranges.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +22,8 @@
 #include <sys/procfs.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
@@ -69,52 +74,78 @@ static void append_note(struct buffer *notes, const char *name, uint32_t type, c
 
 /* ---- what there is ---- */
 
-static uint64_t written_part(const struct mapping *mapping, bool readable) {
+static bool is_kernels(const struct mapping *mapping) {
+    return mapping->path && !strncmp(mapping->path, "[v", 2) && strcmp(mapping->path, "[vdso]") != 0;
+}
+
+/* `own`: it has pages that are no longer the file's, as what the loader relocates and then protects. */
+static uint64_t written_part(const struct mapping *mapping, bool own) {
     uint64_t size = mapping->end - mapping->start;
     bool is_file = mapping->path && mapping->path[0] == '/';
-    if (!readable || (mapping->path && !strncmp(mapping->path, "[v", 2) && strcmp(mapping->path, "[vdso]") != 0))
+    if (!(mapping->flags & PF_R) || is_kernels(mapping))
         return 0;
-    if (!is_file || mapping->flags & PF_W || range_of((const void *)mapping->start) >= 0)
+    if (!is_file || own || mapping->flags & PF_W || range_of((const void *)mapping->start) >= 0)
         return size;
     return mapping->offset == 0 ? PAGE : 0;
 }
 
+/* False: the line is none that a mapping begins with. */
+static bool parse_mapping(struct mapping *one, char *line) {
+    char protection[8];
+    int name = 0;
+    if (sscanf(line, "%lx-%lx %7s %lx %*s %*u %n", &one->start, &one->end, protection, &one->offset, &name) < 4)
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    one->flags =
+        (protection[0] == 'r' ? PF_R : 0) | (protection[1] == 'w' ? PF_W : 0) | (protection[2] == 'x' ? PF_X : 0);
+    one->path = name && line[name] ? strdup(line + name) : NULL;
+    return true;
+}
+
+static int add_mapping(struct mappings *all, struct mapping one, bool own) {
+    one.written = written_part(&one, own);
+    if (one.flags == 0) {
+        free(one.path);
+        return 0;
+    }
+    if (all->count == all->room) {
+        size_t room = all->room ? 2 * all->room : 256;
+        struct mapping *grown = room > 2 * MOST_MAPPINGS ? NULL : realloc(all->items, room * sizeof *grown);
+        if (!grown)
+            return room > 2 * MOST_MAPPINGS ? EFBIG : ENOMEM;
+        all->room = room;
+        all->items = grown;
+    }
+    all->items[all->count++] = one;
+    return 0;
+}
+
+/* From smaps, which tells after each mapping how much of it is anonymous memory. */
 static int read_mappings(struct mappings *all) {
-    FILE *file = fopen("/proc/self/maps", "re");
+    FILE *file = fopen("/proc/self/smaps", "re");
     char *line = NULL;
     size_t room = 0;
+    bool begun = false, own = false;
+    struct mapping one = {0}, next = {0};
+    unsigned long anonymous;
     int error = file ? 0 : errno;
     while (!error && getline(&line, &room, file) > 0) {
-        struct mapping one = {0};
-        char protection[8];
-        int name = 0;
-        if (sscanf(line, "%lx-%lx %7s %lx %*s %*u %n", &one.start, &one.end, protection, &one.offset, &name) < 4)
+        if (sscanf(line, "Anonymous: %lu", &anonymous) == 1)
+            own = anonymous > 0;
+        if (!parse_mapping(&next, line))
             continue;
-        line[strcspn(line, "\n")] = '\0';
-        one.flags =
-            (protection[0] == 'r' ? PF_R : 0) | (protection[1] == 'w' ? PF_W : 0) | (protection[2] == 'x' ? PF_X : 0);
-        one.path = name && line[name] ? strdup(line + name) : NULL;
-        one.written = written_part(&one, one.flags & PF_R);
-        if (one.flags == 0 || all->count == MOST_MAPPINGS) {
-            free(one.path);
-            error = one.flags ? EFBIG : 0;
-            continue;
-        }
-        if (all->count == all->room) {
-            all->room = all->room ? 2 * all->room : 256;
-            struct mapping *grown = realloc(all->items, all->room * sizeof *grown);
-            if (!grown)
-                error = ENOMEM;
-            else
-                all->items = grown;
-        }
-        if (!error)
-            all->items[all->count++] = one;
+        if (begun)
+            error = add_mapping(all, one, own);
+        one = next;
+        next = (struct mapping){0};
+        begun = true;
     }
+    if (!error && begun)
+        error = add_mapping(all, one, own);
     free(line);
     if (file)
         fclose(file);
-    return error;
+    return error || all->count <= MOST_MAPPINGS ? error : EFBIG;
 }
 
 static void free_mappings(struct mappings *all) {
@@ -159,27 +190,57 @@ static void append_auxiliary_vector(struct buffer *notes) {
         close(file);
 }
 
-/* The registers of the thread that writes, in the order of struct user_regs_struct. */
-static void append_thread(struct buffer *notes) {
-    struct elf_prstatus status = {0};
-    uint64_t *registers = (uint64_t *)&status.pr_reg;
-    status.pr_pid = (pid_t)syscall(SYS_gettid);
-    status.pr_ppid = getppid();
-    uint64_t pc, sp, bp, bx, r12, r13, r14, r15;
-    __asm__("leaq 0(%%rip), %0" : "=r"(pc));
-    __asm__("movq %%rsp, %0" : "=r"(sp));
-    __asm__("movq %%rbp, %0" : "=r"(bp));
-    __asm__("movq %%rbx, %0" : "=r"(bx));
-    __asm__("movq %%r12, %0" : "=r"(r12));
-    __asm__("movq %%r13, %0" : "=r"(r13));
-    __asm__("movq %%r14, %0" : "=r"(r14));
-    __asm__("movq %%r15, %0" : "=r"(r15));
-    registers[0] = r15, registers[1] = r14, registers[2] = r13, registers[3] = r12;
-    registers[4] = bp, registers[5] = bx;
-    registers[15] = UINT64_MAX; /* orig_rax: in no system call */
-    registers[16] = pc, registers[17] = 0x33, registers[18] = 0x202, registers[19] = sp, registers[20] = 0x2b;
-    __asm__("movq %%fs:0, %0" : "=r"(registers[21]));
-    append_note(notes, "CORE", NT_PRSTATUS, &status, sizeof status);
+/* ---- threads: each tells its own registers, in a signal's handler, and goes on with what it was doing ---- */
+
+#define ASK (SIGRTMAX - 3)
+
+static struct elf_prstatus told;
+static sem_t has_told;
+
+/* In the order of struct user_regs_struct (sys/user.h). */
+static void tell_registers(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    const greg_t *from = ((const ucontext_t *)context)->uc_mcontext.gregs;
+    uint64_t *to = (uint64_t *)&told.pr_reg;
+    static const int order[] = {REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX, REG_R11, REG_R10,
+                                REG_R9,  REG_R8,  REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        to[i] = (uint64_t)from[order[i]];
+    to[15] = UINT64_MAX; /* orig_rax: in no system call that could be begun again */
+    to[16] = (uint64_t)from[REG_RIP], to[17] = 0x33, to[18] = (uint64_t)from[REG_EFL];
+    to[19] = (uint64_t)from[REG_RSP], to[20] = 0x2b;
+    __asm__("movq %%fs:0, %0" : "=r"(to[21]));
+    sem_post(&has_told);
+}
+
+/* A thread that does not answer, because it blocks signals, is left out. */
+static void append_thread(struct buffer *notes, pid_t thread) {
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec++;
+    memset(&told, 0, sizeof told);
+    if (syscall(SYS_tgkill, getpid(), thread, ASK) || sem_timedwait(&has_told, &limit))
+        return;
+    told.pr_pid = thread;
+    told.pr_ppid = getppid();
+    append_note(notes, "CORE", NT_PRSTATUS, &told, sizeof told);
+}
+
+static void append_threads(struct buffer *notes) {
+    struct sigaction ask = {.sa_sigaction = tell_registers, .sa_flags = SA_SIGINFO | SA_RESTART}, before;
+    pid_t own = (pid_t)syscall(SYS_gettid);
+    DIR *list = opendir("/proc/self/task");
+    if (sem_init(&has_told, 0, 0) || sigaction(ASK, &ask, &before))
+        return;
+    append_thread(notes, own); /* debuggers take the first for the one that it is about */
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (thread > 0 && thread != own)
+            append_thread(notes, thread);
+    }
+    if (list)
+        closedir(list);
+    sigaction(ASK, &before, NULL);
 }
 
 static void append_process(struct buffer *notes) {
@@ -262,8 +323,8 @@ static int write_all(int file, const struct mappings *all, const struct buffer *
 int core_file_write(const char *path, const struct rank_ticket *tickets, size_t count) {
     struct mappings all = {0};
     struct buffer notes = {0};
-    append_thread(&notes);
     append_process(&notes);
+    append_threads(&notes);
     append_auxiliary_vector(&notes);
     append_note(&notes, CORE_FILE_NOTE_NAME, CORE_FILE_NOTE_TYPE, tickets, count * sizeof *tickets);
     int error = read_mappings(&all);

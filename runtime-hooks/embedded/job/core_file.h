@@ -13,7 +13,7 @@
 #define CORE_FILE_NOTE_NAME "RANKTICKETS"
 #define CORE_FILE_NOTE_TYPE 1u
 
-/* 0, or an errno value.  Only the calling thread's registers are in it: all ranks are off their threads. */
+/* 0, or an errno value.  One call at a time; all ranks are off their threads. */
 int core_file_write(const char *path, const struct rank_ticket *tickets, size_t count);
 
 /* An open core file with its program headers checked; NULL with errno set (ENOEXEC: it is none of ours, or cut short).
