@@ -12,15 +12,13 @@ import sys
 from collections.abc import Sequence
 from typing import Optional
 
-from pieglobalsfind import rankset
 from pieglobalsfind.errors import RanklensError
 
-from . import audit, merge, parts, perfmap, snapshot, stacks, waits, watch, why_different
+from . import audit, merge, parts, perfmap, snapshot, stacks, waits, watch, whole_job, why_different
 from .console import console
-from .job import opened, with_waits
+from .job import job_named, opened
 from .render import print_report
 from .report import Report, as_json, make_report
-from .what_if import what_if
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -51,7 +49,14 @@ def parser() -> argparse.ArgumentParser:
         "pointers, and what would move with each rank.",
         epilog="exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target",
     )
-    report.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    report.add_argument(
+        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
+    )
+    report.add_argument(
+        "--job",
+        metavar="JOB",
+        help="all processes of a job: its launcher's pid, one of its processes', or its id",
+    )
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
@@ -62,24 +67,26 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def write_html(report: Report, path: str) -> None:
+def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
     from . import html  # late: a report without it needs no template engine
 
-    try:
-        calls = stacks.read(report.job, rankset.parse("all"), False).calls
-    except RanklensError:
-        calls = {}  # the report itself says what could not be had
-    html.write(path, html.as_html(report, calls, what_if(report.job, report.payload)))
+    html.write(path, html.as_html(report, dict(found.calls), found.sizes))
 
 
 def run_report(options: argparse.Namespace) -> int:
-    with opened(options.target, options.exe, options.freeze) as job:
-        report = make_report(with_waits(job))
-        if options.html:
-            write_html(report, options.html)
+    members = job_named(options.job, options.target, options.exe, options.freeze)
+    if members is not None:
+        found = whole_job.read_members(members, bool(options.html))
+        report = whole_job.finished(found, members.name)
+    else:
+        with opened(options.target, options.exe, options.freeze) as one:
+            found = whole_job.read_one(one, bool(options.html))
+        report = found.report or make_report(one)
+    if options.html:
+        write_html(found, report, options.html)
     if options.json:
         json.dump(as_json(report), sys.stdout, indent=1)
         print(flush=True)
     else:
         print_report(report, console())
-    return 0 if report.job.table.ranks else 1
+    return 0 if report.subject.table.ranks else 1

@@ -52,6 +52,7 @@ class Group:
 
     ranks: tuple[int, ...]
     value: str
+    digest: bytes = b""  # of the whole value, where the text leaves something out
 
 
 @dataclass(frozen=True)
@@ -229,19 +230,19 @@ class Column:
 
     def _groups(self, memory: RankMemory) -> Iterator[Group]:
         """A group per value; of values that look the same each but the first says where it differs from that."""
-        alike: dict[str, list[list[Rank]]] = {}
-        for (text, _), ranks in self._ranks.items():
-            alike.setdefault(text, []).append(ranks)
-        for text, (first, *others) in alike.items():
+        alike: dict[str, list[tuple[bytes, list[Rank]]]] = {}
+        for (text, digest), ranks in self._ranks.items():
+            alike.setdefault(text, []).append((digest, ranks))
+        for text, ((whole, first), *others) in alike.items():
             same = list(first)
-            for ranks in others:
+            for digest, ranks in others:
                 where = self._difference(first[0], ranks[0], memory)
                 if where is None:
                     same += ranks
                 else:
                     note = f"{text} (differs from rank {first[0].rank} at {harmless(variable_path(where))})"
-                    yield Group(tuple(one.rank for one in ranks), note)
-            yield Group(tuple(sorted(one.rank for one in same)), text)
+                    yield Group(tuple(one.rank for one in ranks), note, digest)
+            yield Group(tuple(sorted(one.rank for one in same)), text, whole)
 
     def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
         if self._meaning is None or self._is_described():

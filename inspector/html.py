@@ -114,10 +114,10 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
     script = (FOLDER / "report.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
-        target=harmless(report.job.target.description),
-        summary=summary(report.job),
-        how=report.job.how,
-        taken=report.job.taken,
+        target=harmless(report.subject.description),
+        summary=summary(report.subject),
+        how=report.subject.how,
+        taken=report.subject.taken,
         alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
         diagnoses=[diagnosis_as_json(one) for one in report.diagnoses],
         flame=flame(stacks),
@@ -135,7 +135,7 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
 def ranks_sheet(report: Report) -> Sheet:
     rows: Iterable[tuple[Cell, ...]] = (
         (one.rank.rank, *rank_row(one.rank, lambda waiting: waiting.call), cell(one.switches), cell(one.total))
-        for one in holdings(report.job.table.ranks, report.payload)
+        for one in holdings(report.subject.table.ranks, report.payload)
     )
     columns = ("rank", "state", "waits in", "element", "found by", "switches", "bytes")
     return Sheet("ranks", "Ranks", columns, tuple(rows))

@@ -23,6 +23,7 @@ from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_types import TypeTable, Variables
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
+from pieglobalsfind.jobs import Members, members_of
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
@@ -131,6 +132,39 @@ class Job:
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
         return path if same else Absent(f"{found.path} is another file now than the one that runs", "put that one back")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a report is about: a process, a file of one, or all processes of a job."""
+
+    description: str
+    table: RankTable
+    taken: str
+    how: str
+
+    @property
+    def present(self) -> tuple[Rank, ...]:
+        """The ranks whose image could be read."""
+        return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+
+
+def subject_of(job: Job) -> Subject:
+    return Subject(job.target.description, job.table, job.taken, job.how)
+
+
+def job_named(job: Optional[str], target: Optional[str], exe: Optional[str], freeze: bool) -> Optional[Members]:
+    """The members of the whole job that was asked for: by --job, or by a checkpoint's folder; None: one process.
+
+    Raises `UsageError` where what was asked for does not go together.
+    """
+    if (job is None) == (target is None):
+        raise UsageError("name either one process or file, or a job", "give PID, FILE, DIR or --job JOB")
+    if job is None and not Path(str(target)).is_dir():
+        return None
+    if freeze or exe:
+        raise UsageError("--freeze and --exe are for one process or file", "leave them out, or name one")
+    return members_of(str(job or target))
 
 
 def open_job(what: str, exe: Optional[str]) -> Job:

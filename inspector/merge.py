@@ -11,13 +11,14 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from rich.text import Text
 
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import MIGRATED_OUT
 from pieglobalsfind.rankset import Span, compact
 
 from .console import console
@@ -141,17 +142,27 @@ def merge_reports(contents: Iterable[Content]) -> Content:
     values: dict[tuple[str, str], dict[int, str]] = {}
     for content in contents:
         merged.update(content)
-        ranks.update({int(one["rank"]): one for one in content["ranks"]})
-        payload.update({int(one["rank"]): one for one in content["payload"]})
+        here = {int(one["rank"]): one for one in content["ranks"] if knows_better(one, ranks.get(int(one["rank"])))}
+        ranks.update(here)
+        payload.update({int(one["rank"]): one for one in content["payload"] if int(one["rank"]) in here})
         for one in content["globals"]:
             key = str(one["name"]), str(one["object"])
             variables[key] = one
             for group in one["groups"]:
-                values.setdefault(key, {}).update(dict.fromkeys(ranks_of(group["ranks"]), str(group["value"])))
+                told = (rank for rank in ranks_of(group["ranks"]) if rank in here)
+                values.setdefault(key, {}).update(dict.fromkeys(told, str(group["value"])))
     merged["ranks"] = [ranks[rank] for rank in sorted(ranks)]
     merged["payload"] = [payload[rank] for rank in sorted(payload)]
     merged["globals"] = [regrouped(one, values[key]) for key, one in variables.items() if key in values]
     return merged
+
+
+def knows_better(one: Content, known: Optional[Content]) -> bool:
+    """Whether of two records of a rank the one that was taken later is right: of another process, only if it moved."""
+    if known is None:
+        return True
+    old, new = (int(record.get("moves", 0)) for record in (known, one))
+    return new > old or (new == old and (one["state"] != MIGRATED_OUT or known["state"] == MIGRATED_OUT))
 
 
 def regrouped(variable: Content, values: dict[int, str]) -> Content:

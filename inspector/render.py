@@ -19,7 +19,7 @@ from pieglobalsfind.rankset import compact
 from .diagnoses import RISK, Diagnosis
 from .globals import Globals, GlobalValues, differing
 from .holdings import Holding, holdings
-from .job import Job
+from .job import Job, Subject, subject_of
 from .payload import CATEGORIES, Payload
 from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
 from .report import Report
@@ -37,9 +37,9 @@ WIDE = 100  # columns from which on addresses are not folded
 
 def print_report(report: Report, console: Console) -> None:
     """All parts, headed by what was read and how."""
-    table = report.job.table
-    console.print(Text(job_summary(report.job), style="bold"))
-    console.print(Text(f"{report.job.how} ({report.job.taken})", style="dim"))
+    table = report.subject.table
+    console.print(Text(subject_summary(report.subject), style="bold"))
+    console.print(Text(f"{report.subject.how} ({report.subject.taken})", style="dim"))
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
     print_diagnoses(report.diagnoses, console)
@@ -50,13 +50,17 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def job_summary(job: Job) -> str:
+    return subject_summary(subject_of(job))
+
+
+def subject_summary(subject: Subject) -> str:
     """`process 4711: 8 of 8 ranks, privatized by pie, rewrite scan, runtime embedded 1`."""
-    return f"{harmless(job.target.description)}: {summary(job)}"
+    return f"{harmless(subject.description)}: {summary(subject)}"
 
 
-def summary(job: Job) -> str:
-    table = job.table
-    here = len(job.present)
+def summary(subject: Subject) -> str:
+    table = subject.table
+    here = len(subject.present)
     method = harmless(table.method) + (f", rewrite {harmless(table.rewrite_mode)}" if table.rewrite_mode else "")
     return f"{here} of {table.rank_count} ranks, privatized by {method}, runtime {harmless(table.runtime)}"
 

@@ -15,7 +15,7 @@ from pieglobalsfind.rankset import compact
 from .diagnoses import METHODS, Diagnosis, judge
 from .globals import Globals, GlobalValues, read_globals
 from .holdings import Holding, holdings
-from .job import Job
+from .job import Job, Subject, subject_of
 from .payload import CATEGORIES, Payload, read_payload
 from .pointers import Alarm, Audit, Finding, audit_pointers
 from .program import read_facts
@@ -28,7 +28,7 @@ from .what_if import WAYS, Link, WhatIf
 class Report:
     """What `inspector report` knows of a job."""
 
-    job: Job
+    subject: Subject
     globals: Globals
     pointers: Audit
     payload: tuple[Payload, ...]
@@ -39,12 +39,12 @@ class Report:
         """What could not be had, each said once."""
         absent = (*self.globals.absent, *self.pointers.absent)
         hinted = (f"{one.reason}: {one.hint}" if one.hint else one.reason for one in absent)
-        return tuple(dict.fromkeys(harmless(one) for one in (*self.job.table.warnings, *hinted)))
+        return tuple(dict.fromkeys(harmless(one) for one in (*self.subject.table.warnings, *hinted)))
 
 
 def make_report(job: Job) -> Report:
     """Read all parts, one after the other."""
-    return Report(job, read_globals(job), audit_pointers(job), read_payload(job), diagnose(job))
+    return Report(subject_of(job), read_globals(job), audit_pointers(job), read_payload(job), diagnose(job))
 
 
 def diagnose(job: Job) -> tuple[Diagnosis, ...]:
@@ -61,12 +61,12 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report in the form of `schema.SCHEMA`."""
-    table = report.job.table
+    table = report.subject.table
     return {
         "schema": NAME,
-        "target": harmless(report.job.target.description),
-        "taken": report.job.taken,
-        "how": report.job.how,
+        "target": harmless(report.subject.description),
+        "taken": report.subject.taken,
+        "how": report.subject.how,
         "method": harmless(table.method),
         "runtime": harmless(table.runtime),
         "rewrite_mode": harmless(table.rewrite_mode),
@@ -88,6 +88,8 @@ def rank_as_json(found: Holding) -> dict[str, Any]:
         "state": rank.state,
         "tier": rank.evidence.tier,
         "source": harmless(rank.evidence.source),
+        "process": rank.process,
+        "moves": rank.moves,
         "processing_element": rank.processing_element,
         "kernel_thread": rank.kernel_thread,
         "waiting": None

@@ -40,6 +40,8 @@ _RANK = _object(
         "state": _TEXT,
         "tier": _TEXT,
         "source": _TEXT,
+        "process": {"type": "integer"},
+        "moves": _COUNT,
         "processing_element": {"type": "integer"},
         "kernel_thread": _COUNT,
         "waiting": {"anyOf": [_WAITING, {"type": "null"}]},

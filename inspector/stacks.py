@@ -11,8 +11,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Optional
 
 from rich.text import Text
 
@@ -21,10 +22,12 @@ from pieglobalsfind.call_tree import Call
 from pieglobalsfind.dwarf_libdw import library
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.fold import fold_calls, runtime_path
+from pieglobalsfind.jobs import Members, strength
+from pieglobalsfind.model import Rank
 from pieglobalsfind.stack_walk import Walker
 
 from .console import console
-from .job import Job, open_job, opened
+from .job import Job, Subject, job_named, job_of, open_job, opened, subject_of
 from .progress import through
 from .recorder import record, seconds_of
 from .text import harmless
@@ -58,7 +61,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "stopped: ranks that run at this moment have no stack, unless in a core file.",
         epilog="exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target",
     )
-    stacks.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    stacks.add_argument(
+        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
+    )
+    stacks.add_argument(
+        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
+    )
     stacks.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     stacks.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
     stacks.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
@@ -78,16 +86,21 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     if options.every is not None:
         return run_recorder(options)
-    with opened(options.target, options.exe, options.freeze) as job:
-        found = read(job, rankset.parse(options.rank), options.runtime)
+    chosen = rankset.parse(options.rank)
+    members = job_named(options.job, options.target, options.exe, options.freeze)
+    if members is not None:
+        subject, found = read_members(members, chosen, options.runtime)
+    else:
+        with opened(options.target, options.exe, options.freeze) as job:
+            subject, found = subject_of(job), read(job, chosen, options.runtime)
     if options.json:
-        json.dump(as_json(job, found), sys.stdout, indent=1)
+        json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
     elif options.fold:
         for line in folded(found):
             print(harmless(line))
     else:
-        show(job, found, flat(found) if options.flat else call_tree.lines(call_tree.merge(found.calls.items())))
+        show(subject, found, flat(found) if options.flat else call_tree.lines(call_tree.merge(found.calls.items())))
     return 0 if found.calls else 1
 
 
@@ -98,10 +111,40 @@ def run_recorder(options: argparse.Namespace) -> int:
 
     def once() -> dict[str, object]:
         job = open_job(options.target, None)
-        return as_json(job, read(job, chosen, options.runtime))
+        return as_json(subject_of(job), read(job, chosen, options.runtime))
 
     record(once, int(options.target), seconds_of(options.every), options.keep, Path(options.folder))
     return 0
+
+
+def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) -> tuple[Subject, Stacks]:
+    """Of all processes of a job; a rank's stack is told by the process where it is."""
+    subject: Optional[Subject] = None
+    best: dict[int, Rank] = {}
+    calls: dict[int, tuple[Call, ...]] = {}
+    missing: dict[int, str] = {}
+    for member in members.found:
+        try:
+            job = job_of(member.open())
+            found = read(job, chosen, with_runtime)
+        except RanklensError as error:
+            print(f"inspector: {member.name}: {error.sentence}", file=sys.stderr)
+            continue
+        subject = subject or subject_of(job)
+        for rank in job.table.ranks:
+            if rank.rank in best and strength(rank) <= strength(best[rank.rank]):
+                continue
+            best[rank.rank] = rank
+            for known, told in ((calls, found.calls), (missing, found.missing)):
+                known.pop(rank.rank, None)
+                if rank.rank in told:
+                    known[rank.rank] = told[rank.rank]  # type: ignore[assignment]
+    for problem in members.problems:
+        print(f"inspector: {problem}", file=sys.stderr)
+    if subject is None:
+        raise RanklensError(f"no process of {members.name} can be read")
+    table = replace(subject.table, ranks=tuple(best[rank] for rank in sorted(best)))
+    return replace(subject, description=members.name, table=table), Stacks(calls, missing)
 
 
 def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
@@ -151,9 +194,9 @@ def folded(found: Stacks) -> Iterator[str]:
         yield f"{line} {count}"
 
 
-def show(job: Job, found: Stacks, lines: Iterator[str]) -> None:
+def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
     screen = console()
-    screen.print(Text(f"{harmless(job.target.description)}: {len(found.calls)} of {len(job.table.ranks)} ranks"))
+    screen.print(Text(f"{harmless(subject.description)}: {len(found.calls)} of {len(subject.table.ranks)} ranks"))
     for line in lines:
         screen.print(Text(harmless(line)), soft_wrap=True)
     for sentence, ranks in by_reason(found.missing):
@@ -165,14 +208,14 @@ def by_reason(missing: dict[int, str]) -> Iterator[tuple[str, Sequence[int]]]:
         yield sentence, [rank for rank, one in missing.items() if one == sentence]
 
 
-def as_json(job: Job, found: Stacks) -> dict[str, object]:
+def as_json(subject: Subject, found: Stacks) -> dict[str, object]:
     """The documented form: distinct stacks with their ranks, innermost call last."""
     return {
         "schema": SCHEMA,
-        "target": job.target.description,
-        "taken": job.taken,
-        "how": job.how,
-        "rank_count": job.table.rank_count,
+        "target": subject.description,
+        "taken": subject.taken,
+        "how": subject.how,
+        "rank_count": subject.table.rank_count,
         "stacks": [
             {
                 "ranks": rankset.compact(ranks),

@@ -165,15 +165,15 @@ def is_rewritten(original: bytes, content: bytes, first: int, moved: tuple[Place
         if original[at : at + WORD.size] == content[at : at + WORD.size]:
             continue
         (old,), (new,) = WORD.unpack_from(original, at), WORD.unpack_from(content, at)
-        if not any(isinstance(one, Rebase) and new - old == one.copy - one.original and names(one, old) for one in moved):
+        if not any(isinstance(one, Rebase) and is_moved(one, old, new) for one in moved):
             return False
         restored[at : at + WORD.size] = original[at : at + WORD.size]
     return restored == original
 
 
-def names(one: Rebase, address: int) -> bool:
-    """Whether an address, or the end of what it may be the end of, is in what was copied."""
-    return one.original <= address <= one.original + one.size
+def is_moved(one: Rebase, old: int, new: int) -> bool:
+    """Whether `old` names what was copied, its end included, and `new` the same place of the copy."""
+    return one.original <= old <= one.original + one.size and new - old == one.copy - one.original
 
 
 def read(job: Job, address: int, size: int) -> Optional[bytes]:

@@ -12,9 +12,13 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import RanklensError, UsageError
+
+if TYPE_CHECKING:
+    from pieglobalsfind.answer import Answer, Finder
 
 FOUND, NOTHING_FOUND, BAD = 0, 1, 2
 HIGHEST = (1 << 64) - 1
@@ -65,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("--pid", type=int, help="the running process that holds the ranks")
     target.add_argument("--core", metavar="FILE", help="a core file of it")
     target.add_argument("--snapshot", metavar="FILE", dest="core", help="what `inspector snapshot` has kept of it")
+    target.add_argument("--checkpoint", metavar="DIR", type=Path, help="what rankrun --checkpoint wrote")
     found.add_argument(
         "--exe", metavar="FILE", help="with --core: a file that ran and is not at its old place any more"
     )
@@ -82,22 +87,43 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("there is no address", "give one or more in hexadecimal, or --filter")
     addresses = [parse_address(one) for one in arguments.addresses]
 
-    from pieglobalsfind.answer import Finder
-    from pieglobalsfind.targets import open_target
-
-    finder = Finder(open_target(pid=arguments.pid, core=arguments.core, exe=arguments.exe))
-    for warning in finder.table.warnings:
+    finders = open_finders(arguments)
+    for warning in dict.fromkeys(text for one in finders for text in one.table.warnings):
         print(f"pieglobalsfind: {warning}", file=sys.stderr)
     if arguments.filter:
         from pieglobalsfind.annotate import annotate
 
-        there, known = annotate(finder, sys.stdin.buffer, sys.stdout.buffer)
+        there, known = annotate(finders[0], sys.stdin.buffer, sys.stdout.buffer)
         return FOUND if known or not there else NOTHING_FOUND
-    answers = [finder.answer(one) for one in addresses]
+    answers = [best_answer(finders, one) for one in addresses]
     for one in answers:
         print(json.dumps(one.record) if arguments.json else one.line)
     sys.stdout.flush()
     return FOUND if any(one.found for one in answers) else NOTHING_FOUND
+
+
+def open_finders(arguments: argparse.Namespace) -> list[Finder]:
+    """One for the target, or for each process of a checkpoint."""
+    from pieglobalsfind.answer import Finder
+    from pieglobalsfind.targets import open_target
+
+    if arguments.checkpoint is None:
+        return [Finder(open_target(pid=arguments.pid, core=arguments.core, exe=arguments.exe))]
+    from pieglobalsfind.jobs import in_checkpoint
+
+    if arguments.filter:
+        raise UsageError("--filter needs one process", "give --core with a file of the checkpoint")
+    members = in_checkpoint(arguments.checkpoint)
+    for problem in members.problems:
+        print(f"pieglobalsfind: {problem}", file=sys.stderr)
+    return [Finder(one.open()) for one in members.found]
+
+
+def best_answer(finders: Sequence[Finder], address: int) -> Answer:
+    """Of the process where the address belongs to a rank that is there, or to anything."""
+    answers = [one.answer(address) for one in finders]
+    of_rank = (one for one in answers if one.found and one.owner.rank is not None and one.owner.kind != "range")
+    return next(of_rank, None) or next((one for one in answers if one.found), answers[0])
 
 
 def parse_address(text: str) -> int:

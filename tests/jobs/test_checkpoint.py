@@ -1,4 +1,4 @@
-"""Checkpoints: a job that is killed and goes on from one, on another number of processes, ends as if nothing had been."""
+"""Checkpoints: a killed job that goes on from one, on another number of processes, ends as if nothing had been."""
 
 from __future__ import annotations
 

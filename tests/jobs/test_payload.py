@@ -37,7 +37,9 @@ end
 
 
 @pytest.mark.parametrize("mode", ["whole", "lean"])
-def test_predicted_bytes_are_sent(mode: str, build: Build, gdb: Path, inspector: Path, rankrun: Path, tmp_path: Path) -> None:
+def test_predicted_bytes_are_sent(
+    mode: str, build: Build, gdb: Path, inspector: Path, rankrun: Path, tmp_path: Path
+) -> None:
     """Each rank's payload is read where GDB has stopped the job right before that rank is packed."""
     log, script, program = tmp_path / "moves", tmp_path / "script.gdb", build("image.c")
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "XDG_CACHE_HOME") if name in os.environ}

@@ -113,8 +113,7 @@ def children(pid: int) -> list[int]:
 
 def test_a_killed_process_ends_the_job_with_a_sentence(start_job: StartJob, build: Build, rankrun: Path) -> None:
     job = start_job(rankrun, "-n", 4, "--procs", 2, build("ends.c"))
-    for rank in range(4):
-        job.wait_for("waits")
+    job.wait_for("waits", times=4)
     first, second = children(job.pid)
     other = os.pidfd_open(first)
     os.kill(second, signal.SIGKILL)
@@ -125,8 +124,7 @@ def test_a_killed_process_ends_the_job_with_a_sentence(start_job: StartJob, buil
 
 def test_a_killed_launcher_takes_all_with_it(start_job: StartJob, build: Build, rankrun: Path) -> None:
     job = start_job(rankrun, "-n", 4, "--procs", 2, build("ends.c"))
-    for rank in range(4):
-        job.wait_for("waits")
+    job.wait_for("waits", times=4)
     watched = [os.pidfd_open(pid) for pid in children(job.pid)]
     job.process.kill()
     assert all(ends(one) for one in watched)

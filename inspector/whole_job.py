@@ -1,0 +1,199 @@
+"""`--job`: one report, or one set of stacks, of all processes of a job.
+
+Takes the members that `pieglobalsfind.jobs` has found; reads each by itself and merges what it gives. A rank that
+several processes know is told by the one where it is: of two records, the one with more moves is right. What can't be
+read is said, and the ranks that are lacking for it; the rest is still reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from pieglobalsfind import rankset
+from pieglobalsfind.call_tree import Call
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs import Member, Members, strength
+from pieglobalsfind.model import Rank, RankTable
+from pieglobalsfind.rankset import compact
+
+from . import stacks
+from .globals import DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
+from .job import Job, Subject, job_of, with_waits
+from .pointers import Alarm, Audit
+from .report import Report, make_report
+from .what_if import WhatIf, what_if
+
+PRECEDENCE = (SHARED, DIFFERS, EQUAL, NEVER_WRITTEN, UNKNOWN)  # which of two processes' verdicts holds for both
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known of some of a job's processes; `report` is None if none of them could be read.
+
+    `calls` and `sizes` (what other ways to migrate would send) are there only if they were asked for.
+    """
+
+    report: Optional[Report]
+    problems: tuple[str, ...] = ()
+    calls: tuple[tuple[int, tuple[Call, ...]], ...] = ()
+    sizes: tuple[WhatIf, ...] = ()
+
+
+def read_members(members: Members, pictures: bool = False) -> Findings:
+    """Every member after the other, merged; `pictures`: with what the report's pictures need."""
+    return merge([Findings(None, members.problems), *(read_member(one, pictures) for one in members.found)])
+
+
+def read_member(member: Member, pictures: bool) -> Findings:
+    try:
+        return read_one(job_of(member.open()), pictures)
+    except RanklensError as error:
+        return Findings(None, (f"{member.name}: {error.sentence}",))
+
+
+def read_one(job: Job, pictures: bool) -> Findings:
+    """What one process tells."""
+    job = with_waits(job)
+    report = make_report(job)
+    return Findings(report, (), *((stacks_of(job), what_if(job, report.payload)) if pictures else ()))
+
+
+def stacks_of(job: Job) -> tuple[tuple[int, tuple[Call, ...]], ...]:
+    try:
+        return tuple(stacks.read(job, rankset.parse("all"), False).calls.items())
+    except RanklensError:
+        return ()  # the report itself says what could not be had
+
+
+def merge(several: Sequence[Findings]) -> Findings:
+    """One of all; the order does not matter, and merged ones can be merged again."""
+    reports = [one.report for one in several if one.report is not None]
+    problems = tuple(dict.fromkeys(text for one in several for text in one.problems))
+    if not reports:
+        return Findings(None, problems)
+    report, mixed = merge_reports(reports)
+    homes = {one.rank for one in report.subject.present}
+    calls = {rank: stack for one in several for rank, stack in one.calls if rank in homes}
+    sizes = {size.rank: size for one in several for size in one.sizes if size.rank in homes}
+    return Findings(
+        report, problems + mixed, tuple(sorted(calls.items())), tuple(sizes[rank] for rank in sorted(sizes))
+    )
+
+
+def finished(found: Findings, name: str) -> Report:
+    """The report of the whole job, its problems among the warnings; raises `RanklensError` if there is none."""
+    if found.report is None:
+        raise RanklensError(f"no process of {name} can be read", "; ".join(found.problems))
+    table = found.report.subject.table
+    known = {one.rank for one in table.ranks}
+    lacking = [rank for rank in range(min(table.rank_count, 1 << 24)) if rank not in known]
+    problems = found.problems + ((f"nothing is known of ranks {compact(lacking)}",) if lacking else ())
+    table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
+    return replace(found.report, subject=replace(found.report.subject, table=table, description=name))
+
+
+# ---- merging ----
+
+
+def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
+    """One report, and a sentence for each thing that processes of one job must not differ in."""
+    first = min(reports, key=lambda one: one.subject.table.process_index)
+    homes = home_of(reports)
+    own = [frozenset(rank for rank, home in homes.items() if home is one) for one in reports]
+    table = replace(
+        first.subject.table,
+        ranks=tuple(best(rank, reports) for rank in sorted(homes)),
+        warnings=tuple(dict.fromkeys(text for one in reports for text in one.subject.table.warnings)),
+    )
+    payload = {size.rank: size for one, ranks in zip(reports, own) for size in one.payload if size.rank in ranks}
+    merged = Report(
+        Subject(first.subject.description, table, max(one.subject.taken for one in reports), first.subject.how),
+        merge_globals([one.globals for one in reports], own),
+        merge_audits([one.pointers for one in reports], own),
+        tuple(payload[rank] for rank in sorted(payload)),
+        tuple(dict.fromkeys(found for one in reports for found in one.diagnoses)),
+    )
+    return merged, tuple(mixed([one.subject.table for one in reports]))
+
+
+def best(number: int, reports: Iterable[Report]) -> Rank:
+    records = (rank for one in reports for rank in one.subject.table.ranks if rank.rank == number)
+    return max(records, key=strength)
+
+
+def home_of(reports: Sequence[Report]) -> dict[int, Report]:
+    """By rank: the report of the process that knows it best."""
+    homes: dict[int, tuple[tuple[int, bool], Report]] = {}
+    for report in reports:
+        for rank in report.subject.table.ranks:
+            if rank.rank not in homes or strength(rank) > homes[rank.rank][0]:
+                homes[rank.rank] = strength(rank), report
+    return {rank: report for rank, (_, report) in homes.items()}
+
+
+def mixed(tables: Sequence[RankTable]) -> Iterable[str]:
+    for what, values in (
+        ("methods", {one.method for one in tables}),
+        ("runtimes", {one.runtime for one in tables}),
+        ("jobs", {one.job_id for one in tables}),
+        ("numbers of ranks", {str(one.rank_count) for one in tables}),
+    ):
+        if len(values) > 1:
+            yield f"its processes are of different {what}: {', '.join(sorted(values))}"
+
+
+def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> Globals:
+    variables: dict[tuple[str, str, int, str], list[GlobalValues]] = {}
+    for found, ranks in zip(several, own):
+        for one in found.values:
+            key = one.object, one.file, one.line, one.name
+            variables.setdefault(key, []).append(replace(one, groups=tuple(kept(one.groups, ranks))))
+    absent = dict.fromkeys(one for found in several for one in found.absent)
+    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent))
+
+
+def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:
+    for one in groups:
+        left = tuple(rank for rank in one.ranks if rank in ranks)
+        if left:
+            yield replace(one, ranks=left)
+
+
+def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
+    values: dict[tuple[str, bytes], list[int]] = {}
+    for one in several:
+        for group in one.groups:
+            values.setdefault((group.value, group.digest), []).extend(group.ranks)
+    groups = [Group(tuple(sorted(ranks)), value, digest) for (value, digest), ranks in values.items()]
+    groups.sort(key=lambda one: (-len(one.ranks), one.ranks))
+    verdict = next((one for one in PRECEDENCE if any(single.verdict == one for single in several)), UNKNOWN)
+    if verdict == EQUAL and len(groups) > 1:
+        verdict = DIFFERS
+    needless = min(one.needless for one in several) if len(groups) == 1 else 0
+    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless)
+
+
+def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:
+    counts: dict[tuple[str, str], int] = {}
+    for audit in several:
+        for key, words in audit.counts.items():
+            counts[key] = counts.get(key, 0) + words
+    findings = [one for audit, ranks in zip(several, own) for one in audit.findings if one.rank in ranks]
+    alarms: dict[str, Alarm] = {}
+    for alarm in (one for audit in several for one in audit.alarms):
+        known = alarms.get(alarm.object)
+        alarms[alarm.object] = alarm if known is None else both(known, alarm)
+    return Audit(
+        tuple(sorted(findings, key=lambda one: (one.rank, one.address))),
+        counts,
+        tuple(alarms.values()),
+        sum(one.changed for one in several),
+        tuple(dict.fromkeys(one for audit in several for one in audit.absent)),
+    )
+
+
+def both(first: Alarm, second: Alarm) -> Alarm:
+    ranks = tuple(sorted({*first.ranks, *second.ranks}))
+    return replace(first, ranks=ranks, of_ranks=first.of_ranks + second.of_ranks)
