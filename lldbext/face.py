@@ -23,6 +23,7 @@ from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetErro
 from pieglobalsfind.model import Absent
 
 _REGISTER = re.compile(r"\$[a-z][a-z0-9]*")
+_NAME = re.compile(r"(?:\w+::)*[A-Za-z_]\w*")
 _UNDECLARED = re.compile(r"use of undeclared identifier '([^']*)'")
 
 
@@ -51,6 +52,7 @@ class LldbFace:
         """LLDB has all ranks in its list, also where it has just attached and asked for none."""
         with suppress(TargetError, NotVirtualizedError):
             session = self.session()
+            session.begin_command()
             if not session.is_listed(session.moment()):
                 session.list_threads()
 
@@ -142,7 +144,7 @@ class LldbFace:
     def settle(self) -> None:
         """A command has ended: ranks that it has visited are left."""
         with suppress(TargetError):
-            self.session().modules.settle()
+            self.session().end_command()
 
     def address(self, expression: str) -> int:
         selection = self.selection()
@@ -168,6 +170,9 @@ def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
     """The value of an expression in a frame or a target; nothing is run in the process for it."""
     found = where.GetValueForVariablePath(expression) if isinstance(where, lldb.SBFrame) else None
     if found is None or not found.IsValid() or found.GetError().Fail():
+        target = where.GetThread().GetProcess().GetTarget() if isinstance(where, lldb.SBFrame) else where
+        if not SESSIONS.of(target.GetProcess()).lends_memory:
+            return named(target, expression)
         options = lldb.SBExpressionOptions()
         options.SetAllowJIT(False)
         options.SetIgnoreBreakpoints(True)
@@ -177,6 +182,17 @@ def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
     if failure.Fail() and failure.GetError() != VOID:
         return Absent(sentence(failure.GetCString() or ""))
     return found
+
+
+def named(target: Any, expression: str) -> Union[Any, Absent]:
+    """A variable by its name alone."""
+    if _NAME.fullmatch(expression):
+        found = target.FindFirstGlobalVariable(expression)
+        if found.IsValid() and found.GetError().Success():
+            return found
+        return Absent(f'No symbol "{expression}" in current context')
+    sentence = "it would have to call mmap in the process: this stub lends LLDB no memory"
+    return Absent(sentence, "ask for a variable by its name, or use lldb-server instead of gdbserver")
 
 
 def lvalue_address(where: Any, expression: str, found: Any) -> Optional[int]:

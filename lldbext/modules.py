@@ -2,7 +2,8 @@
 
 Takes LLDB's target and a rank. LLDB takes one file for one module however often it is added, so every rank has a link
 of its own to the object's file. LLDB's expressions mean the first module that has a name; the modules of the rank in
-focus stand first therefore, and the originals' stand nowhere while there is one.
+focus stand first therefore, and the originals' stand nowhere while there is one. LLDB reads each module's file anew:
+for ranks that are only looked at in passing there is one set of modules, the guests, that goes from rank to rank.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase
 from pieglobalsfind.place import data_place
 from pieglobalsfind.targets import in_address_space
+
+GUESTS = "passing"  # the folder of their links
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Modules:
         self._apart = apart.Apart()
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[Placed, ...]] = {}
+        self._guests: dict[int, Any] = {}  # by object: the modules that go from rank to rank
+        self._guest: tuple[Placed, ...] = ()  # where they are now
         self._originals: dict[int, Placed] = {}
         self._executable = ""
         self._others: tuple[Placed, ...] = ()
@@ -72,11 +77,17 @@ class Modules:
 
     def remove(self) -> None:
         """The process is gone: LLDB forgets its ranks' modules, and has the originals again."""
-        for module in self._made.values():
+        for module in (*self._made.values(), *self._guests.values()):
             self._target.RemoveModule(module)
         for one in self._originals.values() if self.focused is not None else ():
             self._target.AddModule(one.module)
         self._made, self._placed, self.focused, self._visited = {}, {}, None, None
+        self._guests, self._guest = {}, ()
+
+    def renew(self) -> None:
+        """LLDB's loader may have taken modules out that a stub does not list: all are to be put in again."""
+        self._take_out(one for found in self._placed.values() for one in found)
+        self._placed, self.focused = {}, None
 
     def focus(self, moment: Moment, rank: Optional[int]) -> None:
         """Make names mean a rank's variables, or the originals' if None."""
@@ -85,7 +96,7 @@ class Modules:
             self._forget_shared(self.focused)
         if rank is not None:
             self.place(moment, rank, names=True)
-            self._take_originals_out(moment, rank)
+            self._take_originals_out(moment, self._placed.get(rank, ()))
         if rank == self.focused:
             return
         rest = tuple(one for number, found in self._placed.items() if number != rank for one in found)
@@ -101,19 +112,50 @@ class Modules:
 
         Going on to the next rank then costs the same, however many ranks there are.
         """
-        self.place(moment, rank, names=True)
+        guest = self._as_guest(moment, rank)
+        if not guest:
+            self.place(moment, rank, names=True)
         if rank == self._visited:
             return
         if self._visited is None:
-            self._take_originals_out(moment, rank)
+            self._take_originals_out(moment, guest or self._placed.get(rank, ()))
             self._take_others_out()
             self._take_out(one for number, found in self._placed.items() if number != rank for one in found)
+        elif guest and [one.module for one in guest] == [one.module for one in self._guest]:
+            self._move(guest)
+            self._visited = rank
+            return
         else:
-            self._take_out((*self._others, *self._placed.get(self._visited, ())))
+            self._take_out((*self._others, *self._of_visited(self._visited)))
             self._forget_shared(self._visited)
-            self._put_in(self._placed[rank])
-        self._put_in(self._others)
-        self._visited = rank
+            self._put_in(self._placed.get(rank, ()))
+        self._put_in((*guest, *self._others))
+        self._guest, self._visited = guest, rank
+
+    def _as_guest(self, moment: Moment, rank: int) -> tuple[Placed, ...]:
+        """The guests at a rank's copies; nothing if it has modules, or can only be shown by some of its own."""
+        known = moment.rank(rank)
+        if rank in self._placed or any(self._lies_apart(moment, rank, of) for of in moment.table.objects):
+            return ()
+        found = []
+        for of in moment.table.objects:
+            slide = slide_in(known, of)
+            if slide is not None and is_copied(known, of):
+                module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
+                if module is not None:
+                    self._guests[of.index] = module
+                    found.append(Placed(module, slide))
+        return tuple(found)
+
+    def _move(self, guest: tuple[Placed, ...]) -> None:
+        """Let the guests be at another rank's copies, where they stand in LLDB's list."""
+        for one in guest:
+            self._target.ClearModuleLoadAddress(one.module)
+            self._target.SetModuleLoadAddress(one.module, one.slide)
+        self._guest = guest
+
+    def _of_visited(self, rank: int) -> tuple[Placed, ...]:
+        return (*self._guest, *self._placed.get(rank, ()))
 
     @property
     def is_visiting(self) -> bool:
@@ -129,7 +171,8 @@ class Modules:
         visited, self._visited = self._visited, None
         if visited is None:
             return
-        self._take_out((*self._others, *self._placed.get(visited, ())))
+        self._take_out((*self._others, *self._of_visited(visited)))
+        self._guest = ()
         if visited != self.focused:
             self._forget_shared(visited)
         first = self._originals.values() if self.focused is None else self._placed.get(self.focused, ())
@@ -162,13 +205,13 @@ class Modules:
     def _lies_apart(self, moment: Moment, rank: int, found: Object) -> bool:
         return apart.needs(moment.rank(rank), found, self._is_elsewhere(moment, rank))
 
-    def _make(self, moment: Moment, rank: int, found: Object) -> Any:
+    def _make(self, moment: Moment, rank: int, found: Object, folder: str = "") -> Any:
         path = moment.target.open_path(found.path)
         if path is None:
             self.failures.add(f"the file {found.path} is gone, ranks have no symbols of it: put it back")
             return None
         try:
-            file = self._file(moment, rank, found, path)
+            file = self._link(folder, found, path) if folder else self._file(moment, rank, found, path)
         except (OSError, RanklensError) as error:
             self.failures.add(f"variables of {found.path} that lie apart can't be placed, {error}")
             return None
@@ -184,16 +227,19 @@ class Modules:
             instance = apart.Instance(moment.rank(rank), found, self._is_elsewhere(moment, rank))
             variables = dwarf_cache.declared(path, found.build_id).variables
             return self._apart.view(path, variables, instance, 0)  # LLDB moves no address that is in no section
+        return self._link(f"rank{rank}", found, path)
+
+    def _link(self, folder: str, found: Object, path: str) -> str:
         self._folder = self._folder or make_folder()
-        link = self._folder / f"rank{rank}" / str(found.index) / Path(found.path).name
+        link = self._folder / folder / str(found.index) / Path(found.path).name
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(path)
         return str(link)
 
-    def _take_originals_out(self, moment: Moment, rank: int) -> None:
+    def _take_originals_out(self, moment: Moment, instead: Iterable[Placed]) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
-        own = {one.module.file.basename for one in self._placed.get(rank, ())}
+        own = {one.module.file.basename for one in instead}
         paths = {one.path: one for one in moment.table.objects if one.privatized and Path(one.path).name in own}
         slides: set[Optional[int]] = set()
         for module in self._target.modules:

@@ -66,7 +66,8 @@ class Selection:
             thread = self.thread(rank)
             session.chosen, session.none_since = rank, None
             self._process.SetSelectedThread(thread)
-        self.refocus()
+        if not session.modules.is_visiting:
+            self.refocus()
 
     def refocus(self) -> None:
         """Make names mean the selected rank's variables."""
@@ -82,6 +83,9 @@ class Selection:
             found = self._listed(known)
         if found is None:
             raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+        modules = self._session.modules
+        if modules.is_visiting or rank not in modules.ranks:
+            modules.visit(self._session.moment(), rank)
         return found
 
     def _listed(self, rank: Rank) -> Any:
@@ -115,9 +119,10 @@ class Selection:
         finally:
             again = self._process.GetThreadByID(tid)
             self._process.SetSelectedThread(again)
-            again.SetSelectedFrame(level)
             session.chosen, session.none_since = chosen, none
-            self.refocus()
+            if not session.modules.is_visiting:
+                again.SetSelectedFrame(level)
+                self.refocus()
 
 
 def may_be_thread(rank: Rank) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from lldbext.modules import Modules
+from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import open_process
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
@@ -28,11 +29,15 @@ class Session:
         self.target = process.GetTarget()
         self.modules = Modules(self.target)
         self.asked: dict[int, None] = {}
+        self.passing: tuple[int, ...] = ()  # ranks that are threads until the command ends
+        self._asked_in_command = False
+        self._frame = (0, 0)  # the selected thread's tid, and its selected frame's level
         self.chosen: Optional[int] = None
         self.none_since: Optional[tuple[int, int]] = None
         self.numbers: dict[int, int] = {}  # the tids of the ranks in LLDB's list
         self.listed: Optional[Moment] = None  # the moment when LLDB asked for threads
         self.settled = False  # whether the events' breakpoint stands at an address
+        self._lends_memory: Optional[bool] = None
         self._told: set[str] = set()
         self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[Moment] = None
@@ -44,7 +49,16 @@ class Session:
         if self._moment is None or stop != self._stop:
             target = open_process(self.process)
             self._moment, self._stop, self.chosen = Moment(target, decode(target)), stop, None
+            if isinstance(target, RemoteProcess):
+                self.modules.renew()
         return self._moment
+
+    @property
+    def lends_memory(self) -> bool:
+        """Whether expressions can be evaluated without a call in the process."""
+        if self._lends_memory is None:
+            self._lends_memory = lends_memory(self.process)
+        return self._lends_memory
 
     def turn(self, rank: int, name: str) -> int:
         """0 or 1, the other one each time that a rank has another name."""
@@ -87,32 +101,57 @@ class Session:
             f"`rank threads SET` asks for more, `rank threads --most {count}` for all"
         )
 
-    def tell_once(self, text: str) -> None:
-        """Something that the user should know, once per process."""
-        if text not in self._told:
-            self._told.add(text)
+    def tell_once(self, text: str, about: str = "") -> None:
+        """Something that the user should know, once per process (and matter, if one is named)."""
+        if (about or text) not in self._told:
+            self._told.add(about or text)
             print(text)
 
     def is_thread(self, moment: Moment, rank: int) -> bool:
         """Whether a rank that waits is to be in LLDB's thread list."""
-        return self.all_are_threads(moment) or rank in self.asked
+        return self.all_are_threads(moment) or rank in self.asked or rank in self.passing
 
     def is_listed(self, moment: Moment) -> bool:
         """Whether LLDB has asked for this moment's threads."""
         return self.listed is moment
 
     def ask_for(self, rank: int) -> None:
-        """Let a rank, and those that will be asked for next, become threads instead of those asked for before."""
+        """Let a rank become a thread. The first of a command stays one; the next ones are threads until it ends."""
         most = max(SESSIONS.most_threads, 1)
-        numbers = [one.rank for one in self.moment().table.ranks if one.rank >= rank][:most]
+        if self._asked_in_command:
+            self.passing = tuple(one.rank for one in self.moment().table.ranks if one.rank >= rank)[:most]
+        else:
+            self._asked_in_command = True
+            self.asked.pop(rank, None)
+            self.asked[rank] = None
+            for number in list(self.asked)[:-most]:
+                del self.asked[number]
         selected = self.process.GetSelectedThread().GetThreadID()
-        for number in [*numbers, rank]:
-            self.asked.pop(number, None)
-            self.asked[number] = None
-        for number in list(self.asked)[: -2 * most]:
-            del self.asked[number]
         self.list_threads()
         self.process.SetSelectedThread(self.process.GetThreadByID(selected))
+
+    def begin_command(self) -> None:
+        """Remember which frame is selected: LLDB forgets it when its modules change."""
+        thread = self.process.GetSelectedThread()
+        self._frame = thread.GetThreadID(), thread.GetSelectedFrame().GetFrameID()
+
+    def end_command(self) -> None:
+        """Everything is where it was before a command visited ranks."""
+        self._asked_in_command = False
+        if self.passing or self.modules.is_visiting:
+            self._leave()
+        tid, level = self._frame
+        thread = self.process.GetSelectedThread()
+        if thread.IsValid() and thread.GetThreadID() == tid and thread.GetSelectedFrame().GetFrameID() != level:
+            thread.SetSelectedFrame(level)
+
+    def _leave(self) -> None:
+        selected = self.process.GetSelectedThread().GetThreadID()
+        self.modules.settle()
+        if self.passing:
+            self.passing = ()
+            self.list_threads()
+            self.process.SetSelectedThread(self.process.GetThreadByID(selected))
 
     def list_threads(self) -> None:
         """Have LLDB ask for its list of threads again: it does when the plugin's path is set."""

@@ -13,8 +13,9 @@ from typing import Any, Optional
 
 import lldb
 
+from lldbext.remote import RemoteProcess, is_held_here, read_memory
 from pieglobalsfind.elf import ET_CORE, open_elf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, TargetError
+from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.targets.live import LiveTarget, is_file, parse_maps
@@ -28,9 +29,7 @@ def open_process(process: Any) -> Target:
         raise TargetError("there is no process and no core file", "run the program, attach to it, or open a core file")
     if process.GetPluginName() in CORE_PLUGINS:
         return open_core(process)
-    if process.GetTarget().GetPlatform().GetName() != "host":
-        raise TargetError("the process runs on another machine", "start LLDB where it runs: mappings come from there")
-    return StoppedProcess(process)
+    return StoppedProcess(process) if is_held_here(process) else RemoteProcess(process)
 
 
 def open_core(process: Any) -> Target:
@@ -58,7 +57,7 @@ def is_core(path: str) -> bool:
 
 
 class StoppedProcess:
-    """A process of this machine that LLDB holds."""
+    """A process of this machine that LLDB holds by a server of its own."""
 
     def __init__(self, process: Any) -> None:
         self._process = process
@@ -77,17 +76,7 @@ class StoppedProcess:
         try:
             return self._kernel.read(address, size)
         except TargetError:
-            return self._read_by_debugger(address, size)
-
-    def _read_by_debugger(self, address: int, size: int) -> bytes:
-        error = lldb.SBError()
-        try:
-            found = self._process.ReadMemory(address, size, error) if size else b""
-        except (OverflowError, TypeError, ValueError, MemoryError) as refused:
-            raise MemoryUnreadable(address, size) from refused
-        if not error.Success() or found is None or len(found) != size:
-            raise MemoryUnreadable(address, size)
-        return bytes(found)
+            return read_memory(self._process, address, size)
 
     def maps(self) -> Sequence[MemoryMapping]:
         return self._kernel.maps()

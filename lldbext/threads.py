@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 from lldbext import breakpoints
 from lldbext.quiet import warnings
@@ -53,18 +53,25 @@ class OperatingSystemPlugIn:
         if is_new:
             with warnings("breakpoints in ranks may be missing"):
                 breakpoints.renew(self._session)
+        self._is_asked = False
         self._waiting: dict[int, Rank] = {}
+        self._registers: dict[int, bytes] = {}  # LLDB asks for them anew whenever its modules change
 
     def create_thread(self, tid: int, context: int) -> None:
         """LLDB asks for threads by address only if a user does."""
 
     def get_thread_info(self) -> list[dict[str, Any]]:
         """One row for every rank that is to be a thread."""
+        if self._is_asked:
+            return []  # by a packet that is sent to a stub to find the ranks
+        self._is_asked = True
         with warnings("ranks are missing in the thread list"):
             try:
                 return list(self._rows(self._session.moment()))
             except (NotVirtualizedError, TargetError):
                 return []
+            finally:
+                self._is_asked = False
         return []
 
     def _rows(self, moment: Moment) -> Iterator[dict[str, Any]]:
@@ -76,16 +83,17 @@ class OperatingSystemPlugIn:
         breakpoints.settle(session, moment)
         breakpoints.spare_tasks(session, moment)
         if not session.all_are_threads(moment):
-            session.tell_once(f"ranklens: {session.threads_text(moment)}")
+            session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
         session.numbers = {one.rank: tid_of(one.rank) for one in running}
         session.follow([one.rank for one in running], [one.rank for one in waiting])
         for one in (*running, *waiting):
-            session.modules.place(moment, one.rank)
+            if one.rank not in session.passing:
+                session.modules.place(moment, one.rank)
         for failure in session.modules.failures:
             session.tell_once(f"ranklens: {failure}")
         for one in running:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
-        self._waiting = {}
+        self._waiting, self._registers = {}, {}
         for one in waiting:
             name = f"rank {one.rank}: {state_text(one)}"
             tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
@@ -101,7 +109,11 @@ class OperatingSystemPlugIn:
 
     def get_register_data(self, tid: int) -> bytes:
         """The registers of a rank that waits; what its runtime need not save is 0."""
-        rank = self._waiting.get(tid)
+        if tid not in self._registers:
+            self._registers[tid] = self._read(self._waiting.get(tid))
+        return self._registers[tid]
+
+    def _read(self, rank: Optional[Rank]) -> bytes:
         if rank is None:
             return NOTHING  # it ran on a kernel thread that has ended since
         with warnings("a rank has no registers"):

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -171,13 +171,7 @@ class LiveTarget:
             words = Path(f"{self._proc}/task/{tid}/syscall").read_text().split()
         except OSError as error:
             return Absent(f"the registers of thread {tid} can't be read, {(error.strerror or '').lower()}")
-        if len(words) < 3:
-            return Absent(f"thread {tid} is running")
-        machine = os.uname().machine
-        numbers = {"x86_64": (7, 16), "aarch64": (31, 32)}.get(machine)
-        if numbers is None:
-            return Absent(f"nobody knows the registers of a {machine}")
-        return {numbers[0]: int(words[-2], 16), numbers[1]: int(words[-1], 16)}
+        return waiting_registers(words, tid)
 
     def open_path(self, path: str) -> Optional[str]:
         """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""
@@ -270,6 +264,17 @@ class LiveTarget:
         if scope:
             ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
         return TargetError(sentence, ways)
+
+
+def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int], Absent]:
+    """The pc and sp of a thread by the words of its /proc/PID/task/TID/syscall."""
+    if len(words) < 3:
+        return Absent(f"thread {tid} is running")
+    machine = os.uname().machine
+    numbers = {"x86_64": (7, 16), "aarch64": (31, 32)}.get(machine)
+    if numbers is None:
+        return Absent(f"nobody knows the registers of a {machine}")
+    return {numbers[0]: int(words[-2], 16), numbers[1]: int(words[-1], 16)}
 
 
 def is_file(path: Union[str, Path]) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.commands import COMMANDS
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Places
 from tests.gdb.session import Session as GdbSession
@@ -52,6 +54,16 @@ SAME = (
     "rank",
     "rank info",
     "pieglobalsfind shared_name",
+    "rank backtrace 1",
+    "rank tree 0-1",
+    "rank diff /x shared_name",
+    "rank diff shared_name 1-2",
+    "rank info 2",
+    "rank apply 1-2 rank where shared_name",
+    "rank apply 0-1 -q pieglobalsfind &pair.second",
+    "rank apply all pieglobalsfind shared_name",
+    "rank apply 1 rank bt 1 full",
+    "rank",
     "rank 3",
     "rank none",
     "rank",
@@ -89,6 +101,19 @@ def compare(session: Session, gdb: GdbSession, lldb_arguments: list[object], gdb
     assert "Traceback" not in told.output
 
 
+def test_an_old_lldb_answers_alike(session: Session, places: Places, tmp_path: Path) -> None:
+    """LLDB 14, which says what it can't do."""
+    old = shutil.which("lldb-14")
+    if old is None:
+        pytest.skip("there is no lldb-14: Debian does not let it stand beside lldb-19")
+    told = Session(Path(old), tmp_path).attach(ANSWERS, places.pid)
+    new = session.attach(ANSWERS, places.pid)
+    assert "ranklens: in LLDB 14 `p` may not come back" in told.output
+    assert "ranklens: in LLDB 14 names follow `rank N`, not `thread select`" in told.output
+    for command, mine, other in zip(SAME, told["answers"], new["answers"]):
+        assert normalized(mine) == normalized(other), f"{command}: {told.output}"
+
+
 @pytest.fixture
 def gdb_session(gdb: Path, tmp_path: Path) -> GdbSession:
     (tmp_path / "gdb").mkdir()
@@ -103,6 +128,11 @@ def test_both_debuggers_answer_alike_in_a_core(
     session: Session, gdb_session: GdbSession, rankrun: Path, core: Path
 ) -> None:
     compare(session, gdb_session, [rankrun.resolve(), "-c", core], [rankrun.resolve(), core])
+
+
+def test_every_shared_command_is_compared() -> None:
+    for one in COMMANDS:
+        assert any(asked == name or asked.startswith(name + " ") for asked in SAME for name in (one.name, *one.aliases))
 
 
 BAD = {

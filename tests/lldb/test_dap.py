@@ -111,6 +111,16 @@ def test_commands_work_in_the_debug_console(adapter: Adapter, places: Places) ->
     assert f"{RANKS - 1}: {10 + RANKS - 1}" in answer
 
 
+def test_the_debug_console_means_the_rank_of_the_selected_frame(adapter: Adapter, places: Places) -> None:
+    """In frames of the MPI library too, whose source file has no variable of the program."""
+    threads = attached(adapter, places.pid)
+    for rank in [*range(RANKS), 1, 0]:
+        frames = adapter.ask("stackTrace", threadId=threads[f"rank {rank}"]["id"])["stackFrames"]
+        adapter.ask("scopes", frameId=frames[0]["id"])  # what an editor asks when a frame is clicked at
+        answer = adapter.ask("evaluate", expression="`p shared_name", frameId=frames[0]["id"], context="repl")
+        assert answer["result"].endswith(f"\n(int) {10 + rank}\n")
+
+
 def test_the_configurations_that_we_ship(adapter: Adapter) -> None:
     """They are what the tests above send, with Visual Studio Code's variables in place of paths."""
     configurations = json.loads((ROOT / "docs" / "vscode" / "launch.json").read_text())["configurations"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,44 @@ def test_of_many_ranks_only_those_asked_for_are_threads(session: Session, places
     assert told["again"][1] == [f"rank {rank}" for rank in range(RANKS)]
     assert told["bad"][0].startswith("error: --most takes one number") and "there is no rank 9" in told["bad"][1]
     assert "ranklens: Of 4 ranks only those" in told.output
+
+
+def test_ranks_in_passing_look_as_they_would_as_threads(session: Session, places: Places) -> None:
+    """One set of modules goes from rank to rank; breakpoints and what was selected are as before afterwards."""
+    script = """
+    commands = ["rank bt all", "rank print shared_name", "rank print *pointer", "rank print &table[2]", "rank tree",
+                "rank print file_static + 1", "rank diff shared_name", "rank bt 0,2 full", "rank find 12",
+                "rank apply 0-2 p shared_name", "rank apply all p file_static", "rank apply all bt"]
+
+    def code():
+        with open(f"/proc/{process.GetProcessID()}/mem", "rb") as memory:
+            found = []
+            for address in STARTS:
+                memory.seek(address)
+                found.append(memory.read(16).hex())
+            return found
+
+    before = code()
+    every = [ask(command) for command in commands]
+    ask("rank threads --most 1")
+    ask("breakpoint set -n move_on")
+    ask("rank 3")
+    ask("frame select 1")
+    place = ask("frame info")
+    few = [ask(command) for command in commands]
+    tell("answers", [list(row) for row in zip(commands, every, few)])
+    tell("kept", ask("frame info") == place)
+    tell("modules", len([one for one in target.modules if one.file.basename == "places"]))
+    ask("breakpoint disable")
+    tell("code", [one == other for one, other in zip(before, code())])
+    """
+    starts = [places.owned[rank, "move_on"].address for rank in range(RANKS)]
+    told = session.attach(script.replace("STARTS", repr(starts)), places.pid)
+    for command, every, few in told["answers"]:
+        assert re.sub(r"(frame|thread) #\d+", "", few) == re.sub(r"(frame|thread) #\d+", "", every), command
+    assert told["kept"] and told["code"] == [True] * RANKS, told.output
+    assert told["modules"] <= 4, "of the ranks that were the first of a command, and that which runs"
+    assert "Traceback" not in told.output
 
 
 def test_the_core_file_is_found_as_in_old_versions(session: Session, places: Places, rankrun: Path, core: Path) -> None:
