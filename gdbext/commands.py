@@ -38,6 +38,7 @@ class Bound(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         with sentences(), self._face.returning():
             for text in render(self._command.run(self._face, argument), self._face.width):
+                self._face.progress.clear()
                 gdb.write(text + "\n")
 
 

@@ -6,7 +6,7 @@ Never prints, and never catches what commands should report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ import gdb
 from gdbext import backtraces, frames, stacks
 from gdbext.focus import Focus
 from gdbext.frames import RankFilter, RankUnwinder
-from gdbext.quiet import DebuggerError, execute, gdb_errors
+from gdbext.progress import Progress
+from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.selection import Selection
 from gdbext.settings import Settings
 from gdbext.target import open_inferior
@@ -68,6 +69,7 @@ class GdbFace:
         gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
         self._states: dict[int, State] = {}
         self._is_visiting = False
+        self.progress = Progress()
         self._quick: Optional[QuickBacktraces] = None
         self._home: Optional[Home] = None  # where to return to; None also once the user's command has selected anew
 
@@ -116,6 +118,9 @@ class GdbFace:
     @property
     def reason(self) -> str:
         return self.state().selection.reason if self._home is None else self._home.reason
+
+    def counted(self, numbers: Sequence[int]) -> Iterator[int]:
+        return self.progress.counted(numbers)
 
     def select(self, rank: Optional[int]) -> None:
         state, moment = self.state(), self.moment()
@@ -173,7 +178,8 @@ class GdbFace:
         finally:
             home, self._home, self._is_visiting, self._quick = self._home, None, False, None
             if home is not None and selection is self.state().selection:
-                self._return(home)
+                with uninterrupted():
+                    self._return(home)
 
     def _return(self, home: Home) -> None:
         state = self.state()

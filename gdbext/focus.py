@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
-from gdbext.quiet import DebuggerError, execute, quoted
+from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import path_here, path_in_target
 from pieglobalsfind.command import Moment
@@ -86,12 +86,14 @@ class Focus:
         self.moving = True
         try:
             if wanted and not self._originals_out:
-                self.take_out(moment, inserted)
+                with uninterrupted():
+                    self.take_out(moment, inserted)
             placed, failures = self._planned(moment, rank, wanted)
-            if placed != self._placed:
-                self._place(placed)
-            self.rank = rank
-            self.announce()
+            with uninterrupted():  # GDB's symbols and what is known of them here must agree
+                if placed != self._placed:
+                    self._place(placed)
+                self.rank = rank
+                self.announce()
         finally:
             self.moving = False
         return failures

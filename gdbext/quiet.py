@@ -6,6 +6,7 @@ Takes commands as text; gives their output. GDB's users never see a traceback of
 
 from __future__ import annotations
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,16 @@ def execute(command: str) -> str:
 def quoted(path: str) -> str:
     """A file's path as one word of a GDB command."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the end of what must be done as a whole; GDB handles it in the thread that runs Python."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class CheckRunning(gdb.Command):
         selection = self._face.state().selection
         if selection.rank is None or not selection.is_suspended:
             return
-        rank = self._face.moment().rank(selection.rank)
+        rank = self._face.moment().shown(selection.rank)
         raise gdb.GdbError(
             f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
             f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`"

@@ -71,7 +71,7 @@ def restricted(face: GdbFace, chosen: str, condition: str) -> str:
         return condition
     parsed, numbers = rankset.parse(chosen), chosen
     if not all(isinstance(item, rankset.Span) for item in parsed):
-        numbers = rankset.compact(rankset.select(parsed, face.moment().table, face.location))
+        numbers = rankset.compact(face.moment().select(parsed, face.location))
         if not numbers:
             raise UsageError(f"no rank is in {chosen}", rankset.HINT)
     only = f'$_rank_in("{numbers}")'
@@ -109,7 +109,7 @@ class RankWatch(gdb.Command):
             chosen = (rankset.Span(selected or 0, selected or 0),)
         if not expression:
             raise UsageError("there is no expression to watch", "for instance: rank watch residual 3")
-        return expression, rankset.select(chosen, self._face.moment().table, self._face.location)
+        return expression, self._face.moment().select(chosen, self._face.location)
 
 
 KINDS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Optional, Union
 
@@ -58,6 +58,10 @@ class LldbFace:
 
     def selection(self) -> Selection:
         return Selection(self.session())
+
+    def counted(self, numbers: Sequence[int]) -> Iterator[int]:
+        """LLDB has no place for it in a terminal of its own."""
+        return iter(numbers)
 
     @property
     def folds_runtime(self) -> bool:

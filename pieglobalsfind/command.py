@@ -7,12 +7,13 @@ prints, never formats for a terminal, and never knows which debugger it runs in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Protocol, Union
 
+from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent, Rank, RankTable
-from pieglobalsfind.rankset import no_such_rank
+from pieglobalsfind.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
@@ -129,6 +130,25 @@ class Moment:
             raise no_such_rank(number, self.table)
         return found
 
+    def shown(self, number: int) -> Rank:
+        """A rank as users see it: blocked if it is in an MPI call, also where its runtime does not publish that."""
+        from pieglobalsfind.blocked import TIERS, as_blocked
+
+        rank = self.rank(number)
+        if rank.evidence.tier not in TIERS:
+            return rank
+        try:
+            return as_blocked(self.walker, rank)
+        except ObjectFileError:  # nobody can walk stacks here
+            return rank
+
+    def select(self, chosen: RankSet, function_of: FunctionOf) -> tuple[int, ...]:
+        """The ranks that a set means, ascending, by the states that users see; raises `UsageError`."""
+        if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
+            return select(chosen, self.table, function_of)
+        ranks = tuple(self.shown(one.rank) for one in self.table.ranks)
+        return select(chosen, replace(self.table, ranks=ranks), function_of)
+
 
 class Face(Protocol):
     """What a debugger gives to a command. Every method may raise `RanklensError`.
@@ -167,6 +187,9 @@ class Face(Protocol):
 
     def address(self, expression: str) -> int:
         """The address that an expression means where the user stands; an lvalue of no pointer type means its own."""
+
+    def counted(self, numbers: Sequence[int]) -> Iterator[int]:
+        """The numbers of the ranks that a command goes through, one by one; tells the user how far it has come."""
 
     def execute(self, rank: int, command: str) -> str:
         """The output of one of the debugger's commands with the rank selected."""

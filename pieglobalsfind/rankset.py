@@ -16,6 +16,7 @@ from pieglobalsfind.model import STATES, RankTable
 
 HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"
 
+EVERY = "all"
 _NUMBERS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
 
 FunctionOf = Callable[[int], str]
@@ -46,7 +47,7 @@ class InFunction:
 
 RankSet = tuple[Union[Span, InState, InFunction], ...]
 
-ALL: RankSet = (InState("all"),)
+ALL: RankSet = (InState(EVERY),)
 
 
 def parse(text: str) -> RankSet:
@@ -68,7 +69,7 @@ def recognize(text: str) -> Optional[RankSet]:
 
 
 def _item(word: str) -> Union[Span, InState, None]:
-    if word == "all" or word in STATES:
+    if word == EVERY or word in STATES:
         return InState(word)
     numbers = _NUMBERS.fullmatch(word)
     if numbers is None:
@@ -94,7 +95,7 @@ def select(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[
         if isinstance(item, Span):
             found |= _within(item, present, table)
         elif isinstance(item, InState):
-            found |= {rank for rank, state in present.items() if item.state in ("all", state)}
+            found |= {rank for rank, state in present.items() if item.state in (EVERY, state)}
         else:
             found |= {rank for rank in present if re.search(item.pattern, function_of(rank))}
     return tuple(sorted(found))

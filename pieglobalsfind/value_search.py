@@ -61,7 +61,7 @@ def found(face: Face, text: str) -> Iterator[Block]:
         raise UsageError("`rank find` takes a value and perhaps a set of ranks", "for instance: rank find 42 0-3")
     sought, moment = Sought(number_of(words[0])), face.moment()
     chosen = rankset.parse(words[1]) if words[1:] else rankset.ALL
-    numbers = rankset.select(chosen, moment.table, face.location)
+    numbers = moment.select(chosen, face.location)
     shown = 0
     for found in (one for one in moment.table.objects if one.privatized):
         declared = declared_by(moment, found)

@@ -22,7 +22,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
     number = int(word)
     face.moment().rank(number)
     face.select(number)
-    yield Text(f"[Switching to rank {number}, {state_text(face.moment().rank(number))}]")
+    yield Text(f"[Switching to rank {number}, {state_text(face.moment().shown(number))}]")
     frames = face.frames(number)
     shown = fold(face.moment(), frames, lambda frame: frame.pc).shown if face.folds_runtime else frames
     for frame in islice(shown, 1):
@@ -34,7 +34,7 @@ def selection_text(face: Face) -> str:
     moment = face.moment()
     if face.selected is None:
         return f"No rank is selected because {face.reason}"
-    return f"Rank {face.selected} is selected because {face.reason}: {state_text(moment.rank(face.selected))}"
+    return f"Rank {face.selected} is selected because {face.reason}: {state_text(moment.shown(face.selected))}"
 
 
 def run_none(face: Face, text: str) -> Iterator[Block]:

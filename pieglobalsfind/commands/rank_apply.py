@@ -13,7 +13,7 @@ from pieglobalsfind.errors import RanklensError, UsageError
 def run(face: Face, text: str) -> Iterator[Block]:
     chosen, flags, command = arguments(text)
     moment = face.moment()
-    for number in rankset.select(chosen, moment.table, face.location):
+    for number in face.counted(moment.select(chosen, face.location)):
         try:
             output = face.execute(number, command)
         except RanklensError as error:
@@ -26,7 +26,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
         if "s" in flags and not output:
             continue
         if "q" not in flags:
-            yield Text(f"Rank {number}, {state_text(moment.rank(number))}:")
+            yield Text(f"Rank {number}, {state_text(moment.shown(number))}:")
         if output:
             yield Text(output.rstrip("\n"))
 

@@ -14,12 +14,12 @@ from pieglobalsfind.fold import fold
 def run(face: Face, text: str) -> Iterator[Block]:
     moment = face.moment()
     chosen, full = arguments(face, text)
-    numbers = rankset.select(chosen, moment.table, face.location)
+    numbers = moment.select(chosen, face.location)
     if not numbers:
         yield Text("No ranks")
-    for position, number in enumerate(numbers):
+    for position, number in enumerate(face.counted(numbers)):
         gap = "\n" if position else ""
-        yield Text(f"{gap}Rank {number}, {state_text(moment.rank(number))}:")
+        yield Text(f"{gap}Rank {number}, {state_text(moment.shown(number))}:")
         try:
             yield Text(backtrace(face, moment, number, full))
         except RanklensError as error:

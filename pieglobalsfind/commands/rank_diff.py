@@ -13,7 +13,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
     request = parse(text)
     moment = face.moment()
     groups: dict[str, list[int]] = {}
-    for number in rankset.select(request.ranks, moment.table, face.location):
+    for number in face.counted(moment.select(request.ranks, face.location)):
         groups.setdefault(answer(face, moment, number, request), []).append(number)
     if not groups:
         yield Text("No ranks")

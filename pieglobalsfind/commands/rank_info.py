@@ -15,7 +15,7 @@ COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"),
 
 def run(face: Face, text: str) -> Iterator[Block]:
     moment = face.moment()
-    rank = moment.rank(number(face, text))
+    rank = moment.shown(number(face, text))
     table = moment.table
     yield Text(f"Rank {rank.rank} of {table.rank_count}, {state_text(rank)}")
     yield Text("\n".join(f"  {name:<10}{value}" for name, value in facts(moment, rank)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.blocked import as_blocked
 from pieglobalsfind.command import Block, Column, Command, Face, Finding, Moment, Table, Text
 from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.errors import RanklensError, UsageError
@@ -28,13 +27,14 @@ COLUMNS = (
 def run(face: Face, text: str) -> Iterator[Block]:
     moment = face.moment()
     chosen, state = arguments(text)
-    numbers = rankset.select(chosen, moment.table, face.location)
-    found = (as_blocked(moment.walker, moment.rank(number)) for number in numbers)
+    found = map(moment.shown, moment.select(chosen, face.location))
     ranks = [rank for rank in found if state in ("", rank.state)]
     located = len(ranks) <= MOST_LOCATIONS
     if ranks:
         columns = COLUMNS if located else COLUMNS[:-1]
-        yield Table(columns, tuple(row(face, moment, rank, located)[: len(columns)] for rank in ranks))
+        shown = {rank.rank: rank for rank in ranks}
+        rows = (row(face, moment, shown[one], located)[: len(columns)] for one in face.counted(tuple(shown)))
+        yield Table(columns, tuple(rows))
     else:
         yield Text("No ranks")
     for warning in moment.table.warnings:

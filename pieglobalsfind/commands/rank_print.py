@@ -83,7 +83,7 @@ def _is_operand(text: str) -> bool:
 def run(face: Face, text: str) -> Iterator[Block]:
     request = parse(text)
     moment = face.moment()
-    for number in rankset.select(request.ranks, moment.table, face.location):
+    for number in face.counted(moment.select(request.ranks, face.location)):
         yield Text(f"{number}: {answer(face, moment, number, request)}")
 
 

@@ -20,7 +20,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
     chosen = rankset.parse(words[0]) if words else rankset.ALL
     root = call_tree.Node("")
     without: dict[str, list[int]] = {}
-    for number in rankset.select(chosen, moment.table, face.location):
+    for number in face.counted(moment.select(chosen, face.location)):
         with gathered(without, number):
             root.add(number, calls(face, moment, number))
     yield Text("\n".join(call_tree.lines(root)) or "No ranks")

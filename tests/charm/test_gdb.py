@@ -26,7 +26,8 @@ def test_gdb_sees_every_rank(job: tuple[str, Running]) -> None:
     method, up = job
     # stderr, too: warnings
     command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
-    for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank list", "rank print g_rank", "rank 2", "bt", "rank tree"):
+    asked = ("rank list", "rank print g_rank", "rank 2", "bt", "rank tree", "rank", "rank info 2", "rank bt blocked")
+    for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", *asked):
         command += ["-ex", one]
     said = subprocess.run(
         command,
@@ -41,6 +42,10 @@ def test_gdb_sees_every_rank(job: tuple[str, Running]) -> None:
         assert all(f"\n{rank}: {rank}\n" in said for rank in range(RANKS)), said
     assert ("are shown as the kernel thread has them" in said) == (method == "tls")
     assert len(re.findall(r"^ +[1-3] +blocked .* MPI_Recv ", said, re.MULTILINE)) == RANKS - 1, said
+    # Every command says it as the list does, sets of ranks included.
+    for start in ("[Switching to rank 2", "Rank 2 is selected because you asked for it:", "Rank 2 of 4"):
+        assert re.search(re.escape(start) + r",? blocked in MPI_Recv\b", said), said
+    assert re.findall(r"^Rank (\d), blocked in MPI_Recv:$", said, re.MULTILINE) == ["1", "2", "3"], said
     # Production builds have no debug information, and GDB takes either name of the function.
     call = r"^#\d+ +(?:0x[0-9a-f]+ in )?P?MPI_Recv .*\n#\d+ +0x[0-9a-f]+ in AMPI_Main \(.*\) at prog\.c:\d+$"
     assert re.search(call, said, re.MULTILINE), said

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,19 @@ class Session:
                 process.wait(TIMEOUT)
             finally:
                 if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+                    end_with_what_it_launched(process)
         return log.read_text(errors="replace")
+
+
+def end_with_what_it_launched(debugger: subprocess.Popen[bytes]) -> None:
+    """Kill a debugger, and the process that it launched: GDB gives it a process group of its own.
+
+    What it only attached to is not its child, and is left alone.
+    """
+    children = Path(f"/proc/{debugger.pid}/task/{debugger.pid}/children").read_text().split()
+    groups = {os.getpgid(int(child)) for child in children}
+    os.killpg(debugger.pid, signal.SIGKILL)
+    debugger.wait()
+    for group in groups - {debugger.pid}:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,153 @@
+"""Commands over many ranks tell how far they are, and Ctrl-C ends them: GDB goes on as before."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import StartJob
+from tests.gdb.conftest import hold
+from tests.gdb.session import EXTENSION, Session
+
+RANKS, MANY = 300, 1000
+PROMPT = rb"\(gdb\) $"
+CONTROL_C = "\x03"
+PATIENCE = 120  # seconds until GDB must have answered
+BAR = rb"Rank (\d+) of (\d+) \[#* *\]"
+
+# A real signal to GDB itself, from the middle of what the command does for one of the ranks
+INTERRUPT = """
+import os, signal
+from gdbext import extension
+from gdbext.face import GdbFace
+from gdbext.progress import Progress
+
+face, counted, seen = extension._extension.face, Progress.counted, []
+
+def interrupting(progress, numbers):
+    for number in counted(progress, numbers):
+        seen.append(number)
+        if len(seen) == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        yield number
+
+def interrupted(command):
+    try:
+        return gdb.execute(command, to_string=True)
+    except KeyboardInterrupt:
+        return "interrupted"
+
+Progress.counted = interrupting
+gdb.execute("rank 7")
+found = {}
+for command in commands:
+    seen.clear()
+    found[command] = [
+        interrupted(command), len(seen), ask("rank"), ask("print table[0]"), ask("rank print table[0] 5"), ask("bt 1"),
+        interrupted("rank apply 3-9 print table[0]"), len(gdb.objfiles()),
+    ]
+tell("found", found)
+"""
+COMMANDS = (
+    "rank apply all print table[0]",
+    "rank apply all bt",
+    "rank apply all bt full",
+    "rank bt all",
+    "rank tree",
+    "rank print table[0] all",
+    "rank diff table[0]",
+    "rank list",
+)
+
+
+def many(start_job: StartJob, rankrun: Path, program: Path, ranks: int = RANKS) -> int:
+    return hold(start_job(rankrun, "-n", ranks, "--stack-size", "65536", program)).pid
+
+
+def test_a_signal_in_the_middle(session: Session, start_job: StartJob, rankrun: Path, program: Path) -> None:
+    script = f"commands = {COMMANDS}\n{INTERRUPT}"
+    found = session.attach(script, many(start_job, rankrun, program))["found"]
+    objfiles = {answers[-1] for answers in found.values()}
+    for command, (said, count, rank, variable, printed, frame, applied, _) in found.items():
+        assert said == "interrupted", f"{command}: {said[-300:]}"
+        assert 20 <= count <= 21, f"{command} went on to {count} ranks"
+        assert rank.startswith("Rank 7 is selected because you asked for it"), f"{command}: {rank}"
+        assert variable.endswith("= 700\n") and "5: 500" in printed and frame.count("#") == 1, f"{command}: {variable}"
+        assert re.findall(r"= (\d+)$", applied, re.MULTILINE) == [f"{number}00" for number in range(3, 10)], (
+            f"{command}: {applied}"
+        )
+    assert len(objfiles) == 1, "symbols were left behind"
+
+
+class Terminal:
+    """A GDB on a terminal, and all that it has written there."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.written = b""
+
+    def type(self, line: str) -> None:
+        self.written = b""
+        os.write(self._descriptor, line.encode())
+
+    def wait_for(self, pattern: bytes) -> re.Match[bytes]:
+        """Read on until a pattern is in what was written since the last line was typed."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            found = re.search(pattern, self.written)
+            if found is not None:
+                return found
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._descriptor], [], [], left)[0]:
+                pytest.fail(f"GDB did not write {pattern!r}: {self.written[-3000:]!r}")
+            self.written += os.read(self._descriptor, 65536)
+
+
+@contextmanager
+def terminal(gdb: Path, pid: int) -> Iterator[Terminal]:
+    """GDB in the foreground of a terminal of its own, where a typed Ctrl-C is a signal."""
+    command = [str(gdb), "-nx", "-q", "-iex", "set debuginfod enabled off", "-iex", "set pagination off"]
+    command += [
+        "-iex",
+        "set style enabled off",
+        "-iex",
+        "set confirm off",
+        "-p",
+        str(pid),
+        "-ex",
+        f"source {EXTENSION}",
+    ]
+    child, descriptor = pty.fork()
+    if child == 0:
+        os.environ["TERM"] = "dumb"
+        os.execv(command[0], command)
+    try:
+        yield Terminal(descriptor)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(descriptor)
+
+
+def test_progress_and_control_c(gdb: Path, start_job: StartJob, rankrun: Path, program: Path) -> None:
+    """As a user: the bar appears, Ctrl-C ends the command, the next one works."""
+    with terminal(gdb, many(start_job, rankrun, program, MANY)) as user:
+        user.wait_for(PROMPT)
+        user.type("rank apply all info locals\n")
+        bar = user.wait_for(BAR)
+        assert 0 < int(bar.group(1)) < int(bar.group(2)) == MANY
+        user.type(CONTROL_C)
+        user.wait_for(rb"Quit\r\n" + PROMPT)
+        assert b"[#" not in user.written.rpartition(b"\r")[2], "the bar was left on the screen"
+        user.type("rank apply 3-4 print table[0]\n")
+        user.wait_for(PROMPT)
+        assert re.findall(rb"= (\d+)", user.written) == [b"300", b"400"], user.written
