@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_size_t, c_void_p
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Optional
 
 from pieglobalsfind.demangle import demangle
@@ -146,6 +148,23 @@ class CodeFile:
                 return without_parameters(readable)
         name = self.reader.string(die, AT_NAME) or "??"
         return f"{scope}::{name}" if scope else name
+
+
+def code_file(path: str) -> CodeFile:
+    """The tables of a file, read once as long as it is the same; raises `ObjectFileError`.
+
+    Whoever looks at a process again and again has them at hand.
+    """
+    try:
+        about = Path(path).stat()
+    except (OSError, ValueError):
+        return CodeFile(path)  # which says what is wrong with it
+    return _code_file(path, (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns))
+
+
+@lru_cache(maxsize=64)
+def _code_file(path: str, identity: tuple[int, ...]) -> CodeFile:
+    return CodeFile(path)
 
 
 def _signed(word: int) -> int:

@@ -7,14 +7,16 @@ stops nor writes to anything; a rank of a running job is read while it is suspen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.decoders.rank_state import read_again, while_suspended
-from pieglobalsfind.dwarf_frames import CodeFile, Rules
+from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.stack_shape import Shape, Used, is_of, shape_of
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.translate import Translator
@@ -23,6 +25,7 @@ from pieglobalsfind.unwind import Contexts
 STACK_POINTER, PC = 7, 16  # x86-64 psABI, figure 3.36
 MOST_FRAMES = 10_000
 CHUNK = 1 << 16  # bytes of a stack that are read at once
+MOST_SHAPES = 16  # stacks that are recognized without a walk
 MAIN = "main"
 _MASK = (1 << 64) - 1
 
@@ -97,10 +100,41 @@ class Walker:
         self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
+        self._shapes: list[Shape] = []  # the one that was met last comes first
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
-        return self._named_calls(rank, *self._pcs(rank))
+        if rank.state == RUNNING:
+            return self._named_calls(rank, *self._pcs(rank))
+        return while_suspended(self._target, self._table, rank, self._walked)[1]
+
+    def _walked(self, rank: Rank) -> Walked:
+        """A suspended rank's stack: one that was met before, or walked anew."""
+        registers = self._contexts.saved(rank)
+        known = self._recognized(rank, registers)
+        if known is not None:
+            return Walked(rank.rank, known)
+        kept: list[dict[int, int]] = []
+        pcs, ends = self._walk(rank, registers, None, kept)
+        walked = self._named_calls(rank, pcs, ends)
+        if not ends and not walked.ends and isinstance(rank.stack, Region):
+            self._remember(rank, pcs, [*kept, registers], walked.calls)
+        return walked
+
+    def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
+        start = registers.get(STACK_POINTER, 0)
+        if not self._shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
+            return None
+        size = min(max(one.extent for one in self._shapes), rank.stack.end - start) & -8
+        try:
+            words = memoryview(self._target.read(start, size)).cast("Q")
+        except MemoryUnreadable:
+            return None
+        for number, shape in enumerate(self._shapes):
+            if is_of(shape, rank, registers, words):
+                self._shapes.insert(0, self._shapes.pop(number))
+                return shape.calls
+        return None
 
     def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
         """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
@@ -192,6 +226,21 @@ class Walker:
             is_call = True
         return pcs, f"it has more than {MOST_FRAMES} frames"
 
+    def _remember(self, rank: Rank, pcs: list[int], kept: Sequence[dict[int, int]], calls: tuple[Call, ...]) -> None:
+        """Keep what a whole walk used; `kept` are the registers of every frame and of the last one's caller."""
+        frames: list[Used] = []
+        words: dict[int, int] = {}
+        for pc, caller in zip(pcs, kept[1:]):
+            rules = self._rules(pc)
+            if rules is None or rules.is_last:
+                break
+            saved = tuple((register, caller[STACK_POINTER] + offset) for register, offset in rules.saved)
+            words.update((address, caller[register]) for register, address in saved)
+            frames.append((rules.cfa_register, saved))
+        shape = shape_of(rank, kept[0], frames, words, calls)
+        if shape.extent <= CHUNK:
+            self._shapes = [shape, *self._shapes[: MOST_SHAPES - 1]]
+
     def _rules(self, pc: int) -> Optional[Rules]:
         place = self._place(pc)
         if isinstance(place, Absent):
@@ -208,7 +257,7 @@ class Walker:
     def _file(self, path: str) -> Optional[CodeFile]:
         if path not in self._files:
             try:
-                self._files[path] = CodeFile(path)
+                self._files[path] = code_file(path)
             except ObjectFileError:
                 self._files[path] = None
         return self._files[path]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Optional, Protocol, Union
+from typing import NamedTuple, Optional, Protocol, Union
 
 from pieglobalsfind.model import Absent
 
 
-@dataclass(frozen=True)
-class MemoryMapping:
+class MemoryMapping(NamedTuple):  # a dataclass takes four times as long to make, and there are tens of thousands
     """One line of the target's memory map.
 
     `start` is inclusive, `end` exclusive. `path` is the file's path as the target's kernel names it, "[heap]" and the

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import struct
 import time
+from functools import lru_cache
 from typing import Callable, Optional, TypeVar, Union
 
 from pieglobalsfind import model
@@ -51,19 +53,22 @@ def moment_of(one: layout.Rank) -> tuple[int, int, int]:
 
 def read_again(target: Target, table: RankTable, rank: Rank) -> Rank:
     """The rank as its record has it now; raises `RanklensError` if the record can't be read or makes no sense."""
-    data = target.read(rank.record, layout.record_size(layout.Rank))
-    (one,) = layout.parse_records(layout.Rank, data, len(data), table.byte_order)
+    form = _form(table.byte_order)
+    one = layout.Rank(*form.unpack(target.read(rank.record, form.size)))
     if one.rank != rank.rank or one.state >= len(model.STATES) or one.call >= max(len(table.calls), 1):
         raise RegistryError(
             f"the record of rank {rank.rank} is damaged or another rank's by now", "look at the job again"
         )
-    return dataclasses.replace(
-        rank,
-        state=model.STATES[one.state],
-        context=context_of(one),
-        waiting=waiting_of(one, table.calls),
-        switches=one.switches,
-    )
+    state, context, waiting = model.STATES[one.state], context_of(one), waiting_of(one, table.calls)
+    if (state, context, waiting, one.switches) == (rank.state, rank.context, rank.waiting, rank.switches):
+        return rank  # as most are: a new one takes longer than all the rest
+    return dataclasses.replace(rank, state=state, context=context, waiting=waiting, switches=one.switches)
+
+
+@lru_cache(maxsize=2)
+def _form(order: str) -> struct.Struct:
+    """Of the part of a rank's record that every writer has."""
+    return struct.Struct(order + layout.FIRST_FORMS[layout.Rank])
 
 
 def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> tuple[Rank, Value]:

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
@@ -198,7 +198,7 @@ def described(target: Target, taken: str) -> dict[str, Any]:
         "form": FORM,
         "of": target.description,
         "taken": taken,
-        "maps": [asdict(one) for one in maps],
+        "maps": [one._asdict() for one in maps],
         "threads": [described_thread(one) for one in target.threads()],
         "build_ids": {path: found.hex() for path, found in identities.items() if found},
     }
