@@ -6,6 +6,7 @@ never catches what commands should report.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -83,8 +84,9 @@ class LldbFace:
         self.selection().choose(rank)
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
-        own = self.selection().frames(rank)
-        return iter([frames.describe(frame, variables) for frame, _ in zip(own, range(limit or frames.MOST_FRAMES))])
+        session = self.session()
+        own = itertools.islice(Selection(session).frames(rank), limit or frames.MOST_FRAMES)
+        return iter(list(session.describer_of(session.moment()).described(own, variables)))
 
     def user_frame(self, rank: int) -> Any:
         """The innermost frame in the program's own copy; in any copy if there is none; None without either."""

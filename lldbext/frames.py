@@ -1,38 +1,86 @@
 """What LLDB knows of a frame, as a value that every debugger could give.
 
-Takes LLDB's frames; gives `Frame`s whose arguments and locals are in GDB's notation. It selects nothing.
+Takes LLDB's frames; gives `Frame`s whose arguments and locals are in GDB's notation. What is the same in every rank at
+a place in the code is asked once. It selects nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import lldb
 
 from lldbext import values
 from pieglobalsfind.command import Frame
+from pieglobalsfind.translate import Translator
 
+SHORT = "..."
 AGGREGATES = (lldb.eTypeClassStruct, lldb.eTypeClassClass, lldb.eTypeClassUnion, lldb.eTypeClassArray)
 MOST_FRAMES = 10_000  # a corrupt stack must come to an end
 _INNERMOST_PARENTHESES = re.compile(r"\([^()]*\)")
 
 
-def describe(frame: Any, variables: bool) -> Frame:
-    """One frame; with `variables`, its locals too."""
+@dataclass(frozen=True)
+class Place:
+    """A place in the code, whichever rank is there; `arguments`: each one's name, and whether its value says all."""
+
+    shows_pc: bool
+    function: str
+    file: str
+    line: int
+    library: str
+    arguments: tuple[tuple[str, bool], ...]
+
+
+class Describer:
+    """Describes frames of one moment."""
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+        self._places: dict[tuple[int, int], Place] = {}
+
+    def described(self, own: Iterable[Any], variables: bool) -> Iterator[Frame]:
+        """A stack's frames, innermost first; with `variables`, their locals too."""
+        before, inner = -1, 0
+        for frame in own:
+            pc = frame.GetPC()
+            inner = inner + 1 if pc == before else 0  # of functions that are inlined at one place
+            before = pc
+            place = self._place(frame, pc, inner)
+            yield Frame(
+                level=frame.GetFrameID(),
+                pc=pc,
+                shows_pc=place.shows_pc,
+                function=place.function,
+                arguments=", ".join(arguments(frame, place.arguments)),
+                file=place.file,
+                line=place.line,
+                library=place.library,
+                variables="\n".join(local_lines(frame)) if variables else "",
+            )
+
+    def _place(self, frame: Any, pc: int, inner: int) -> Place:
+        owner = self._translator.owner(pc)
+        key = (pc if owner.original is None else owner.original), inner
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = place_of(frame)
+        return found
+
+
+def place_of(frame: Any) -> Place:
     line = frame.GetLineEntry()
     known = line.IsValid() and line.GetLine() > 0
-    return Frame(
-        level=frame.GetFrameID(),
-        pc=frame.GetPC(),
+    return Place(
         shows_pc=not known or line.GetStartAddress() != frame.GetPCAddress(),
         function=function_name(frame),
-        arguments=", ".join(arguments(frame)),
         file=str(line.GetFileSpec().fullpath) if known else "",
         line=line.GetLine() if known else 0,
         library="" if known else str(frame.GetModule().GetFileSpec().fullpath or ""),
-        variables="\n".join(local_lines(frame)) if variables else "",
+        arguments=tuple((str(one.GetName()), values.is_plain(one)) for one in variables_of(frame)),
     )
 
 
@@ -51,12 +99,21 @@ def without_parameters(name: str) -> str:
     return kept.replace("\1", "(anonymous namespace)").replace("\2", "operator()")
 
 
-def arguments(frame: Any) -> Iterator[str]:
+def arguments(frame: Any, known: tuple[tuple[str, bool], ...]) -> Iterator[str]:
     """`n=4` for each; structures and arrays are shortened to `...`, as in GDB's backtraces."""
-    for one in frame.GetVariables(True, False, False, False):
-        kind = one.GetType().GetCanonicalType()
-        shown = "..." if kind.GetTypeClass() in AGGREGATES else values.text(one, nested=True)
-        yield f"{one.GetName()}={unavailable(one) or shown}"
+    for (name, is_plain), one in zip(known, variables_of(frame)):
+        plain = one.GetValue() if is_plain else None
+        yield f"{name}={argument(one) if plain is None else plain}"
+
+
+def argument(value: Any) -> str:
+    is_short = value.GetType().GetCanonicalType().GetTypeClass() in AGGREGATES
+    return unavailable(value) or (SHORT if is_short else values.text(value, nested=True))
+
+
+def variables_of(frame: Any) -> Any:
+    """A frame's arguments; those of one place are the same in all ranks."""
+    return frame.GetVariables(True, False, False, False)
 
 
 def local_lines(frame: Any) -> Iterator[str]:

@@ -6,17 +6,21 @@ threads of ranks, and breakpoints, because LLDB calls each of them on its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
+from lldbext.frames import Describer
 from lldbext.modules import Modules
 from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import open_process
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.model import Rank
 from pieglobalsfind.rankset import compact
 
 MOST_THREADS = 64  # ranks up to which all of them become threads
+IN_PASSING = 8  # ranks that become threads together: LLDB asks for every thread's registers when its modules change
 PLUGIN = Path(__file__).resolve().parent / "plugin" / "ranklens_threads.py"
 SETTING = "target.process.python-os-plugin-path"
 
@@ -41,6 +45,7 @@ class Session:
         self._told: set[str] = set()
         self._turns: dict[int, tuple[str, int]] = {}
         self._moment: Optional[Moment] = None
+        self._describer: Optional[Describer] = None
         self._stop = -1
 
     def moment(self) -> Moment:
@@ -49,6 +54,7 @@ class Session:
         if self._moment is None or stop != self._stop:
             target = open_process(self.process)
             self._moment, self._stop, self.chosen = Moment(target, decode(target)), stop, None
+            self._describer = None
             if isinstance(target, RemoteProcess):
                 self.modules.renew()
         return self._moment
@@ -59,6 +65,12 @@ class Session:
         if self._lends_memory is None:
             self._lends_memory = lends_memory(self.process)
         return self._lends_memory
+
+    def describer_of(self, moment: Moment) -> Describer:
+        """What describes frames; it knows the places of this stop."""
+        if self._describer is None:
+            self._describer = Describer(moment.translator)
+        return self._describer
 
     def turn(self, rank: int, name: str) -> int:
         """0 or 1, the other one each time that a rank has another name."""
@@ -107,9 +119,12 @@ class Session:
             self._told.add(about or text)
             print(text)
 
-    def is_thread(self, moment: Moment, rank: int) -> bool:
-        """Whether a rank that waits is to be in LLDB's thread list."""
-        return self.all_are_threads(moment) or rank in self.asked or rank in self.passing
+    def threads_of(self, moment: Moment) -> Sequence[Rank]:
+        """The ranks that are to be in LLDB's thread list if they wait."""
+        if self.all_are_threads(moment):
+            return moment.table.ranks
+        wanted = {*self.asked, *self.passing}
+        return [one for one in moment.table.ranks if one.rank in wanted]
 
     def is_listed(self, moment: Moment) -> bool:
         """Whether LLDB has asked for this moment's threads."""
@@ -119,7 +134,7 @@ class Session:
         """Let a rank become a thread. The first of a command stays one; the next ones are threads until it ends."""
         most = max(SESSIONS.most_threads, 1)
         if self._asked_in_command:
-            self.passing = tuple(one.rank for one in self.moment().table.ranks if one.rank >= rank)[:most]
+            self.passing = tuple(one.rank for one in self.moment().table.ranks if one.rank >= rank)[:IN_PASSING]
         else:
             self._asked_in_command = True
             self.asked.pop(rank, None)

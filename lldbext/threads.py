@@ -78,10 +78,12 @@ class OperatingSystemPlugIn:
         """Those that run come first: LLDB selects the first thread if it has no other reason."""
         session, kernel_threads = self._session, [one.tid for one in moment.target.threads()]
         running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
-        waiting = [one for one in moment.table.ranks if one not in running and self._is_shown(moment, one)]
-        session.listed = moment
-        breakpoints.settle(session, moment)
-        breakpoints.spare_tasks(session, moment)
+        numbers = {one.rank for one in running}
+        waiting = [one for one in session.threads_of(moment) if one.rank not in numbers and has_registers(moment, one)]
+        if not session.is_listed(moment):
+            session.listed = moment
+            breakpoints.settle(session, moment)
+            breakpoints.spare_tasks(session, moment)
         if not session.all_are_threads(moment):
             session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
         session.numbers = {one.rank: tid_of(one.rank) for one in running}
@@ -99,9 +101,6 @@ class OperatingSystemPlugIn:
             tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
             self._waiting[tid], session.numbers[one.rank] = one, tid
             yield row(tid, name)
-
-    def _is_shown(self, moment: Moment, rank: Rank) -> bool:
-        return self._session.is_thread(moment, rank.rank) and has_registers(moment, rank)
 
     def get_register_info(self) -> dict[str, Any]:
         """Which registers a rank has."""

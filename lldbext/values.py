@@ -17,6 +17,10 @@ MOST_ELEMENTS = 200
 MOST_DEPTH = 20
 REPEATS = 10  # equal elements from which they are counted
 CHARACTERS = (lldb.eBasicTypeChar, lldb.eBasicTypeSignedChar, lldb.eBasicTypeUnsignedChar)
+INTEGERS = (
+    *(lldb.eBasicTypeShort, lldb.eBasicTypeUnsignedShort, lldb.eBasicTypeInt, lldb.eBasicTypeUnsignedInt),
+    *(lldb.eBasicTypeLong, lldb.eBasicTypeUnsignedLong, lldb.eBasicTypeLongLong, lldb.eBasicTypeUnsignedLongLong),
+)
 FLOATS = {lldb.eBasicTypeFloat: 9, lldb.eBasicTypeDouble: 17, lldb.eBasicTypeLongDouble: 18}  # digits that tell all
 FORMS = {"x": "0x{:x}", "o": "0{:o}", "t": "{:b}", "a": "0x{:x}", "z": "0x{:0{width}x}"}
 TAGS = {lldb.eTypeClassStruct: "struct", lldb.eTypeClassUnion: "union", lldb.eTypeClassEnumeration: "enum"}
@@ -42,6 +46,11 @@ def text(value: Any, form: str = "", nested: bool = False, depth: int = 0) -> st
     if kind.GetTypeClass() in (lldb.eTypeClassStruct, lldb.eTypeClassClass, lldb.eTypeClassUnion):
         return members(value, form, depth)
     return scalar(value, kind, form)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value's text is LLDB's own, with nothing about it to be found out first."""
+    return value.GetType().GetCanonicalType().GetUnqualifiedType().GetBasicType() in INTEGERS
 
 
 def reference(value: Any, form: str, nested: bool, depth: int) -> str:
