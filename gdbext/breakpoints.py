@@ -50,6 +50,7 @@ class Breakpoints:
         self._followed: dict[int, frozenset[Place]] = {}
         self._known: dict[int, object] = {}
         self._ranks: set[int] = set()
+        self._leaving: set[int] = set()
         self._orphaned: set[int] = set()
         self.hit: Optional[Hit] = None
 
@@ -90,19 +91,32 @@ class Breakpoints:
         if kind == BEFORE_COPIES:
             state.focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
-            self._drop(lambda follower: follower.rank == rank)
-            self._ranks.discard(rank)
+            self._let_go(rank)
         elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in self._ranks):
+            self._leaving.discard(rank)
             self._have_focus()
             self.synchronize()
         state.moment = None
+
+    def _let_go(self, rank: int) -> None:
+        """Take all that is ours out of a rank's copies: its bytes leave for another process now."""
+        self._leaving.add(rank)
+        self._ranks.discard(rank)
+        self._drop(lambda follower: follower.rank == rank)
+        focus, moment = self._face.state().focus, self._face.moment()
+        if focus.rank == rank:
+            focus.move(moment, self._first_here(moment), inserted=True)
+            self.synchronize()
+
+    def _first_here(self, moment: Moment) -> Optional[int]:
+        here = (one.rank for one in moment.table.ranks if one.state not in (EXITED, MIGRATED_OUT))
+        return next((rank for rank in here if rank not in self._leaving), None)
 
     def _have_focus(self) -> None:
         """Let GDB resolve what is pending: the symbols of one rank are enough."""
         focus, moment = self._face.state().focus, self._face.moment()
         if focus.rank is None:
-            first = next((one.rank for one in moment.table.ranks if one.state not in (EXITED, MIGRATED_OUT)), None)
-            focus.move(moment, first, inserted=True)
+            focus.move(moment, self._first_here(moment), inserted=True)
 
     def synchronize(self) -> None:
         """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
@@ -124,7 +138,8 @@ class Breakpoints:
                 places = self._places(moment, user)
                 only, _ = ranks_of(user.condition)
                 for rank in moment.table.ranks:
-                    if rank.state in (EXITED, MIGRATED_OUT) or (only and not is_in(rank.rank, only)):
+                    gone = rank.state in (EXITED, MIGRATED_OUT) or rank.rank in self._leaving
+                    if gone or (only and not is_in(rank.rank, only)):
                         continue
                     for one in rank.placements:
                         if isinstance(one, Rebase):
@@ -156,6 +171,7 @@ class Breakpoints:
         self._followed.clear()
         self._known.clear()
         self._ranks.clear()
+        self._leaving.clear()
 
     def changed(self, user: gdb.Breakpoint) -> None:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""

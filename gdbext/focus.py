@@ -277,7 +277,7 @@ def is_elsewhere(moment: Moment, rank: int) -> bool:
 def is_copying(moment: Moment) -> bool:
     """Whether ranks are still being made, so that the originals are about to be copied."""
     table = moment.table
-    return not table.ranks or (table.process_count == 1 and len(table.ranks) < table.rank_count)
+    return not table.ranks or table.process_count > 1 or len(table.ranks) < table.rank_count
 
 
 def copied_paths(moment: Moment) -> frozenset[str]:

@@ -26,4 +26,4 @@ def _ranklens() -> None:
 
 
 _ranklens()
-del _ranklens
+globals().pop("_ranklens", None)  # gone already where the extension's own start has GDB read this file again

@@ -19,6 +19,8 @@ def check_is_here(rank: Rank) -> None:
     """Raise `UsageError` for a rank that is not made yet, has ended, or lives elsewhere."""
     if rank.state in GONE:
         what, hint = GONE[rank.state]
+        if rank.state == MIGRATED_OUT and rank.moves:
+            what = f"has migrated to process {rank.process} of the job"
         raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
 
 

@@ -119,8 +119,11 @@ static void *write_parcels(void *nothing) {
             last = &first;
         pthread_mutex_unlock(&queue_lock);
         uint64_t bytes = sizeof parcel->frame + parcel->frame.bytes;
-        if (!socket_write(parcel->socket, parcel->parts, parcel->count))
-            wait_for_the_end();
+        if (!socket_write(parcel->socket, parcel->parts, parcel->count)) {
+            if (errno == EPIPE || errno == ECONNRESET)
+                wait_for_the_end();
+            rank_job_abort(2, "a message can't be sent to another process of the job");
+        }
         if (parcel->sent)
             parcel->sent(parcel->argument, bytes);
         __libc_free(parcel);

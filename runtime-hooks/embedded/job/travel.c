@@ -180,18 +180,19 @@ void travel_leave(int rank) {
     if (!traveller)
         rank_job_abort(2, "no memory can be had to pack a rank");
     struct rank_debug_rank *record = ranks_record(rank);
+    /* Whoever finds the inbox closed must know already where to send: note first, then close, and the reverse there. */
+    traveller->to = destinations[rank];
+    process_note(rank, traveller->to, record->moves + 1);
     void *luggage = luggage_pack(rank);
     rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
-    traveller->to = destinations[rank];
     traveller->image = resident_image(rank);
     traveller->wire.mode = mode;
     ranks_pack(rank, &traveller->wire.ticket);
     traveller->wire.ticket.luggage = luggage;
-    traveller->wire.ticket.moves = record->moves + 1;
+    traveller->wire.ticket.moves = record->moves;
     pthread_mutex_lock(&door);
     is_leaving[rank] = true;
     pthread_mutex_unlock(&door);
-    process_note(rank, traveller->to, traveller->wire.ticket.moves);
     __atomic_store_n(&record->state, RANK_DEBUG_STATE_MIGRATED_OUT, __ATOMIC_RELEASE);
     image_unsettle(traveller->image, plan);
     image_pieces(traveller->image, plan, mode == TRAVEL_LEAN ? add_differing : add_whole, traveller);
@@ -241,8 +242,8 @@ static void take_image(int from, uint64_t bytes) {
         rank_job_abort(2, "another process of the job sent a rank that can't be one");
     wait_at_the_door(rank);
     resident_take_in(&wire.ticket, wire.mode == TRAVEL_LEAN, read_pieces, &wire);
-    process_note(rank, process_index(), wire.ticket.moves);
     luggage_unpack(rank, wire.ticket.luggage);
+    process_note(rank, process_index(), wire.ticket.moves);
     process_announce(rank, wire.ticket.moves);
     rank_debug_event(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
     ranks_resume(rank);

@@ -1,11 +1,13 @@
 /*
  * Ranks that go from process to process while messages are on their way to them.  Prints only what does not depend on
- * where they are, so that the same program prints the same under an MPI that can't move them (-DSTAY).
+ * where they are, so that the same program prints the same under an MPI that can't move them (-DSTAY).  An argument: a
+ * file that has to be there before it begins.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef STAY
 #define MPIX_Migrate_to(process) ((void)(process))
@@ -76,6 +78,8 @@ static int pending(int round) {
 
 int main(int argc, char **argv) {
     int wrong = 0;
+    while (argc > 1 && access(argv[1], F_OK) != 0)
+        usleep(1000);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -1,0 +1,111 @@
+"""GDB on one process of a job while ranks come and go: a breakpoint hits whoever is there, and travels with nobody."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Job, StartJob
+from tests.gdb.session import Session
+
+from .conftest import Build
+from .test_processes import children
+
+RANKS, PROCESSES, ROUNDS = 4, 2, 6
+
+
+def visits(process: int) -> Counter[int]:
+    """How often each rank is in a process when it calls wrong_values(), by what wander.c does."""
+    found: Counter[int] = Counter()
+    for rank in range(RANKS):
+        at = rank * PROCESSES // RANKS
+        for round_ in range(ROUNDS):
+            at = (at + 1 + (round_ * rank) % 2 + 1) % PROCESSES
+            found[rank] += at == process
+    return found
+
+
+@pytest.fixture
+def session(gdb: Path, tmp_path: Path) -> Session:
+    return Session(gdb, tmp_path)
+
+
+@pytest.fixture
+def wandering(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Job:
+    """A job that begins once the file `go` is there."""
+    mode = getattr(request, "param", "whole")
+    program = build("wander.c", "-O0")
+    return start_job(
+        rankrun, "-n", RANKS, "--procs", PROCESSES, "--migrate", mode, "--exit-on-deadlock", program, tmp_path / "go"
+    )
+
+
+def wait_for_processes(job: Job) -> list[int]:
+    """The pids of the job's processes, once all have their ranks."""
+    import time
+
+    from pieglobalsfind.decoders import decode
+    from pieglobalsfind.errors import RanklensError
+    from pieglobalsfind.targets import open_target
+
+    for _ in range(600):
+        found = children(job.pid)
+        try:
+            if len(found) == PROCESSES and all(
+                any(rank.state == "running" for rank in decode(open_target(pid=pid)).ranks) for pid in found
+            ):
+                return found
+        except RanklensError:
+            pass
+        time.sleep(0.1)
+    pytest.fail("the job's processes did not come up")
+
+
+@pytest.mark.parametrize("wandering", ["whole", "lean"], indirect=True)
+@pytest.mark.parametrize("process", [0, 1])
+def test_a_breakpoint_hits_those_who_are_there(process: int, wandering: Job, session: Session, tmp_path: Path) -> None:
+    pid = wait_for_processes(wandering)[process]
+    told = session.attach(
+        f"""
+        ask("break wrong_values")
+        open({str(tmp_path / "go")!r}, "w").close()
+        ranks = []
+        while gdb.selected_inferior().pid and len(ranks) < 100:
+            answer = ask("continue")
+            if gdb.selected_inferior().pid:
+                ranks.append([value("$_rank"), value("my_rank"), gdb.selected_frame().name()])
+                hits = ask("info breakpoints")
+        tell("ranks", ranks)
+        tell("hits", hits)
+        """,
+        pid,
+    )
+    assert all(rank == own and name == "wrong_values" for rank, own, name in told["ranks"]), told["ranks"]
+    assert Counter(rank for rank, _, _ in told["ranks"]) == +visits(process)
+    assert f"already hit {sum(visits(process).values())} times" in told["hits"]
+    assert wandering.finish() == 0, wandering.stderr()
+    assert all(": 0 wrong" in line for line in wandering.lines) and len(wandering.lines) == RANKS * ROUNDS
+
+
+def test_it_is_said_where_a_rank_went(wandering: Job, session: Session, tmp_path: Path) -> None:
+    pid = wait_for_processes(wandering)[0]
+    told = session.attach(
+        f"""
+        ask("break wrong_values")
+        open({str(tmp_path / "go")!r}, "w").close()
+        ask("continue")
+        gone = [rank for rank in range(4) if "migrated-out" in ask("rank list %d" % rank)]
+        tell("gone", gone)
+        tell("rank", [ask("rank %d" % rank) for rank in gone])
+        tell("after", ask("rank list"))
+        ask("delete")
+        ask("detach")
+        """,
+        pid,
+    )
+    assert told["gone"], told["after"]
+    assert all("process 1 of the job" in answer for answer in told["rank"]), told["rank"]
+    wandering.process.send_signal(signal.SIGKILL)

@@ -1,0 +1,149 @@
+"""The inspector on whole jobs: every rank once, wherever it is, and what is amiss said while the rest is still told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from inspector.schema import SCHEMA
+from tests.conftest import BIN, Job, StartJob
+
+from .conftest import Build
+from .test_processes import children
+
+RANKS = 6
+
+
+def inspector(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / "inspector"), *(str(one) for one in words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def report(*words: object) -> dict[str, Any]:
+    done = inspector("report", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+@pytest.fixture
+def job(start_job: StartJob, build: Build, rankrun: Path) -> Job:
+    """Six ranks in three processes; all wait, after each of two has moved one process on."""
+    found = start_job(rankrun, "-n", RANKS, "--procs", 3, build("placed.c"))
+    found.wait_for("waits", times=RANKS)
+    return found
+
+
+def check_ranks(found: dict[str, Any]) -> None:
+    assert [one["rank"] for one in found["ranks"]] == list(range(RANKS))
+    assert [one["process"] for one in found["ranks"]] == [0, 1, 1, 2, 2, 0]
+    assert [one["moves"] for one in found["ranks"]] == [0, 1, 0, 1, 0, 1]
+    assert [one["rank"] for one in found["payload"]] == list(range(RANKS))
+    (own,) = (one for one in found["globals"] if one["name"] == "my_rank")
+    assert own["groups"] == [{"ranks": str(rank), "value": str(rank)} for rank in range(RANKS)]
+    (same,) = (one for one in found["globals"] if one["name"] == "all_the_same")
+    assert same["groups"] == [{"ranks": "0-5", "value": "77"}] and same["verdict"] == "equal everywhere"
+
+
+def test_a_job_by_its_launcher_its_processes_and_its_id(job: Job) -> None:
+    first = report("--job", job.pid)
+    check_ranks(first)
+    assert first["warnings"] == [] and first["target"].startswith("job ")
+    for name in (*children(job.pid), first["target"].partition(" ")[2]):
+        assert report("--job", name)["globals"] == first["globals"]
+
+
+def test_two_jobs_of_one_program_are_two(job: Job, start_job: StartJob, build: Build, rankrun: Path) -> None:
+    other = start_job(rankrun, "-n", 2, "--procs", 2, build("placed.c"))
+    other.wait_for("waits", times=2)
+    check_ranks(report("--job", job.pid))
+    assert [one["rank"] for one in report("--job", other.pid)["ranks"]] == [0, 1]
+    done = inspector("report", "--job", os.getpid())
+    assert done.returncode == 2 and f"process {os.getpid()} has started 2 jobs" in done.stderr
+
+
+def test_stacks_of_a_job(job: Job) -> None:
+    done = inspector("stacks", "--job", job.pid, "--json")
+    found = json.loads(done.stdout)
+    assert [one["ranks"] for one in found["stacks"]] == ["0-5"] and found["rank_count"] == RANKS
+    assert [call["function"] for call in found["stacks"][0]["calls"]] == ["main", "wait", "MPI_Recv"]
+
+
+def test_a_report_as_html(job: Job, tmp_path: Path) -> None:
+    done = inspector("report", "--job", job.pid, "--html", tmp_path / "job.html")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "job.html").read_text()
+    assert "6 of 6 ranks" in text and "all_the_same" in text
+
+
+def test_a_process_that_stands_still_is_read_all_the_same(job: Job) -> None:
+    os.kill(children(job.pid)[1], signal.SIGSTOP)
+    check_ranks(report("--job", job.pid))
+
+
+@pytest.fixture
+def checkpoint(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path) -> Path:
+    """A folder with a checkpoint of the job, which has ended."""
+    folder = tmp_path / "kept"
+    found = start_job(
+        rankrun, "-n", RANKS, "--procs", 3, "--checkpoint", folder, "--every", 0.2, build("placed.c"), folder
+    )
+    found.wait_for("waits", times=RANKS)
+    found.wait_for("kept")
+    os.killpg(found.pid, signal.SIGKILL)
+    found.process.wait()
+    return folder
+
+
+def test_a_checkpoint_is_a_target(checkpoint: Path) -> None:
+    found = report(checkpoint)
+    check_ranks(found)
+    assert found["target"].startswith("checkpoint ") and found["warnings"] == []
+    stacks = inspector("stacks", checkpoint)
+    assert "wait at placed.c" in stacks.stdout and "[0-5]" in stacks.stdout
+
+
+def test_addresses_of_a_checkpoint(checkpoint: Path, pieglobalsfind: Path) -> None:
+    """The same address as any process that has the rank would tell it."""
+    core = sorted(checkpoint.glob("0*"))[-1] / "process-1.core"
+    ranks = json.loads(inspector("ranks", core, "--json").stdout)
+    assert {one["rank"] for one in ranks if one["state"] != "migrated-out"} == {1, 2}
+    address = hex(0x200000000000 + (1 << 30) + 0x2000)
+    one = [str(pieglobalsfind), "--checkpoint", str(checkpoint), address]
+    done = subprocess.run(one, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "rank 1  stack" in done.stdout, done
+
+
+def test_half_a_checkpoint_says_what_is_lacking(checkpoint: Path) -> None:
+    newest = sorted(checkpoint.glob("0*"))[-1]
+    (newest / "process-1.core").unlink()
+    found = report(newest)
+    # Process 0 had rank 1 once, and knows where it went; nobody else ever had rank 2.
+    assert [one["rank"] for one in found["ranks"]] == [0, 1, 3, 4, 5]
+    assert "nothing is known of ranks 2" in found["warnings"]
+    assert any("1 can't be found: 1" in one for one in found["warnings"]), found["warnings"]
+    cut = newest / "process-2.core"
+    cut.write_bytes(cut.read_bytes()[:100])
+    found = report(newest)
+    assert any("process-2.core" in one for one in found["warnings"]), found["warnings"]
+    shutil.rmtree(newest)
+    for one in checkpoint.glob("0*"):
+        shutil.rmtree(one)
+    done = inspector("report", checkpoint)
+    assert done.returncode == 2 and "holds no whole checkpoint" in done.stderr
+
+
+def test_no_such_job() -> None:
+    done = inspector("report", "--job", "nobody")
+    assert done.returncode == 2 and "no process of job nobody can be found here" in done.stderr
+    assert inspector("report").returncode == 2
+    assert inspector("report", "1", "--job", "1").returncode == 2
