@@ -18,7 +18,7 @@ import gdb
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.host.plan import PLAN_VARIABLE, Answer, Plan, Query, save_answers
+from tests.host.plan import PLAN_VARIABLE, STEP, Answer, Plan, Query, save_answers
 
 SETTINGS = (
     "set pagination off",
@@ -60,9 +60,11 @@ def enter(function: str) -> None:
 
 def ask(rank: int, query: Query) -> Answer:
     try:
-        if query.frame:
+        if query.frame and not query.frame.startswith(STEP):
             enter(query.frame)
         text = gdb.execute(query.command, to_string=True)
+        if query.frame.startswith(STEP):  # GDB tells of a stop elsewhere
+            text += gdb.execute("frame", to_string=True)
     except gdb.error as error:
         text = f"error: {error}"
     return Answer(rank, query, text)
@@ -83,7 +85,8 @@ def work(plan: Plan) -> None:
     for rank in plan.ranks or (own,):
         if plan.ranks:
             gdb.execute(f"rank {rank}", to_string=True)
-        save_answers(Path(plan.answers), rank, [ask(rank, query) for query in plan.queries])
+        queries = plan.queries + (plan.walk if rank == plan.walker else ())
+        save_answers(Path(plan.answers), rank, [ask(rank, query) for query in queries])
     if plan.meeting:
         report(plan.meeting, own)
 

@@ -15,6 +15,10 @@ PLAN_VARIABLE = "RANKLENS_TEST_PLAN"
 """Environment variable that names the plan's file in the debugger's process."""
 
 
+STEP = "step "
+"""How the "frame" of a query begins that is one step of a walk."""
+
+
 @dataclass(frozen=True)
 class Query:
     """One debugger command, asked in the newest frame of function `frame` (where the debugger stands when empty)."""
@@ -24,6 +28,11 @@ class Query:
 
     def __str__(self) -> str:
         return f"{self.frame}: {self.command}" if self.frame else self.command
+
+
+def walk(*commands: str) -> tuple[Query, ...]:
+    """Commands that make the process go on, asked one after the other; the same one may come again."""
+    return tuple(Query(f"{STEP}{number}", command) for number, command in enumerate(commands))
 
 
 def at(frame: str, *commands: str) -> tuple[Query, ...]:
@@ -38,7 +47,7 @@ class Plan:
     Without `ranks` the process is one rank of its own, whose number is in its environment.  The controller sets the
     rest: `answers` is the folder that takes one file per rank; `meeting`, if any, an abstract Unix socket where the
     debugger reports when it has answered and stays until it closes, because an MPI process that ended early would take
-    the others with it.
+    the others with it. `walk` is for rank `walker` alone, which runs.
     """
 
     prepare: tuple[str, ...]
@@ -46,6 +55,8 @@ class Plan:
     ranks: tuple[int, ...] = ()
     answers: str = ""
     meeting: str = ""
+    walk: tuple[Query, ...] = ()
+    walker: int = -1
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
@@ -59,6 +70,8 @@ class Plan:
             ranks=tuple(fields["ranks"]),
             answers=fields["answers"],
             meeting=fields["meeting"],
+            walk=tuple(Query(**query) for query in fields["walk"]),
+            walker=fields["walker"],
         )
 
 

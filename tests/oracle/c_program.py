@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.host.plan import at
+from tests.host.plan import at, walk
 from tests.oracle.program import Program
 
 _FRAMES = (
@@ -267,7 +267,60 @@ _GLOBALS = at(
     "explore counter",
 )
 
+_WALK = walk(
+    "frame 0",
+    "set var held = 0",
+    "print held",
+    "next",
+    "next",
+    "info args",
+    "next",
+    "finish",
+    "print visits",
+    "print calls += 1000",
+    "print calls",
+    "next",
+    "info locals",
+    "call weight_linear(head)",
+    "print weight_square(&cells[1])",
+    "print weight_linear::uses",
+    "print $_strlen(title)",
+    "finish",
+    "print $",
+    "info locals",
+    "stepi",
+    "nexti",
+    "x/2i $pc",
+    "next",
+    "display inner",
+    "next",
+    "undisplay 1",
+    "until",
+    "tbreak cells_main.c:45",
+    "continue",
+    "print note",
+    "print moved",
+    "watch cells[1].level",
+    "set var cells[1].level = 5",
+    "delete",
+    "up",
+    "info locals",
+    "down",
+    "finish",
+    "print $",
+    "print mark",
+    "next",
+    "advance cells_main.c:68",
+    "info args",
+    "print here + below",
+    "bt -3",
+    "info source",
+)
+# Where calls are inlined the later steps would go on to the program's end.
+_WALK_OPTIMIZED = _WALK[: [step.command for step in _WALK].index("until")]
+
 QUERIES = (*_FRAMES, *_GLOBALS)
 PROGRAMS = tuple(
-    Program("cells", ("hold.c", "cells.c", "cells_main.c"), optimization, QUERIES) for optimization in ("-O0", "-O2")
+    Program("cells", ("hold.c", "cells.c", "cells_main.c"), optimization, QUERIES, steps)
+    for optimization, steps in (("-O0", _WALK), ("-O2", _WALK_OPTIMIZED))
 )

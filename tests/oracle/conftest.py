@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +45,7 @@ class Runs:
 
         def run(folder: Path) -> Answers:
             executable = build(program, MPICH, folder)
-            plan = Plan(prepare=program.stop_natively, queries=program.queries)
+            plan = replace(walking(program), prepare=program.stop_natively)
             return Controller(self.debugger, folder).native([str(executable), ARGUMENT], RANKS, plan)
 
         return once(self.root / f"{program}.native", run)
@@ -56,7 +56,9 @@ class Runs:
         def run(folder: Path) -> Answers:
             job = self._held_job(program, folder)
             try:
-                return Controller(self.debugger, folder).attached(job.pid, self._plan(program))
+                return Controller(self.debugger, folder).attached(
+                    job.pid, replace(self._plan(program), walk=program.walk)
+                )
             finally:
                 job.close()
 
@@ -90,7 +92,12 @@ class Runs:
 
     def _plan(self, program: Program) -> Plan:
         source = f"source {self.debugger.extension}"
-        return Plan(prepare=(source,), ranks=tuple(range(RANKS)), queries=program.queries)
+        return replace(walking(program), prepare=(source,), ranks=tuple(range(RANKS)), walk=())
+
+
+def walking(program: Program) -> Plan:
+    """All that is asked about a program; the last rank runs."""
+    return Plan(prepare=(), queries=program.queries, walk=program.walk, walker=RANKS - 1)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.host.plan import at
+from tests.host.plan import at, walk
 from tests.oracle.program import Program
 
 _FRAMES = (
@@ -214,7 +214,37 @@ _GLOBALS = at(
     "print no::such::name",
 )
 
+_WALK = walk(
+    "frame 0",
+    "set var held = 0",
+    "next",
+    "next",
+    "next",
+    "finish",
+    "print count",
+    "finish",
+    "print $",
+    "print reached",
+    "print shape.area()",
+    "print shape.corners()",
+    "print geometry::unit_circle.area()",
+    "print geometry::current->area()",
+    "print geometry::Stack<int, 4>::pushed",
+    "print name.size()",
+    "next",
+    "print name",
+    "step",
+    "bt -4",
+    "finish",
+    "finish",
+    "print history",
+    "print polygon.number()",
+    "tbreak stages::start",
+    "info locals",
+    "info source",
+)
+
 PROGRAMS = tuple(
-    Program("shapes", ("hold.c", "shapes.cpp", "shapes_main.cpp"), optimization, (*_FRAMES, *_GLOBALS))
+    Program("shapes", ("hold.c", "shapes.cpp", "shapes_main.cpp"), optimization, (*_FRAMES, *_GLOBALS), _WALK)
     for optimization in ("-O0", "-O2")
 )

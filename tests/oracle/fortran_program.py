@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.host.plan import at
+from tests.host.plan import at, walk
 from tests.oracle.program import Program
 
 _FRAMES = (
@@ -182,6 +182,30 @@ _GLOBALS = at(
     "list fields.f90:50,55",
 )
 
+_WALK = walk(
+    "frame 0",
+    "set var held = 0",
+    "next",
+    "next",
+    "next",
+    "finish",
+    "print visits",
+    "set var visits = visits + 100",
+    "print visits",
+    "next",
+    "print fields::table",
+    "finish",
+    "print local_grid",
+    "print fields::vector",
+    "next",
+    "up",
+    "info locals",
+    "finish",
+    "print depth",
+    "info common",
+)
+
 PROGRAMS = tuple(
-    Program("fields", ("hold.c", "fields.f90"), optimization, (*_FRAMES, *_GLOBALS)) for optimization in ("-O0", "-O2")
+    Program("fields", ("hold.c", "fields.f90"), optimization, (*_FRAMES, *_GLOBALS), _WALK)
+    for optimization in ("-O0", "-O2")
 )

@@ -7,6 +7,7 @@
 - Frames inside the innermost and outside the outermost function of the program's own sources: what MPI and the
   start-up code do is the runtime's business.  The numbers of the remaining frames depend on them.
 - The line that says how many frames of the runtime are folded.
+- The numbers of breakpoints and watchpoints, which the extension's own ones share.
 - The number of a value in GDB's history: in a job of virtual ranks all ranks' values share one history.
 - The object file's name in `info symbol`: the one is an executable, the other a shared object.
 - What follows from that difference in the link: distances between code and data (`0x..(%rip)`, `Base address 0x..` of
@@ -23,7 +24,8 @@ from collections.abc import Iterable
 
 ADDRESS = re.compile(r"\b0x[0-9a-f]{9,16}\b")
 PC_OF_FRAME = re.compile(r"\bADDRESS in (?=\S+ ?\()")
-HISTORY = re.compile(r"^\$\d+ = ", re.MULTILINE)
+HISTORY = re.compile(r"^(Value returned is )?\$\d+ = ", re.MULTILINE)
+NUMBERED = re.compile(r"\b([Bb]reakpoint|[Ww]atchpoint) \d+")
 OBJECT_FILE = re.compile(r"( in section \S+)(?: of \S+)$", re.MULTILINE)
 STACK_LEVEL = re.compile(r"^Stack level \d+, ", re.MULTILINE)
 DISTANCE = re.compile(r"0x[0-9a-f]+(?=\(%rip\))|(?<=Base address )0x[0-9a-f]+|(?<=DW_OP_addr )0x[0-9a-f]+")
@@ -39,7 +41,8 @@ def normalize(text: str, sources: Iterable[str]) -> str:
     """An answer without what the module's first lines name; `sources` are the file names of the user's program."""
     text = ADDRESS.sub("ADDRESS", text)
     text = PC_OF_FRAME.sub("", text)
-    text = HISTORY.sub("$ = ", text)
+    text = HISTORY.sub(r"\1$ = ", text)
+    text = NUMBERED.sub(r"\1", text)
     text = OBJECT_FILE.sub(r"\1", text)
     text = DISTANCE.sub("DISTANCE", text)
     text = FOLDED.sub("", STUB.sub("", text))

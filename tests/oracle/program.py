@@ -28,12 +28,16 @@ CODE_FLAGS = ("-g", "-gno-record-gcc-switches", "-fPIC", "-fno-stack-protector",
 
 @dataclass(frozen=True)
 class Program:
-    """One oracle program at one optimization level, and all that is asked about it."""
+    """One oracle program at one optimization level, and all that is asked about it.
+
+    `walk` is what the last rank, which runs, is made to do after that.
+    """
 
     name: str
     sources: tuple[str, ...]
     optimization: str
     queries: tuple[Query, ...]
+    walk: tuple[Query, ...] = ()
 
     @property
     def hold_location(self) -> str:

@@ -33,11 +33,13 @@ def groups(programs: Iterable[Program]) -> list[object]:
     ]
 
 
-def differences(program: Program, queries: Iterable[Query], native: Answers, virtual: Answers) -> str:
+def differences(
+    program: Program, queries: Iterable[Query], native: Answers, virtual: Answers, ranks: Iterable[int] = range(RANKS)
+) -> str:
     """Per rank and query that differ, a unified diff from the process's answer to the rank's."""
     found = []
     for query in queries:
-        for rank in range(RANKS):
+        for rank in ranks:
             expected = normalize(native.text(rank, query), program.sources)
             actual = normalize(virtual.text(rank, query), program.sources)
             if actual != expected:
@@ -55,6 +57,15 @@ def asked(program: Program, frame: str) -> list[Query]:
 def test_live(program: Program, frame: str, runs: Runs) -> None:
     found = differences(program, asked(program, frame), runs.native(program), runs.live(program))
     assert not found, found
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_a_rank_that_goes_on(program: Program, runs: Runs) -> None:
+    """Steps, calls and breakpoints in the rank that runs bring it where they bring a process."""
+    found = differences(program, program.walk, runs.native(program), runs.live(program), [RANKS - 1])
+    assert not found, found
+    refused = [query for query in program.walk if "error: " in runs.native(program).text(RANKS - 1, query)]
+    assert not refused or program.optimization != "-O0", refused
 
 
 @pytest.mark.parametrize("program, frame", groups(IN_CORES))
@@ -89,7 +100,10 @@ def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> N
 
 
 def test_enough_commands_are_compared() -> None:
-    assert len({query for program in PROGRAMS for query in program.queries}) >= 150
+    """Commands, not questions: the same one in several frames and programs counts once."""
+    asked = {query.command for program in PROGRAMS for query in program.queries}
+    steps = {query.command for program in PROGRAMS for query in program.walk}
+    assert len(asked) >= 500 and len(steps) >= 50
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
