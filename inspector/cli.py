@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Optional
@@ -24,6 +25,7 @@ from .report import Report, as_json, make_report
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; returns its exit status."""
     options = parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
     try:
         return int(options.run(options))
     except RanklensError as error:

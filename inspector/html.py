@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
 
@@ -29,6 +26,7 @@ from .render import rank_row, summary, value_rows
 from .report import Report, diagnosis_as_json
 from .text import byte_count, harmless
 from .what_if import WhatIf
+from .whole_file import write_whole
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 WIDTH, LABEL, ROW = 1000, 70, 18  # of pictures, in the units of their view boxes
@@ -90,22 +88,8 @@ class Flame:
 
 
 def write(path: str, text: str) -> None:
-    """In one step: nobody ever sees half a file. Raises `UsageError` if it can't be written."""
-    place = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".report-")
-    except OSError as error:
-        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        Path(name).replace(place)  # nobody else may read it: a report holds the program's data
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file") from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """For its owner's eyes alone; raises `UsageError` if it can't be written."""
+    write_whole(Path(path), text, "name another file")
 
 
 def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:

@@ -34,6 +34,7 @@ from pieglobalsfind.targets.snapshot import SnapshotTarget
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
+from . import progress
 from .pristine import Pristine
 
 
@@ -92,6 +93,7 @@ class Job:
         path = self.file(found)
         if isinstance(path, Absent):
             return path
+        progress.begin("debug information")
         try:
             declared = dwarf_cache.declared(path, found.build_id)
         except ObjectFileError as error:
@@ -196,11 +198,12 @@ def with_waits(job: Job) -> Job:
 def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
     """As `open_job`; with `freeze` the process stands still inside, and for how long is said."""
     if not freeze:
-        yield open_job(what, exe)
+        with progress.shown():
+            yield open_job(what, exe)
         return
     if not what.isdecimal():
         raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")
-    with FrozenTarget(int(what)) as target:
+    with progress.shown(), FrozenTarget(int(what)) as target:
         yield job_of(target)
     milliseconds = 1000 * (time.monotonic() - target.began)
     print(f"inspector: process {target.pid} stood still for {milliseconds:.0f} ms", file=sys.stderr)

@@ -7,8 +7,6 @@ Takes a running process; writes /tmp/perf-PID.map as perf reads it (jit-interfac
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from pieglobalsfind.symbols import read_symbols
 
 from .job import Job, open_job
 from .text import harmless
+from .whole_file import write_whole
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
     if not lines:
         return 1
     place = Path(options.output or f"/tmp/perf-{job.table.process_id or int(options.target)}.map")
-    write(place, "".join(f"{start:x} {size:x} {name}\n" for start, size, name in lines))
+    write_whole(
+        place, "".join(f"{start:x} {size:x} {name}\n" for start, size, name in lines), "name another file by -o"
+    )
     print(f"{place}: {len(lines)} functions")
     return 0
 
@@ -75,15 +76,3 @@ def functions_of(job: Job, found: Object) -> Iterator[tuple[int, int, str]]:
         inside = any(start <= symbol.start - low < end for start, end in executable)
         if inside and symbol.size:
             yield symbol.start, symbol.size, harmless(demangle(symbol.name)).replace("\n", " ")
-
-
-def write(place: Path, text: str) -> None:
-    """In one step, and never through another user's link in /tmp."""
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=".perf-")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(name).replace(place)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise UsageError(f"{place} can't be written, {error.strerror}", "name another file by -o") from error

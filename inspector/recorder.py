@@ -7,15 +7,15 @@ reading costs. It ends when the job does.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pieglobalsfind.errors import RanklensError, UsageError
+
+from .whole_file import write_whole
 
 PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|)")
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 1.0}
@@ -56,20 +56,10 @@ def record(read: Callable[[], dict[str, object]], pid: int, every: float, keep: 
                 return written
             raise
         written += 1
-        write(folder / f"stacks-{time.strftime('%Y%m%dT%H%M%S')}-{written:06}.json", content)
+        place = folder / f"stacks-{time.strftime('%Y%m%dT%H%M%S')}-{written:06}.json"
+        write_whole(place, json.dumps(content), "name another folder by -o")
         for old in sorted(folder.glob("stacks-*.json"))[:-keep]:
             old.unlink(missing_ok=True)
         cost = time.monotonic() - start
         print(f"{written} written, {1000 * cost:.0f} ms each {every:g} s ({100 * cost / every:.1f} %)", file=sys.stderr)
         time.sleep(max(every - cost, 0.0))
-
-
-def write(place: Path, content: dict[str, object]) -> None:
-    """In one step: a reader never sees half a file."""
-    try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".stacks-")
-        with os.fdopen(handle, "w") as file:
-            json.dump(content, file)
-        Path(name).replace(place)
-    except OSError as error:
-        raise UsageError(f"{place} can't be written, {error.strerror}", "name another folder by -o") from error

@@ -16,9 +16,10 @@ from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.snapshot import write
 
 from .console import console
-from .job import Job, open_job
+from .job import Job, opened
 from .memory import data_segments
 from .payload import stack_pointer
+from .progress import through
 from .text import byte_count, harmless
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
@@ -48,8 +49,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> int:
-    job = open_job(options.target, options.exe)
-    found = write(job.target, regions(job, options.memory), job.taken, options.file)
+    with opened(options.target, options.exe, False) as job:
+        found = write(job.target, regions(job, options.memory), job.taken, options.file)
     ranks = len(job.table.ranks)
     line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"
     console().print(Text(harmless(line)))
@@ -63,7 +64,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
     if memory == ALL:
         yield from ((one.start, one.end) for one in job.target.maps() if one.readable and one.path != "[vvar]")
         return
-    for rank in job.present if memory != NONE else ():
+    for rank in through(job.present if memory != NONE else (), "memory"):
         yield from stack(job, rank)
         if memory == DATA:
             yield from data(job, rank)

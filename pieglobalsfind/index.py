@@ -47,9 +47,11 @@ def store(build_id: bytes, kind: str, data: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(MAGIC + _HEAD.pack(len(data), hashlib.sha256(data).digest()) + data)
         Path(partial).replace(path)
-    except OSError:
+    except BaseException as error:  # also when somebody interrupts us
         if partial:
             Path(partial).unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
 
 
 def _read_own(path: Path) -> Optional[bytes]:

@@ -120,4 +120,4 @@ def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path
     command[-1] = str(tmp_path / "folder")
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
-    assert not list(tmp_path.glob(".report-*"))
+    assert not list(tmp_path.glob(".*"))

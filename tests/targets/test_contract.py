@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,5 +131,5 @@ def test_a_core_file_holds_what_the_process_held(held: Held, tmp_path: Path) -> 
         core = open_target(core=str(make(held, tmp_path)))
         assert [core.read(one.start, one.end - one.start) for one in maps] == expected
         found = [one for one in core.maps() if one.path == str(held.program)]
-        assert [replace(one, writable=False) for one in found] == [replace(one, writable=False) for one in maps]
+        assert [one._replace(writable=False) for one in found] == [one._replace(writable=False) for one in maps]
         assert make is gcore or found == maps  # gcore calls some read-only memory writable

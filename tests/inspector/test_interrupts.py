@@ -1,0 +1,98 @@
+"""Long readings say how far they are, on a terminal alone; Ctrl-C and SIGTERM end them and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Job, StartJob, built
+from tests.inspector.terminal import PROMPT, Terminal, terminal
+
+RANKS, SIZE = 24, 24 << 20
+PROGRAM = f"""
+#include <mpi.h>
+#include <stdio.h>
+unsigned char bulk[{SIZE}] = {{1}};
+int main(int argc, char **argv) {{
+    int rank, word;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (unsigned at = 0, value = rank + 1; at < sizeof bulk; at++)
+        bulk[at] = (value = value * 1664525u + 1013904223u) >> 24;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&word, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}}
+"""
+
+
+@pytest.fixture
+def large(start_job: StartJob, tmp_path: Path) -> Job:
+    """Ranks whose images take long to read, all noise."""
+    source, program = tmp_path / "large.c", tmp_path / "large"
+    source.write_text(PROGRAM)
+    subprocess.run([str(built("rankcc")), "-g", "-O2", str(source), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", RANKS, program)
+    job.wait_for("ready", timeout=120)
+    return job
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[Terminal]:
+    with terminal(tmp_path) as opened:
+        opened.wait_for(PROMPT)
+        yield opened
+
+
+def test_progress_in_a_terminal(screen: Terminal, large: Job, tmp_path: Path) -> None:
+    """The bar is on the screen while a snapshot is written, and gone with Ctrl-C, as is the file."""
+    before = screen.settings()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    screen.keys("C-l")
+    screen.command(built("inspector"), "snapshot", large.pid, "-o", folder / "file")
+    screen.wait_for(f"/{RANKS}")
+    screen.keys("C-c")
+    shown = screen.wait(lambda shown: shown.rstrip().endswith(PROMPT))
+    assert f"/{RANKS}" not in shown and "Traceback" not in shown
+    assert screen.ask("#{cursor_flag}") == "1"
+    assert list(folder.iterdir()) == []
+    assert screen.settings() == before
+    screen.command("echo", "it is", "over")
+    screen.wait_for("it is over")
+
+
+@pytest.mark.parametrize(("way", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_nothing_is_left_behind(large: Job, tmp_path: Path, way: signal.Signals, status: int) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    command = [str(built("inspector")), "snapshot", str(large.pid), "-o", str(folder / "file")]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until_written(folder, writer)
+        os.kill(writer.pid, way)
+        said, complained = writer.communicate(timeout=60)
+    finally:
+        writer.kill()
+        writer.wait()
+    assert (writer.returncode, said, complained) == (status, "", ""), "no bar in a pipe, no traceback"
+    assert list(folder.iterdir()) == []
+    assert not list((tmp_path / "cache").rglob("partial-*"))
+    assert "TracerPid:\t0" in Path(f"/proc/{large.pid}/status").read_text()
+
+
+def wait_until_written(folder: Path, writer: subprocess.Popen[str]) -> None:
+    """Until some of the file is there, under another name as yet."""
+    deadline = time.monotonic() + 60
+    while not any(one.stat().st_size for one in folder.iterdir()):
+        assert writer.poll() is None and time.monotonic() < deadline, "it never began to write"
+        time.sleep(0.005)
