@@ -11,19 +11,22 @@ Before the runtime copies an object no breakpoint is left in it: a copied int3 w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Optional
 
 import gdb
 
-from gdbext.face import GdbFace
+from gdbext.face import ADDRESS, GdbFace
 from gdbext.focus import IN_MEMORY
 from gdbext.quiet import warnings
 from gdbext.stops import RankEvents, ranks_of
+from gdbext.target import connection_kind
 from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
+from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rebase
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Rebase
 from pieglobalsfind.render import escape
 from pieglobalsfind.stop_request import is_in
 
@@ -46,11 +49,14 @@ class Breakpoints:
         self._face = face
         self._events = events
         self._event: Optional[EventBreakpoint] = None
+        self._calls = ampi_events.Calls()
+        self._call_breakpoints: list[CallBreakpoint] = []
         self._followers: dict[tuple[int, int, int], Follower] = {}
         self._followed: dict[int, frozenset[Place]] = {}
         self._known: dict[int, object] = {}
         self._ranks: set[int] = set()
         self._leaving: set[int] = set()
+        self._is_moving = False
         self._orphaned: set[int] = set()
         self.hit: Optional[Hit] = None
 
@@ -59,6 +65,37 @@ class Breakpoints:
         if self._event is None and function_exists(EVENT_FUNCTION):
             self._event = EventBreakpoint(self._on_event)
             self.spare_tasks()
+        self._watch_calls()
+
+    def _watch_calls(self) -> None:
+        """AMPI without a hook: break on functions of its own, at their first instruction, once the process is there."""
+        inferior = gdb.selected_inferior()
+        if self._call_breakpoints or self._event is not None or not inferior.pid or connection_kind(inferior) == "core":
+            return
+        places = [(name, function_address(name)) for name in ampi_events.FUNCTIONS]
+        if all(address and is_mapped(inferior, address) for _, address in places):
+            self._calls = ampi_events.Calls()
+            self._call_breakpoints = [CallBreakpoint(name, address, self._on_call) for name, address in places]
+
+    def _watch_return(self, pointer: int) -> None:
+        """Break where a call returns to, at its first instruction: the word at the stack pointer."""
+        if not any(one.function == ampi_events.RETURNED for one in self._call_breakpoints):
+            address = int.from_bytes(gdb.selected_inferior().read_memory(pointer, 8), "little")
+            self._call_breakpoints.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
+
+    def _on_call(self, function: str, arguments: tuple[int, int, int]) -> None:
+        if not any(map(follows, gdb.breakpoints())) and not self._events.is_on:
+            return
+        self._face.state().moment = None
+
+        def table() -> RankTable:
+            return self._face.moment().table
+
+        if function == ampi_events.ARRIVED:
+            self._watch_return(arguments[2])
+        event = self._calls.event(self._face.moment().target, table, function, arguments, self._ranks)
+        if event is not None:
+            self._on_event(*event)
 
     def spare_tasks(self) -> None:
         """Take out what would kill a process that GDB is not attached to (tasks.py)."""
@@ -105,12 +142,29 @@ class Breakpoints:
         self._drop(lambda follower: follower.rank == rank)
         focus, moment = self._face.state().focus, self._face.moment()
         if focus.rank == rank:
-            focus.move(moment, self._first_here(moment), inserted=True)
+            with self._taken_out():
+                focus.move(moment, self._first_here(moment), inserted=True)
             self.synchronize()
 
+    @contextmanager
+    def _taken_out(self) -> Iterator[None]:
+        """With no user's breakpoint in memory: of those in symbols that go, GDB believes that they are not there."""
+        users = [one for one in gdb.breakpoints() if follows(one) and one.enabled]
+        self._is_moving = True
+        try:
+            for one in users:
+                one.enabled = False
+            yield
+        finally:
+            for one in users:
+                one.enabled = True
+            self._is_moving = False
+
     def _first_here(self, moment: Moment) -> Optional[int]:
-        here = (one.rank for one in moment.table.ranks if one.state not in (EXITED, MIGRATED_OUT))
-        return next((rank for rank in here if rank not in self._leaving), None)
+        return next((one.rank for one in moment.table.ranks if self._is_here(one)), None)
+
+    def _is_here(self, rank: Rank) -> bool:
+        return rank.state not in (EXITED, MIGRATED_OUT) and rank.rank not in self._leaving
 
     def _have_focus(self) -> None:
         """Let GDB resolve what is pending: the symbols of one rank are enough."""
@@ -124,7 +178,7 @@ class Breakpoints:
             moment = self._face.moment()
         except RanklensError:
             return
-        self._ranks = {one.rank for one in moment.table.ranks}
+        self._ranks = {one.rank for one in moment.table.ranks} - self._leaving
         wanted = dict(self._wanted(moment))
         self._drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
@@ -138,8 +192,7 @@ class Breakpoints:
                 places = self._places(moment, user)
                 only, _ = ranks_of(user.condition)
                 for rank in moment.table.ranks:
-                    gone = rank.state in (EXITED, MIGRATED_OUT) or rank.rank in self._leaving
-                    if gone or (only and not is_in(rank.rank, only)):
+                    if not self._is_here(rank) or (only and not is_in(rank.rank, only)):
                         continue
                     for one in rank.placements:
                         if isinstance(one, Rebase):
@@ -167,6 +220,10 @@ class Breakpoints:
 
     def forget(self) -> None:
         """The process is gone."""
+        for one in self._call_breakpoints:
+            if one.is_valid():
+                one.delete()
+        self._call_breakpoints.clear()
         self._drop(lambda follower: True)
         self._followed.clear()
         self._known.clear()
@@ -175,7 +232,7 @@ class Breakpoints:
 
     def changed(self, user: gdb.Breakpoint) -> None:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
-        if not follows(user) or self._face.state().focus.moving:
+        if not follows(user) or self._is_moving or self._face.state().focus.moving:
             return
         self.settle()
         now = (user.enabled, user.commands, user.pending, user.condition, tuple(one.address for one in user.locations))
@@ -294,9 +351,42 @@ class EventBreakpoint(gdb.Breakpoint):
         return False
 
 
+class CallBreakpoint(gdb.Breakpoint):
+    """On the first instruction of a function of AMPI's; never stops."""
+
+    def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], None]) -> None:
+        super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
+        self.silent = True
+        self.function = function
+        self._handler = handler
+
+    def stop(self) -> bool:
+        frame = gdb.newest_frame()
+        first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in ("rdi", "rsi", "rsp"))
+        with warnings("breakpoints in ranks may be missing"):
+            self._handler(self.function, (first, second, pointer))
+        return False
+
+
 def follows(breakpoint: Any) -> bool:
     """Whether it is a user's breakpoint on code."""
     return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
+
+
+def is_mapped(inferior: gdb.Inferior, address: int) -> bool:
+    """Whether there is memory: GDB knows symbols before it knows where the system has put their file."""
+    try:
+        return len(inferior.read_memory(address, 1)) == 1
+    except gdb.error:
+        return False
+
+
+def function_address(name: str) -> int:
+    """Where a function begins, 0 if there is none."""
+    try:
+        return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
+    except gdb.error:
+        return 0
 
 
 def function_exists(name: str) -> bool:

@@ -52,6 +52,7 @@ class Extension:
     def _stopped(self, event: Any) -> None:
         self.face.state().moment = None
         self.breakpoints.settle()
+        self.breakpoints.watch_events()
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
             moved = self._follow()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
@@ -38,10 +38,14 @@ IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
 @dataclass(frozen=True)
 class Placed:
-    """A file whose symbols GDB has at `bias` (what is added to p_vaddr's)."""
+    """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
+
+    `is_main`: in place of the main program's own, which GDB looks into before all others.
+    """
 
     path: str
     bias: int
+    is_main: bool = False
 
 
 class Focus:
@@ -56,6 +60,7 @@ class Focus:
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
+        self._main_program = ""
         self._apart: Optional[Apart] = None
         self.moving = False
 
@@ -69,6 +74,10 @@ class Focus:
         self._remove(self._placed)
         self._placed, self._originals_out, self.rank = (), False, None
         self._kernel_library = ""
+        if self._main_program:
+            with suppress(DebuggerError):  # another program may be there by now
+                execute(f"symbol-file {quoted(self._main_program)}")
+        self._main_program = ""
 
     def original_loaded(self, path: str, moment: Optional[Moment]) -> None:
         """GDB has read symbols of `path` by itself."""
@@ -115,13 +124,17 @@ class Focus:
                 if rank is not None and bias == found.load_bias and is_elsewhere(moment, rank):
                     process = moment.rank(rank).address_space
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
-                if isinstance(view, Placed) and view.path != file and is_main_program(found):
-                    failures.append(f"thread-local variables of {found.path} are shown as the kernel thread has them")
                 if isinstance(view, Absent):
                     failures.append(str(view))
                 else:
-                    placed.append(view)
+                    placed.append(self._as_main(found, file, view))
         return tuple(placed), tuple(failures)
+
+    def _as_main(self, found: Object, file: str, view: Placed) -> Placed:
+        """Thread-local variables of the main program have to lie in what GDB takes for it, until it is gone."""
+        if view.path != file and is_main_program(found):
+            self._main_program = found.path
+        return replace(view, is_main=bool(self._main_program) and self._main_program == found.path)
 
     def _view(self, moment: Moment, found: Object, rank: Optional[int], plain: Placed) -> Union[Placed, Absent]:
         """The file as it is, or with the addresses of what lies apart on this rank."""
@@ -166,7 +179,8 @@ class Focus:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
         old = self._placed
         for one in wanted:
-            execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
+            command = "symbol-file" if one.is_main else "add-symbol-file"
+            execute(f"{command} {quoted(one.path)} -o {one.bias:#x}")
             self._placed += (one,)
         self._remove(old)
         self._placed = wanted
@@ -174,8 +188,9 @@ class Focus:
     def _remove(self, placed: tuple[Placed, ...]) -> None:
         """Of two places of a file GDB removes the one that it has had for longer."""
         for one in placed:
-            with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
-                execute(f"remove-symbol-file {quoted(one.path)}")
+            if not one.is_main:  # those are replaced
+                with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
+                    execute(f"remove-symbol-file {quoted(one.path)}")
             if self._apart is not None:
                 self._apart.drop(one.path)
 

@@ -130,6 +130,10 @@ class RankEvents(gdb.Command):
         super().__init__("rank events", gdb.COMMAND_RUNNING)
         self._on = False
 
+    @property
+    def is_on(self) -> bool:
+        return self._on
+
     def complete(self, text: str, word: str) -> list[str]:
         return [one for one in ("on", "off") if one.startswith(word)]
 

@@ -66,6 +66,8 @@ def _table(
     images = _images(target, maps, loader, scanned, threads)
     if images is None:
         return None
+    if loader.is_pie and not images.placements:
+        images = ampi_images.of_original(target, maps)
     numbers = sorted(images.placements if loader.is_pie else threads)
     ranks = tuple(_rank(target, loader, images, number, threads.get(number), running) for number in numbers)
     warnings = (warning,) if warning else () if ranks else (NO_RANKS,)

@@ -15,11 +15,12 @@ from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.decoders.ampi_threads import Thread
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.elf_memory import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Object, Placement, RankTable, Rebase, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target
 
 DT_DEBUG = 21
+USER_SUFFIX = ".user.so"  # which ampicc gives the user's program beside its loader
 MOST_OBJECTS = 4096  # of one linker namespace
 
 
@@ -51,6 +52,17 @@ def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[Images]:
                 return None
             found[number] = (*found.get(number, ()), one)
     return Images("pie", scanned.objects if scanned else (), found)
+
+
+def of_original(target: Target, maps: Sequence[MemoryMapping]) -> Images:
+    """The user's program before any copy of it is made; its libraries can't be told from others then."""
+    for one in maps:
+        if one.offset == 0 and one.readable and one.path.endswith(USER_SUFFIX):
+            try:
+                return Images("pie", (object_of(0, LoadedElf(target.read, one.start), one.path, is_program=True),), {})
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+    return Images("pie", (), {})
 
 
 def of_tls(loader: Loader, threads: Mapping[int, Thread], size: int, align: int) -> Images:

@@ -89,7 +89,10 @@ int main(int count, char **words) {
   MPI_Info_create(&hints);
   MPI_Info_set(hints, "ampi_load_balance", "sync");
   while (!go) {
-    if (me == 0) go = usleep(1000) || !access("go", F_OK);
+    if (me == 0) {
+      usleep(1000);
+      go = !access("go", F_OK);
+    }
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   for (int turn = 0; turn < 3; turn++) {
@@ -174,7 +177,7 @@ def build(folder: Path, method: str, language: str, with_hook: bool = False, sou
 
 def _run_in(folder: Path, command: list[str], environment: dict[str, str]) -> None:
     done = subprocess.run(
-        command, cwd=folder, timeout=120, capture_output=True, text=True, check=False, env=environment
+        command, cwd=folder, timeout=400, capture_output=True, text=True, check=False, env=environment
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

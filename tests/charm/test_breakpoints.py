@@ -1,0 +1,115 @@
+"""Breakpoints in ranks of stock AMPI, with and without the hook: hit in every rank, copied into none, sent nowhere.
+
+The program's own sums tell whether an instruction was skipped: an int3 that is copied into a rank, or that comes along
+with one, kills the process or leaves a wrong sum.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.charm.jobs import AMPICC, build, gated
+from tests.conftest import ROOT
+
+pytestmark = [
+    pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
+    pytest.mark.timeout(900),
+]
+RANKS = 3
+TURNS = 3
+METHODS = ("pie", "pip", "fs", "none")
+SOURCE = r"""
+#include <mpi.h>
+#include <stdio.h>
+int g_rank = -1, s_counter;
+__attribute__((noinline)) int leaf(int n) {
+  s_counter += n;
+  return s_counter;
+}
+int main(int count, char **words) {
+  int me, own = 0;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  g_rank = me;
+  for (int i = 1; i <= 3; i++) {
+    int before = s_counter;
+    own += leaf(i) - before;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  printf("SUM %d %d\n", me, own);
+  fflush(stdout);
+  MPI_Finalize();
+  return 0;
+}
+"""
+HIT = re.compile(r"^(?:Rank \d hit |Thread .* hit )?Breakpoint 1(?:\.\d+)?, ", re.MULTILINE)
+
+
+def _gdb(folder: Path, *commands: str, program: str = "") -> str:
+    line = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set breakpoint pending on"]
+    for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", *commands):
+        line += ["-ex", one]
+    return subprocess.run(
+        [*line, *([program] if program else [])],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=400,
+        check=False,
+    ).stdout
+
+
+@pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_breakpoint_from_before_the_start_is_hit_once_in_every_rank(
+    method: str, with_hook: bool, tmp_path: Path
+) -> None:
+    build(tmp_path, method, "c", with_hook, SOURCE)
+    stops = [command for _ in range(RANKS * TURNS) for command in ("print $_rank", "print n", "continue")]
+    said = _gdb(tmp_path, "break leaf", f"run +vp{RANKS}", *stops, program="./prog")
+    assert len(HIT.findall(said)) == RANKS * TURNS, said
+    values = [int(one) for one in re.findall(r"^\$\d+ = (-?\d+)$", said, re.MULTILINE)]
+    hits = sorted(zip(values[::2], values[1::2]))
+    assert hits == [(rank, turn) for rank in range(RANKS) for turn in range(1, TURNS + 1)], said
+    if method != "none":  # all add to one variable there, and leave it meanwhile
+        assert sorted(re.findall(r"^SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
+    assert "exited normally" in said
+
+
+@pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
+def test_ranks_that_migrate_leave_their_breakpoints_behind(with_hook: bool, tmp_path: Path) -> None:
+    """GDB has one of two processes; its ranks leave with a breakpoint in their code, come back, and leave again."""
+    build(tmp_path, "pie", "gated.c", with_hook)
+    source = (tmp_path / "prog.gated.c").read_text().splitlines()
+    line = next(number for number, text in enumerate(source, 1) if "lost |=" in text)
+    with gated(tmp_path, 4) as (job, processes):
+        attached = min(processes)
+        said = _gdb(
+            tmp_path,
+            f"attach {attached}",
+            "rank events on",
+            f"break prog.gated.c:{line}",
+            "shell touch go",
+            *["continue", 'printf "STOP %d %d %d\\n", $_rank, turn, g_rank'] * (2 * TURNS),
+            "delete",
+            "continue",
+        )
+        assert job.stdout is not None
+        told = job.stdout.read()
+        job.wait(timeout=60)
+    turns = re.findall(r"^TURN (\d) rank (\d) in (\d+) has (\d)$", told, re.MULTILINE)
+    assert len(turns) == 4 * TURNS, told + said
+    assert all(rank == value for _, rank, _, value in turns)
+    expected = sorted((rank, turn) for turn, rank, pid, _ in turns if int(pid) == attached)
+    stops = re.findall(r"^STOP (\d) (\d) (\d)$", said, re.MULTILINE)
+    assert sorted((rank, turn) for rank, turn, _ in stops) == expected, said
+    assert all(rank == value for rank, _, value in stops)
+    assert len(re.findall(r"is about to be packed", said)) >= 2, said
+    assert len(re.findall(r"has arrived", said)) >= 2, said
+    assert job.returncode == 0, told + said

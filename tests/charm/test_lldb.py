@@ -1,0 +1,56 @@
+"""LLDB on AMPI under every method, stock and with the hook: each rank's own global, suspended and running ranks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.conftest import ROOT
+
+LLDB = shutil.which("lldb") or shutil.which("lldb-19") or ""
+pytestmark = [
+    pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
+    pytest.mark.skipif(not LLDB, reason="LLDB is not installed"),
+    pytest.mark.timeout(900),
+]
+COMMANDS = ("rank list", "rank print g_rank", "rank 2", "p g_rank", "bt", "rank 0", "p g_rank", "rank tree")
+PROGRAMS = [(method, False) for method in METHODS] + [("pie", True), ("tls", True)]
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=[f"{one}-{'hook' if hook else 'stock'}" for one, hook in PROGRAMS])
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Running]]:
+    method, with_hook = request.param
+    folder = tmp_path_factory.mktemp(method)
+    build(folder, method, "c", with_hook)
+    with running(folder) as up:
+        yield method, up
+
+
+def test_lldb_sees_every_rank(job: tuple[str, Running]) -> None:
+    method, up = job
+    command = [LLDB, "-x", "-b", "-p", str(up.pid), "-o", f"command script import {ROOT / 'lldbext'}"]
+    for one in COMMANDS:
+        command += ["-o", one]
+    said = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    ).stdout
+    if method == "none":
+        assert len(re.findall(r"^\d: \d \(one for all ranks\)$", said, re.MULTILINE)) == RANKS, said
+    else:
+        assert all(f"\n{rank}: {rank}\n" in said for rank in range(RANKS)), said
+        assert re.findall(r"^\(int\) (\d)$", said, re.MULTILINE) == ["2", "0"], said  # suspended, running
+    assert len(re.findall(r"^ +[1-3] +blocked .* MPI_Recv ", said, re.MULTILINE)) == RANKS - 1, said
+    # Production builds have no debug information.
+    assert re.search(r"frame #\d+: 0x\w+ \S+`(?:::)?P?MPI_Recv.*\n +frame #\d+: 0x\w+ \S+`AMPI_Main", said), said
+    assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said), said
