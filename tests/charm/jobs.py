@@ -6,6 +6,7 @@ and the rank that is not to wait in MPI_Recv is in sleep(): all others have then
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -167,7 +168,9 @@ def build(folder: Path, method: str, language: str, with_hook: bool = False, sou
     Path(folder, f"prog.{language}").write_text(source or SOURCES[language])
     environment = dict(os.environ)
     if with_hook:
-        _run_in(folder, ["make", "-C", str(HOOK), f"CHARM_HOME={HOME}", f"LIB={folder}"], environment)
+        with (HOOK / "Makefile").open() as lock:  # one test at a time
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _run_in(folder, ["make", "-C", str(HOOK), f"CHARM_HOME={HOME}", f"LIB={folder}"], environment)
         environment["AMPI_BUILD_FLAGS"] = "-module rankdebug"
     options = [f"-{method}globals"] if method != "none" else []
     private = "-DPRIVATE=__thread" if method == "tls" else "-DPRIVATE="
