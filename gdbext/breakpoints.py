@@ -11,7 +11,6 @@ Before the runtime copies an object no breakpoint is left in it: a copied int3 w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -56,7 +55,6 @@ class Breakpoints:
         self._known: dict[int, object] = {}
         self._ranks: set[int] = set()
         self._leaving: set[int] = set()
-        self._is_moving = False
         self._orphaned: set[int] = set()
         self.hit: Optional[Hit] = None
 
@@ -142,23 +140,8 @@ class Breakpoints:
         self._drop(lambda follower: follower.rank == rank)
         focus, moment = self._face.state().focus, self._face.moment()
         if focus.rank == rank:
-            with self._taken_out():
-                focus.move(moment, self._first_here(moment), inserted=True)
+            focus.move(moment, self._first_here(moment), inserted=True)
             self.synchronize()
-
-    @contextmanager
-    def _taken_out(self) -> Iterator[None]:
-        """With no user's breakpoint in memory: of those in symbols that go, GDB believes that they are not there."""
-        users = [one for one in gdb.breakpoints() if follows(one) and one.enabled]
-        self._is_moving = True
-        try:
-            for one in users:
-                one.enabled = False
-            yield
-        finally:
-            for one in users:
-                one.enabled = True
-            self._is_moving = False
 
     def _first_here(self, moment: Moment) -> Optional[int]:
         return next((one.rank for one in moment.table.ranks if self._is_here(one)), None)
@@ -232,7 +215,7 @@ class Breakpoints:
 
     def changed(self, user: gdb.Breakpoint) -> None:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
-        if not follows(user) or self._is_moving or self._face.state().focus.moving:
+        if not follows(user) or self._face.state().focus.moving:
             return
         self.settle()
         now = (user.enabled, user.commands, user.pending, user.condition, tuple(one.address for one in user.locations))
