@@ -30,6 +30,7 @@ from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.frozen import FrozenTarget
+from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
@@ -58,6 +59,11 @@ class Job:
         if isinstance(self.target, SnapshotTarget):
             return "read from a snapshot: figures are of when it was taken, of one moment if the job stood still"
         return "read from a core file: all figures are of one moment"
+
+    def check(self) -> None:
+        """Raises `TargetError` if what was read may be of two programs."""
+        if isinstance(self.target, LiveTarget):
+            self.target.check_program()
 
     @property
     def privatized(self) -> tuple[Object, ...]:
@@ -195,11 +201,22 @@ def with_waits(job: Job) -> Job:
 
 
 @contextmanager
+def checked(job: Job) -> Iterator[Job]:
+    """What is read inside is of one program, or `TargetError` is raised in the end."""
+    try:
+        yield job
+    except RanklensError:
+        job.check()  # says why, where that is so
+        raise
+    job.check()
+
+
+@contextmanager
 def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
     """As `open_job`; with `freeze` the process stands still inside, and for how long is said."""
     if not freeze:
-        with progress.shown():
-            yield open_job(what, exe)
+        with progress.shown(), checked(open_job(what, exe)) as job:
+            yield job
         return
     if not what.isdecimal():
         raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")

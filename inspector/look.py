@@ -19,7 +19,7 @@ from pieglobalsfind.model import Absent
 from . import stacks
 from .globals import Globals, read_globals
 from .holdings import Holding, holdings
-from .job import Job, open_job, with_waits
+from .job import Job, checked, open_job, with_waits
 from .payload import read_payload
 from .progress import told_to
 from .recorder import is_running
@@ -46,7 +46,11 @@ class Look:
 def look(pid: int) -> Look:
     """Raises `RanklensError` if the process can't be read or has no ranks."""
     began, at = time.monotonic(), time.time()
-    job = with_waits(open_job(str(pid), None))
+    with checked(open_job(str(pid), None)) as opened:
+        return look_at(with_waits(opened), pid, began, at)
+
+
+def look_at(job: Job, pid: int, began: float, at: float) -> Look:
     payload = read_payload(job)
     ranks = holdings(job.table.ranks, payload)
     try:

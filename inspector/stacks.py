@@ -27,7 +27,7 @@ from pieglobalsfind.model import Rank
 from pieglobalsfind.stack_walk import Walker
 
 from .console import console
-from .job import Job, Subject, job_named, job_of, open_job, opened, subject_of
+from .job import Job, Subject, checked, job_named, job_of, open_job, opened, subject_of
 from .progress import through
 from .recorder import record, seconds_of
 from .text import harmless
@@ -110,8 +110,8 @@ def run_recorder(options: argparse.Namespace) -> int:
     chosen = rankset.parse(options.rank)
 
     def once() -> dict[str, object]:
-        job = open_job(options.target, None)
-        return as_json(subject_of(job), read(job, chosen, options.runtime))
+        with checked(open_job(options.target, None)) as job:
+            return as_json(subject_of(job), read(job, chosen, options.runtime))
 
     record(once, int(options.target), seconds_of(options.every), options.keep, Path(options.folder))
     return 0

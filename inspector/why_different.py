@@ -21,7 +21,7 @@ from pieglobalsfind.rankset import Span
 
 from .console import console
 from .globals import read_globals
-from .job import Job, open_job
+from .job import Job, checked, open_job
 from .parts import on_ranks
 from .render import add_row, heading, new_table
 from .stacks import Stacks, label
@@ -73,7 +73,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     if options.first == options.second:
         raise UsageError("a rank does not differ from itself", "name two ranks")
-    found = compare(open_job(options.target, options.exe), options.first, options.second)
+    with checked(open_job(options.target, options.exe)) as job:
+        found = compare(job, options.first, options.second)
     if options.json:
         json.dump(as_json(found), sys.stdout, indent=1)
         print(flush=True)

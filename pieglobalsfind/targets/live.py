@@ -72,6 +72,7 @@ class LiveTarget:
         self._check_state()
         self._check_machine()
         self._check_readable()
+        self._program = self._running_program()
 
     def __del__(self) -> None:
         descriptor, self._memory_file = getattr(self, "_memory_file", -1), -1
@@ -226,6 +227,25 @@ class LiveTarget:
             raise TargetError(f"there is no process {self.pid}", hint) from error
         if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
             raise TargetError(f"process {self.pid} has ended, its parent has not yet waited for it")
+
+    def check_program(self) -> None:
+        """Raises `TargetError` if the process has executed another program since this object was made.
+
+        What was read since may be that one's. A process that has ended can't mislead: nothing of it can be read.
+        """
+        now = self._running_program()
+        if now and now != self._program:
+            raise TargetError(f"process {self.pid} has executed another program while it was read", "look at it again")
+
+    def _running_program(self) -> tuple[bytes, ...]:
+        """Differs after every execve(2): its begin, and where code and stack lie (proc(5), stat); () if it ended."""
+        try:
+            words = Path(f"{self._proc}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return ()
+        if len(words) < 26 or words[0] in (b"Z", b"X"):
+            return ()
+        return words[19], words[23], words[24], words[25]
 
     def _check_machine(self) -> None:
         try:
