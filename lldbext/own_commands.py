@@ -30,7 +30,7 @@ QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
 
 
 def can_hold_up() -> bool:
-    """Whether this LLDB calls back before its own commands: 16 does, 14 does not."""
+    """Whether this LLDB calls back before its own commands: 19 does, 14 does not."""
     return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
 
 
