@@ -15,6 +15,7 @@ import pytest
 
 from inspector import cli, progress
 from tests.conftest import Job, StartJob, built
+from tests.inspector import browser
 from tests.inspector.conftest import SOURCES
 from tests.inspector.terminal import PROMPT, terminal
 
@@ -243,3 +244,18 @@ def test_hostile_function_names_in_a_terminal(hostile: Job, tmp_path: Path) -> N
         screen.wait_for(HARMLESS)
         screen.keys("Enter")
         screen.wait_for("#1  " + HARMLESS)
+
+
+def test_hostile_function_names_in_a_browser(hostile: Job, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    command = [str(built("inspector")), "report", str(hostile.pid), "--html", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    with browser.page(tmp_path) as page:
+        page.open(file.as_uri())
+        titles = page.value("[...document.querySelectorAll('#stacks title')].map(one => one.textContent)")
+        assert any(HARMLESS in one for one in titles)
+        page.click("#ranks th")
+        page.click("input[data-table=ranks]")
+        page.type("<img src=x onerror=alert(1)>")
+        assert page.value("document.querySelectorAll('img').length") == 0
+        assert not [one for one in page.events if one["method"] == "Page.javascriptDialogOpening"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import StartJob, built
+from tests.inspector import browser
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 PROGRAM = """
@@ -40,16 +40,15 @@ int main(int argc, char **argv) {
 """
 
 
-def browser() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.fail("chromium is missing: run `make setup` and `.ci/setup test`")
-    return found
-
-
 def dom(file: Path, fragment: str, folder: Path) -> str:
     """The document after its script has run, as the browser writes it."""
-    command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    command = [
+        browser.program(),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
     command += ["--disable-dev-shm-usage", "--virtual-time-budget=3000", "--dump-dom", f"file://{file}#{fragment}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "</html>" in done.stdout, done.stderr[-2000:]
@@ -121,3 +120,31 @@ def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
     assert not list(tmp_path.glob(".*"))
+
+
+def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
+    """A head is clicked to sort, a box is typed into to search; what comes from the target stays text meanwhile."""
+    shown = "[...document.querySelectorAll('#globals tbody tr:not([hidden])')].map(row => row.cells[{}].textContent)"
+    with browser.page(tmp_path) as page:
+        page.open(report.as_uri())
+        assert sorted(page.value(shown.format(0))) == sorted(row[0] for row in rows(report.read_text(), "globals"))
+        page.click("#globals th:nth-child(4)")
+        sizes = [int(one) for one in page.value(shown.format(3))]
+        assert sizes == sorted(sizes) and len(set(sizes)) > 2
+        page.click("#globals th:nth-child(4)")
+        assert [int(one) for one in page.value(shown.format(3))] == sorted(sizes, reverse=True)
+        page.click("input[data-table=globals]")
+        page.type("_VALUE")
+        assert sorted(page.value(shown.format(0))) == ["beta_value", "gamma_value"]
+        assert "globals=_VALUE" in page.value("location.hash")
+        for _ in range(len("_VALUE")):
+            page.press("Backspace", 8)
+        assert len(page.value(shown.format(0))) > 2
+        page.type("<img")
+        assert set(page.value(shown.format(0))) >= {"alpha", "beta_value", "text"}, "the folder's name is searched too"
+        assert page.value("document.title") != "owned" and page.value("document.querySelectorAll('img').length") == 0
+        assert page.value("document.scripts.length") == 1
+        asked = [
+            one for one in page.events if one["method"] in ("Page.javascriptDialogOpening", "Runtime.exceptionThrown")
+        ]
+        assert asked == []
