@@ -132,3 +132,15 @@ def test_settings_are_obeyed(session: Session, start_job: StartJob, rankrun: Pat
     job.wait_for("holding")
     asked = [(setting, "bt") for setting in SETTINGS]
     check(program, session.attach(script(program, asked), job.pid)["found"])
+
+
+@pytest.mark.parametrize("method", ["none", "pip", "fs", "tls", "hls"])
+def test_methods(method: str, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """Copies at one distance, copies by the loader, no copies, and globals in thread-local blocks."""
+    program = next(one for one in PROGRAMS if str(one) == "cells-O2")
+    executable = virtual(program, tmp_path)
+    job = start_job(rankrun, "-n", RANKS[program.name], "--method", method, executable, "--level=3")
+    job.wait_for("holding")
+    found = session.attach(script(program, [("", QUICK[0])]), job.pid)["found"]
+    check(program, found)
+    check_spared(program, found)
