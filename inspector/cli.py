@@ -13,11 +13,12 @@ import sys
 from collections.abc import Sequence
 from typing import Optional
 
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.errors import RanklensError, UsageError
 
 from . import audit, merge, parts, perfmap, snapshot, stacks, waits, watch, whole_job, why_different
 from .console import console
 from .job import job_named, opened
+from .recorder import seconds_of
 from .render import print_report
 from .report import Report, as_json, make_report
 
@@ -59,6 +60,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="JOB",
         help="all processes of a job: its launcher's pid, one of its processes', or its id",
     )
+    report.add_argument(
+        "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
+    )
+    report.add_argument(
+        "--timeout", metavar="TIME", default="60s", help="how long to wait for a collector that does not answer (60s)"
+    )
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
@@ -76,14 +83,32 @@ def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
 
 
 def run_report(options: argparse.Namespace) -> int:
+    if options.mpi:
+        return run_collector(options)
     members = job_named(options.job, options.target, options.exe, options.freeze)
     if members is not None:
         found = whole_job.read_members(members, bool(options.html))
-        report = whole_job.finished(found, members.name)
+        report = whole_job.finished(found, members.name, members.count)
     else:
         with opened(options.target, options.exe, options.freeze) as one:
             found = whole_job.read_one(one, bool(options.html))
         report = found.report or make_report(one)
+    return show_report(found, report, options)
+
+
+def run_collector(options: argparse.Namespace) -> int:
+    from . import collectors  # late: only this needs MPI
+
+    if options.job is None or options.target is not None or options.freeze:
+        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
+    gathered = collectors.gather(options.job, bool(options.html), seconds_of(options.timeout))
+    status = 0
+    if gathered.found is not None:
+        status = show_report(gathered.found, gathered.report(), options)
+    return gathered.leave(status)
+
+
+def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
     if options.html:
         write_html(found, report, options.html)
     if options.json:

@@ -14,7 +14,7 @@ from typing import Optional
 from pieglobalsfind import rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs import Member, Members, strength
+from pieglobalsfind.jobs import Member, Members, missing, strength
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.rankset import compact
 
@@ -32,10 +32,12 @@ PRECEDENCE = (SHARED, DIFFERS, EQUAL, NEVER_WRITTEN, UNKNOWN)  # which of two pr
 class Findings:
     """What is known of some of a job's processes; `report` is None if none of them could be read.
 
-    `calls` and `sizes` (what other ways to migrate would send) are there only if they were asked for.
+    `processes` are their indices. `calls` and `sizes` (what other ways to migrate would send) are there only if they
+    were asked for.
     """
 
     report: Optional[Report]
+    processes: frozenset[int] = frozenset()
     problems: tuple[str, ...] = ()
     calls: tuple[tuple[int, tuple[Call, ...]], ...] = ()
     sizes: tuple[WhatIf, ...] = ()
@@ -43,21 +45,22 @@ class Findings:
 
 def read_members(members: Members, pictures: bool = False) -> Findings:
     """Every member after the other, merged; `pictures`: with what the report's pictures need."""
-    return merge([Findings(None, members.problems), *(read_member(one, pictures) for one in members.found)])
+    return merge([read_member(one, pictures) for one in members.found])
 
 
 def read_member(member: Member, pictures: bool) -> Findings:
     try:
-        return read_one(job_of(member.open()), pictures)
+        return replace(read_one(job_of(member.open()), pictures), processes=frozenset((member.index,)))
     except RanklensError as error:
-        return Findings(None, (f"{member.name}: {error.sentence}",))
+        return Findings(None, frozenset((member.index,)), (f"{member.name}: {error.sentence}",))
 
 
 def read_one(job: Job, pictures: bool) -> Findings:
     """What one process tells."""
     job = with_waits(job)
     report = make_report(job)
-    return Findings(report, (), *((stacks_of(job), what_if(job, report.payload)) if pictures else ()))
+    pictured = (stacks_of(job), what_if(job, report.payload)) if pictures else ((), ())
+    return Findings(report, frozenset(), (), *pictured)
 
 
 def stacks_of(job: Job) -> tuple[tuple[int, tuple[Call, ...]], ...]:
@@ -71,25 +74,29 @@ def merge(several: Sequence[Findings]) -> Findings:
     """One of all; the order does not matter, and merged ones can be merged again."""
     reports = [one.report for one in several if one.report is not None]
     problems = tuple(dict.fromkeys(text for one in several for text in one.problems))
+    processes = frozenset(index for one in several for index in one.processes)
     if not reports:
-        return Findings(None, problems)
+        return Findings(None, processes, problems)
     report, mixed = merge_reports(reports)
     homes = {one.rank for one in report.subject.present}
     calls = {rank: stack for one in several for rank, stack in one.calls if rank in homes}
     sizes = {size.rank: size for one in several for size in one.sizes if size.rank in homes}
-    return Findings(
-        report, problems + mixed, tuple(sorted(calls.items())), tuple(sizes[rank] for rank in sorted(sizes))
-    )
+    ordered = tuple(sizes[rank] for rank in sorted(sizes))
+    return Findings(report, processes, problems + mixed, tuple(sorted(calls.items())), ordered)
 
 
-def finished(found: Findings, name: str) -> Report:
-    """The report of the whole job, its problems among the warnings; raises `RanklensError` if there is none."""
+def finished(found: Findings, name: str, count: int) -> Report:
+    """The report of a job of `count` processes, problems among its warnings; `RanklensError` if there is none."""
     if found.report is None:
         raise RanklensError(f"no process of {name} can be read", "; ".join(found.problems))
     table = found.report.subject.table
     known = {one.rank for one in table.ranks}
     lacking = [rank for rank in range(min(table.rank_count, 1 << 24)) if rank not in known]
-    problems = found.problems + ((f"nothing is known of ranks {compact(lacking)}",) if lacking else ())
+    problems = (
+        missing(found.processes, count)
+        + found.problems
+        + ((f"nothing is known of ranks {compact(lacking)}",) if lacking else ())
+    )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
     return replace(found.report, subject=replace(found.report.subject, table=table, description=name))
 

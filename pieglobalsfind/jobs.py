@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -45,11 +45,16 @@ class Member:
 
 @dataclass(frozen=True)
 class Members:
-    """A job's processes, in order; `name` says which job it is, `problems` what is amiss, a sentence each."""
+    """A job's processes that were found, in order, of `count`; `name` says which job it is."""
 
     name: str
     found: tuple[Member, ...]
-    problems: tuple[str, ...] = ()
+    count: int
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is amiss, a sentence each."""
+        return missing((one.index for one in self.found), self.count)
 
 
 def strength(rank: Rank) -> tuple[int, bool]:
@@ -91,7 +96,7 @@ def in_checkpoint(folder: Path) -> Members:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
     cores = [(index, whole[-1] / f"process-{index}.core") for index in range(int(count))]
     found = tuple(Member(index, core=str(core)) for index, core in cores if core.is_file())
-    return Members(f"checkpoint {whole[-1].name}", found, missing([one.index for one in found], int(count), ""))
+    return Members(f"checkpoint {whole[-1].name}", found, int(count))
 
 
 # ---- processes with a registry ----
@@ -132,16 +137,16 @@ def by_id(job_id: str, asked: str) -> Members:
             chosen[one.index] = pid
     count = max(one.count for one in known.values())
     found = tuple(Member(index, pid) for index, pid in sorted(chosen.items()))
-    return Members(f"job {job_id}", found, missing(list(chosen), count, " on this host"))
+    return Members(f"job {job_id}", found, count)
 
 
-def missing(indices: list[int], count: int, where: str) -> tuple[str, ...]:
+def missing(indices: Iterable[int], count: int) -> tuple[str, ...]:
     """A sentence about processes that are not there."""
     lacking = sorted(set(range(count)) - set(indices))
     if not lacking:
         return ()
     listed = ", ".join(map(str, lacking[:8])) + (", ..." if len(lacking) > 8 else "")
-    return (f"of {count} processes of the job {len(lacking)} can't be found{where}: {listed}",)
+    return (f"of {count} processes of the job {len(lacking)} can't be found: {listed}",)
 
 
 # ---- processes without one ----
@@ -151,15 +156,14 @@ def by_kinship(pid: int) -> Members:
     """The processes of one launch that run the same program: below `pid`, or below the launcher of `pid`."""
     table = ranks_of(pid)
     if table is not None and table.process_count == 1:
-        return Members(f"process {pid}", (Member(0, pid),))
+        return Members(f"process {pid}", (Member(0, pid),), 1)
     family = below(pid if table is None else launcher_of(pid))
     if not family:
         raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
     tables = {number: one for number in family for one in (ranks_of(number),) if one is not None}
     count = max((one.process_count for one in tables.values()), default=1)
     found = sorted((one.process_index, number) for number, one in tables.items())
-    lacking = missing([index for index, _ in found], count, " on this host")
-    return Members(f"the job of process {pid}", tuple(Member(*one) for one in found), lacking)
+    return Members(f"the job of process {pid}", tuple(Member(*one) for one in found), count)
 
 
 def launcher_of(pid: int) -> int:
