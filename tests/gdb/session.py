@@ -114,7 +114,7 @@ class Session:
         return log.read_text(errors="replace")
 
 
-def end_with_what_it_launched(debugger: subprocess.Popen[bytes]) -> None:
+def end_with_what_it_launched(debugger: subprocess.Popen[Any]) -> None:
     """Kill a debugger, and the process that it launched: GDB gives it a process group of its own.
 
     What it only attached to is not its child, and is left alone.
