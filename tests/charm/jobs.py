@@ -42,7 +42,7 @@ int main(int count, char **words) {
   printf("TRUTH %d %p %p\n", me, (void *)&g_rank, (void *)&here);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (me == 0) sleep(300);
+  while (me == 0) sleep(300); /* signals of the runtime interrupt it */
   MPI_Recv(&here, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Finalize();
   return 0;
@@ -68,7 +68,7 @@ int main(int count, char **words) {
   printf("TRUTH %d %p %p %d\n", me, (void *)&g_rank, (void *)&here, getpid());
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (me == 0) sleep(300);
+  while (me == 0) sleep(300); /* signals of the runtime interrupt it */
   MPI_Recv(&here, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Finalize();
   return 0;

@@ -88,7 +88,8 @@ def _lines_of(folder: Path, frames: list[tuple[str, str, str, str, str]]) -> lis
     for number, _, _, file, offset in frames:
         if file.startswith("prog"):
             address = int(offset, 16) - (number != "0")
-            command = ["addr2line", "-e", file, hex(address)]
+            built = re.sub(r"\.user\.\d+\.so$", ".user.so", file)  # AMPI copies it for each rank of fs
+            command = ["addr2line", "-e", built, hex(address)]
             said = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout
             if "prog.c:" in said:
                 found.append(int(said.partition("prog.c:")[2].split()[0]))

@@ -14,10 +14,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build, wait_until_asleep
+from tests.charm.jobs import AMPICC, build, gated, wait_until_asleep
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 6
@@ -72,3 +74,27 @@ def test_stacks_of_ranks_that_have_arrived(processes: dict[int, dict[int, str]])
         for stack in found["stacks"]:
             assert "AMPI_Main" in [one["function"] for one in stack["calls"]]
         assert len(ranks) >= len(found["stacks"]) > 0
+
+
+def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
+    """Each inferior tells the ranks that it has, with their own values; the job ends well once GDB has let go."""
+    build(tmp_path, "pie", "gated.c")
+    with gated(tmp_path, 4) as (job, found):
+        first, second = sorted(found)
+        commands = [f"source {ROOT / 'gdbext' / 'rank.py'}", f"attach {first}", "rank print g_rank", "add-inferior"]
+        commands += ["inferior 2", f"attach {second}", "rank print g_rank", "inferior 1", "rank print g_rank"]
+        line = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
+        for one in commands:
+            line += ["-ex", one]
+        said = subprocess.run(
+            line, capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL, check=False
+        ).stdout
+        (tmp_path / "go").touch()
+        assert job.stdout is not None
+        turns = re.findall(r"^TURN \d rank (\d) in \d+ has (\d)$", job.stdout.read(), re.MULTILINE)
+        job.wait(timeout=60)
+    values = re.findall(r"^(\d): (\d)$", said, re.MULTILINE)
+    own = [[(str(rank), str(rank)) for rank in sorted(found[pid])] for pid in (first, second, first)]
+    assert values == [one for ranks in own for one in ranks], said
+    assert len(turns) == 12
+    assert all(rank == value for rank, value in turns)
