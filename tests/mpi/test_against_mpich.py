@@ -49,14 +49,14 @@ def mpich_lines(ranks: int, program: Path) -> list[str]:
     return sorted(line for file in files for line in file.read_text().splitlines())
 
 
-@pytest.mark.parametrize("elements", [1, 2])
+@pytest.mark.parametrize("spread", [("--pes", 1), ("--pes", 2), ("--procs", 2)], ids=str)
 @pytest.mark.parametrize("ranks", [2, 4, 5])
 @pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
-def test_same_output(name: str, ranks: int, elements: int, tmp_path: Path) -> None:
+def test_same_output(name: str, ranks: int, spread: tuple[str, int], tmp_path: Path) -> None:
     ours, theirs = build(HERE / name, tmp_path)
     expected = mpich_lines(ranks, theirs)
     assert len(expected) >= ranks
-    printed = run(BIN / "rankrun", "-n", ranks, "--pes", elements, ours).stdout
+    printed = run(BIN / "rankrun", "-n", ranks, *spread, ours).stdout
     assert sorted(printed.splitlines()) == expected
 
 

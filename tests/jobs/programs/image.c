@@ -24,8 +24,8 @@ int main(int argc, char **argv) {
     zeros[9000] = (char)(rank + 1);
     MPIX_Process(&at, &count);
     MPIX_Migrate_to((at + 1) % count);
-    int wrong = heap[100000] != rank || variables[5000] != rank + 1 || zeros[9000] != rank + 1 ||
-                pointers[0][2] != 3 || pointers[1] != variables || constants[1] != 2 || unused != zeros;
+    int wrong = heap[100000] != rank || variables[5000] != rank + 1 || zeros[9000] != rank + 1 || pointers[0][2] != 3 ||
+                pointers[1] != variables || constants[1] != 2 || unused != zeros;
     printf("rank %d: %s\n", rank, wrong ? "wrong" : "right");
     MPI_Finalize();
     return wrong;
