@@ -18,6 +18,7 @@ from pieglobalsfind.errors import RanklensError, UsageError
 from . import audit, merge, parts, perfmap, snapshot, stacks, waits, watch, whole_job, why_different
 from .console import console
 from .job import job_named, opened
+from .memory import keep_freed
 from .recorder import seconds_of
 from .render import print_report
 from .report import Report, as_json, make_report
@@ -27,6 +28,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; returns its exit status."""
     options = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
+    keep_freed()
     try:
         return int(options.run(options))
     except RanklensError as error:
