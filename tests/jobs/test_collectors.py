@@ -55,9 +55,10 @@ def collect(job: Job, folder: Path, count: int, *words: object, hangs: str = "")
         "LD_LIBRARY_PATH": str(libraries),
     }
     report = [BIN / "inspector", "report", "--mpi", "--job", job_id, *words]
-    command = ["mpiexec.mpich", "-disable-auto-cleanup", "-n", count, "unshare", "--mount", node, *report]
+    launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-n", count, "unshare", "--mount", node]
+    command = [str(one) for one in (*launcher, *report)]
     process = subprocess.Popen(
-        [str(one) for one in command],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
