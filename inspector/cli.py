@@ -15,7 +15,7 @@ from typing import Optional
 
 from pieglobalsfind.errors import RanklensError, UsageError
 
-from . import audit, merge, parts, perfmap, snapshot, stacks, waits, watch, whole_job, why_different
+from . import audit, merge, parts, perfmap, snapshot, stack_groups, stacks, waits, watch, whole_job, why_different
 from .console import console
 from .job import job_named, opened
 from .memory import keep_freed
@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
 def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
     from . import html  # late: a report without it needs no template engine
 
-    html.write(path, html.as_html(report, dict(found.calls), found.sizes))
+    html.write(path, html.as_html(report, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
 
 
 def run_report(options: argparse.Namespace) -> int:

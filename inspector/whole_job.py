@@ -8,21 +8,21 @@ read is said, and the ranks that are lacking for it; the rest is still reported.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from pieglobalsfind import rankset
-from pieglobalsfind.call_tree import Call
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs import Member, Members, missing, strength
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.rankset import compact
 
-from . import stacks
+from . import stack_groups, stacks
 from .globals import DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
 from .job import Job, Subject, job_of, with_waits
 from .pointers import Alarm, Audit
 from .report import Report, make_report
+from .stack_groups import Message
 from .what_if import WhatIf, what_if
 
 PRECEDENCE = (SHARED, DIFFERS, EQUAL, NEVER_WRITTEN, UNKNOWN)  # which of two processes' verdicts holds for both
@@ -39,7 +39,7 @@ class Findings:
     report: Optional[Report]
     processes: frozenset[int] = frozenset()
     problems: tuple[str, ...] = ()
-    calls: tuple[tuple[int, tuple[Call, ...]], ...] = ()
+    calls: Message = field(default_factory=Message)
     sizes: tuple[WhatIf, ...] = ()
 
 
@@ -59,15 +59,16 @@ def read_one(job: Job, pictures: bool) -> Findings:
     """What one process tells."""
     job = with_waits(job)
     report = make_report(job)
-    pictured = (stacks_of(job), what_if(job, report.payload)) if pictures else ((), ())
-    return Findings(report, frozenset(), (), *pictured)
+    if not pictures:
+        return Findings(report)
+    return Findings(report, calls=stacks_of(job), sizes=what_if(job, report.payload))
 
 
-def stacks_of(job: Job) -> tuple[tuple[int, tuple[Call, ...]], ...]:
+def stacks_of(job: Job) -> Message:
     try:
-        return tuple(stacks.read(job, rankset.parse("all"), False).calls.items())
+        return stack_groups.grouped(stacks.read(job, rankset.parse("all"), False).calls).message()
     except RanklensError:
-        return ()  # the report itself says what could not be had
+        return Message()  # the report itself says what could not be had
 
 
 def merge(several: Sequence[Findings]) -> Findings:
@@ -79,10 +80,11 @@ def merge(several: Sequence[Findings]) -> Findings:
         return Findings(None, processes, problems)
     report, mixed = merge_reports(reports)
     homes = {one.rank for one in report.subject.present}
-    calls = {rank: stack for one in several for rank, stack in one.calls if rank in homes}
     sizes = {size.rank: size for one in several for size in one.sizes if size.rank in homes}
     ordered = tuple(sizes[rank] for rank in sorted(sizes))
-    return Findings(report, processes, problems + mixed, tuple(sorted(calls.items())), ordered)
+    return Findings(
+        report, processes, problems + mixed, stack_groups.merge(one.calls for one in several).message(), ordered
+    )
 
 
 def finished(found: Findings, name: str, count: int) -> Report:

@@ -41,14 +41,18 @@ class Node:
 
     def add(self, rank: int, stack: Sequence[Call]) -> None:
         """Enter a rank's stack below this node, outermost call first."""
+        self.add_all((rank,), stack)
+
+    def add_all(self, ranks: Iterable[int], stack: Sequence[Call]) -> None:
+        """Likewise, of all ranks that are in this one stack."""
         node = self
-        node.ranks.append(rank)
+        node.ranks.extend(ranks)
         for call in stack:
             key = (call.function, call.file or call.library)
             child = node.children.get(key)
             if child is None:
                 child = node.children[key] = Node(call.function, call.file, call.library)
-            child.ranks.append(rank)
+            child.ranks.extend(ranks)
             if call.line:
                 child.lines.add(call.line)
             node = child

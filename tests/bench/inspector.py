@@ -49,7 +49,7 @@ def run() -> Result:
             images, memory = report(pid)
             ours, bare, read = reading(pid)
         with job([*rankrun(2), str(debug)]) as pid:
-            cold = best(lambda: index(pid, folder))
+            cold = index(pid, folder)
             warm = best(lambda: first_answer(pid))
     return Result(
         "The inspector",
