@@ -71,12 +71,19 @@ def test_progress_in_a_terminal(screen: Terminal, large: Job, tmp_path: Path) ->
     screen.wait_for("it is over")
 
 
+def hear_interrupts() -> None:
+    """A suite that runs in the background of a shell ignores Ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("way", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_nothing_is_left_behind(large: Job, tmp_path: Path, way: signal.Signals, status: int) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     command = [str(built("inspector")), "snapshot", str(large.pid), "-o", str(folder / "file")]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    writer = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    )
     try:
         wait_until_written(folder, writer)
         os.kill(writer.pid, way)
