@@ -73,9 +73,12 @@ def watch(screen: Terminal, pid: int, *options: str) -> None:
 
 
 def column(shown: str, name: str, count: int = RANKS) -> list[str]:
-    """The cells below a title, by where the title stands."""
+    """The cells below a title, by where the title stands; none while there is no table on the screen."""
     lines = shown.splitlines()
-    (head,) = [number for number, line in enumerate(lines) if re.match(r" [a-z]+( [v^])?  ", line)]
+    heads = [number for number, line in enumerate(lines) if re.match(r" [a-z]+( [v^])?  ", line)]
+    if len(heads) != 1 or f" {name}" not in lines[heads[0]]:
+        return []
+    head = heads[0]
     start = lines[head].index(f" {name}") + 1
     return [line[start:].split("  ")[0].strip() for line in lines[head + 1 : head + 1 + count]]
 
