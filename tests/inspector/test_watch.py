@@ -213,8 +213,6 @@ def test_the_window_is_resized(screen: Terminal, job: Job) -> None:
     screen.resize(60, 12)
     shown = screen.wait(lambda shown: "waits in" in shown and "per second" not in shown and "rows; read" in shown)
     assert len(shown.splitlines()) <= 12 and max(map(len, shown.splitlines())) <= 60
-    screen.resize(24, 5)
-    screen.wait(lambda shown: "rank" in shown)
     screen.resize(150, 40)
     everybody = ["0", "1", "2", "3", "4"]
     screen.wait(lambda shown: "memory" in shown and "rows; read" in shown and column(shown, "rank") == everybody)
