@@ -10,6 +10,7 @@ Before the runtime copies an object no breakpoint is left in it: a copied int3 w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -18,18 +19,19 @@ import gdb
 
 from gdbext.face import ADDRESS, GdbFace
 from gdbext.focus import IN_MEMORY
-from gdbext.quiet import warnings
+from gdbext.quiet import execute, warnings
 from gdbext.stops import RankEvents, ranks_of
 from gdbext.target import connection_kind
 from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Rebase
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Rebase, Region
 from pieglobalsfind.render import escape
 from pieglobalsfind.stop_request import is_in
 
 EVENT_FUNCTION = "rank_debug_event"
+OWN_LOCATION = re.compile(r"(?:-\d+|0)(?:\.\d+)? .*?\b(0x[0-9a-f]{16})\b")  # users' have positive numbers
 BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
 
 
@@ -56,6 +58,8 @@ class Breakpoints:
         self._ranks: set[int] = set()
         self._leaving: set[int] = set()
         self._orphaned: set[int] = set()
+        self._inferior: Optional[int] = None
+        self._has_told_of_others = False
         self.hit: Optional[Hit] = None
 
     def watch_events(self) -> None:
@@ -81,9 +85,9 @@ class Breakpoints:
             address = int.from_bytes(gdb.selected_inferior().read_memory(pointer, 8), "little")
             self._call_breakpoints.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
 
-    def _on_call(self, function: str, arguments: tuple[int, int, int]) -> None:
+    def _on_call(self, function: str, arguments: tuple[int, int, int]) -> bool:
         if not any(map(follows, gdb.breakpoints())) and not self._events.is_on:
-            return
+            return False
         self._face.state().moment = None
 
         def table() -> RankTable:
@@ -92,8 +96,7 @@ class Breakpoints:
         if function == ampi_events.ARRIVED:
             self._watch_return(arguments[2])
         event = self._calls.event(self._face.moment().target, table, function, arguments, self._ranks)
-        if event is not None:
-            self._on_event(*event)
+        return event is not None and self._on_event(*event)
 
     def spare_tasks(self) -> None:
         """Take out what would kill a process that GDB is not attached to (tasks.py)."""
@@ -117,12 +120,17 @@ class Breakpoints:
             user.enabled = False
             gdb.write(f"[Breakpoint {user.number} is disabled, {why}]\n")
 
-    def _on_event(self, kind: int, rank: int) -> None:
+    def _on_event(self, kind: int, rank: int) -> bool:
+        """Whether GDB shall stop: it steps in a rank that leaves, by a breakpoint of its own that would leave too."""
         state = self._face.state()
         state.moment = None
         self._events.tell(kind, rank)
-        if not any(map(follows, gdb.breakpoints())):
-            return
+        if any(map(follows, gdb.breakpoints())):
+            self._follow(kind, rank)
+        return kind == BEFORE_PACK and self._ends_step(rank)
+
+    def _follow(self, kind: int, rank: int) -> None:
+        state = self._face.state()
         if kind == BEFORE_COPIES:
             state.focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
@@ -132,6 +140,14 @@ class Breakpoints:
             self._have_focus()
             self.synchronize()
         state.moment = None
+
+    def _ends_step(self, rank: int) -> bool:
+        """Once GDB stops, it takes out what it steps by."""
+        region = self._face.moment().rank(rank).range
+        stepping = isinstance(region, Region) and any(address in region for address in own_locations())
+        if stepping:
+            gdb.write(f"[Rank {rank} leaves this process, the step ends]\n")
+        return stepping
 
     def _let_go(self, rank: int) -> None:
         """Take all that is ours out of a rank's copies: its bytes leave for another process now."""
@@ -161,6 +177,8 @@ class Breakpoints:
             moment = self._face.moment()
         except RanklensError:
             return
+        if moment.table.ranks and not self._is_followed():
+            return
         self._ranks = {one.rank for one in moment.table.ranks} - self._leaving
         wanted = dict(self._wanted(moment))
         self._drop(lambda follower: follower.key not in wanted)
@@ -168,6 +186,21 @@ class Breakpoints:
             if key not in self._followers:
                 self._followers[key] = Follower(self, self._face, user, key, address)
             self._followers[key].adopt_commands()
+
+    def _is_followed(self) -> bool:
+        """Whether the selected inferior is the one whose ranks breakpoints follow: the first that had any."""
+        number = gdb.selected_inferior().num
+        alive = {one.num for one in gdb.inferiors() if one.pid}
+        if self._inferior is None or self._inferior not in alive:
+            self._inferior = number
+        if self._inferior != number and not self._has_told_of_others:
+            self._has_told_of_others = True
+            gdb.write(
+                f"warning: breakpoints follow the ranks of inferior {self._inferior}, not those of {number}: "
+                "debug each process in a GDB of its own\n",
+                gdb.STDERR,
+            )
+        return self._inferior == number
 
     def _wanted(self, moment: Moment) -> Iterator[tuple[tuple[int, int, int], tuple[gdb.Breakpoint, int]]]:
         for user in gdb.breakpoints():
@@ -319,9 +352,9 @@ class Follower(gdb.Breakpoint):
 
 
 class EventBreakpoint(gdb.Breakpoint):
-    """On the runtime's empty function; never stops."""
+    """On the runtime's empty function; stops only where a step can't go on."""
 
-    def __init__(self, handler: Callable[[int, int], None]) -> None:
+    def __init__(self, handler: Callable[[int, int], bool]) -> None:
         super().__init__(EVENT_FUNCTION, internal=True)
         self.silent = True
         self._handler = handler
@@ -330,14 +363,14 @@ class EventBreakpoint(gdb.Breakpoint):
         frame = gdb.newest_frame()
         kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in ("rdi", "rsi"))
         with warnings("breakpoints in ranks may be missing"):
-            self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
+            return self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
         return False
 
 
 class CallBreakpoint(gdb.Breakpoint):
-    """On the first instruction of a function of AMPI's; never stops."""
+    """On the first instruction of a function of AMPI's; stops only where a step can't go on."""
 
-    def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], None]) -> None:
+    def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], bool]) -> None:
         super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
         self.silent = True
         self.function = function
@@ -347,7 +380,7 @@ class CallBreakpoint(gdb.Breakpoint):
         frame = gdb.newest_frame()
         first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in ("rdi", "rsi", "rsp"))
         with warnings("breakpoints in ranks may be missing"):
-            self._handler(self.function, (first, second, pointer))
+            return self._handler(self.function, (first, second, pointer))
         return False
 
 
@@ -370,6 +403,14 @@ def function_address(name: str) -> int:
         return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
     except gdb.error:
         return 0
+
+
+def own_locations() -> Iterator[int]:
+    """Where GDB has breakpoints of its own: the ends of step, next, finish, until and advance."""
+    for line in execute("maint info breakpoints").splitlines():
+        found = OWN_LOCATION.match(line)
+        if found is not None:
+            yield int(found[1], 16)
 
 
 def function_exists(name: str) -> bool:

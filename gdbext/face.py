@@ -69,6 +69,7 @@ class GdbFace:
         gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
         self._states: dict[int, State] = {}
         self._is_visiting = False
+        self._applied: Optional[int] = None  # whom a user's command is carried out for
         self.progress = Progress()
         self._quick: Optional[QuickBacktraces] = None
         self._home: Optional[Home] = None  # where to return to; None also once the user's command has selected anew
@@ -113,10 +114,14 @@ class GdbFace:
 
     @property
     def selected(self) -> Optional[int]:
+        if self._applied is not None:
+            return self._applied
         return self.state().selection.rank if self._home is None else self._home.rank
 
     @property
     def reason(self) -> str:
+        if self._applied is not None:
+            return "the command is applied to it"
         return self.state().selection.reason if self._home is None else self._home.reason
 
     def counted(self, numbers: Sequence[int]) -> Iterator[int]:
@@ -124,7 +129,7 @@ class GdbFace:
 
     def select(self, rank: Optional[int]) -> None:
         state, moment = self.state(), self.moment()
-        self._home = None
+        self._home = self._applied = None
         if rank is None:
             self._move(moment, None)
             state.selection.clear("you asked for none")
@@ -320,8 +325,17 @@ class GdbFace:
         if backtraces.BACKTRACE.fullmatch(command):
             with self.returning():
                 return self._backtraces().text(rank, command)
-        with self.visiting(rank):
+        with self.visiting(rank), self._applying(rank):
             return execute(command)
+
+    @contextmanager
+    def _applying(self, rank: int) -> Iterator[None]:
+        """To the command that is carried out inside the rank is the selected one, as a thread is to `thread apply`."""
+        before, self._applied = self._applied, rank
+        try:
+            yield
+        finally:
+            self._applied = before
 
     def _backtraces(self) -> QuickBacktraces:
         """They live until the user's command ends: what the user sets later may change how frames look."""

@@ -58,7 +58,8 @@ def gather(job: str, pictures: bool, timeout: float) -> Gathered:
         from mpi4py import MPI
     except ImportError as error:
         raise UsageError(
-            f"--mpi needs mpi4py, {error}", "install ranklens[mpi]; MPI4PY_LIBMPI names the library of your MPI"
+            f"--mpi needs mpi4py, {error}",
+            "install the extra `mpi`, with your MPI's library where the loader looks",
         ) from error
     world = Tree(MPI.COMM_WORLD, timeout)
     try:

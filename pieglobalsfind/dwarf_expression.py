@@ -28,12 +28,15 @@ _CONSTANTS = {
     0x0F: (8, True),
 }
 
-_BINARY: dict[int, Callable[[int, int], int]] = {
+BINARY: dict[int, Callable[[int, int], int]] = {
     0x1A: operator.and_,
     0x1C: operator.sub,
     0x1E: operator.mul,
     0x21: operator.or_,
     0x22: operator.add,
+    0x24: lambda a, b: a << b if b < 64 else 0,
+    0x25: lambda a, b: a >> b if b < 64 else 0,
+    0x26: lambda a, b: signed(a) >> min(b, 63),
     0x27: operator.xor,
     0x29: lambda a, b: int(a == b),
     0x2A: lambda a, b: int(signed(a) >= signed(b)),
@@ -94,9 +97,9 @@ class Machine:
             self._push(atom - 0x30)
         elif atom in _CONSTANTS:
             self._push(self._fixed(*_CONSTANTS[atom]))
-        elif atom in _BINARY:
+        elif atom in BINARY:
             right, left = self._stack.pop(), self._stack.pop()
-            self._push(_BINARY[atom](left, right))
+            self._push(BINARY[atom](left, right))
         elif not self._special(atom):
             raise UnsupportedError(f"operation {atom:#x}")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.dwarf_arguments import OP_ENTRY_VALUES, Passed, Step, Steps
-from pieglobalsfind.dwarf_expression import MASK, UnsupportedError, signed
+from pieglobalsfind.dwarf_expression import BINARY, MASK, UnsupportedError, signed
 from pieglobalsfind.stack_walk import Activation, Memory
 
 OP_ADDRESS, OP_FRAME_BASE, OP_BREG0, OP_BREGX, OP_CFA, OP_STACK_VALUE = 0x03, 0x91, 0x70, 0x92, 0x9C, 0x9F
@@ -22,23 +22,6 @@ WORD = 8
 
 _CONSTANTS = (0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11)  # const1u to const8s, constu, consts
 _UNARY: dict[int, Callable[[int], int]] = {0x19: lambda a: abs(signed(a)), 0x1F: operator.neg, 0x20: operator.invert}
-_BINARY: dict[int, Callable[[int, int], int]] = {
-    0x1A: operator.and_,
-    0x1C: operator.sub,
-    0x1E: operator.mul,
-    0x21: operator.or_,
-    0x22: operator.add,
-    0x24: lambda a, b: a << b if b < 64 else 0,
-    0x25: lambda a, b: a >> b if b < 64 else 0,
-    0x26: lambda a, b: signed(a) >> min(b, 63),
-    0x27: operator.xor,
-    0x29: lambda a, b: int(a == b),
-    0x2A: lambda a, b: int(signed(a) >= signed(b)),
-    0x2B: lambda a, b: int(signed(a) > signed(b)),
-    0x2C: lambda a, b: int(signed(a) <= signed(b)),
-    0x2D: lambda a, b: int(signed(a) < signed(b)),
-    0x2E: lambda a, b: int(a != b),
-}
 
 
 class NowhereError(Exception):
@@ -127,9 +110,9 @@ def _step(step: Step, stack: list[int], frame: Frame, depth: int) -> None:
             stack.append((_register(frame, atom - OP_BREG0) + step.number) & MASK)
         elif atom in _CONSTANTS:
             stack.append(step.number & MASK)
-        elif atom in _BINARY:
+        elif atom in BINARY:
             right, left = stack.pop(), stack.pop()
-            stack.append(_BINARY[atom](left, right) & MASK)
+            stack.append(BINARY[atom](left, right) & MASK)
         elif atom in _UNARY:
             stack.append(_UNARY[atom](stack.pop()) & MASK)
         elif not _of_frame(step, stack, frame, depth):

@@ -68,6 +68,8 @@ def members_of(job: str) -> Members:
         return in_checkpoint(Path(job))
     if not job.isdecimal():
         return by_id(job, job)
+    if not Path(f"/proc/{job}").is_dir():
+        raise TargetError(f"there is no process {job}", "give a pid of the job, or its id")
     own = identity(int(job))
     if own is not None:
         return by_id(own.job_id, job)

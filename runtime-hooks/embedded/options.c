@@ -93,10 +93,10 @@ static enum rewrite_mode parse_rewrite(const char *text) {
     return strcmp(text, "exact") ? REWRITE_SCAN : REWRITE_EXACT;
 }
 
-static enum travel_mode parse_travel(const char *text) {
+static enum migration_mode parse_migration(const char *text) {
     if (strcmp(text, "whole") != 0 && strcmp(text, "lean") != 0)
         fail("--migrate must be whole or lean, not '%s'", text);
-    return strcmp(text, "lean") ? TRAVEL_WHOLE : TRAVEL_LEAN;
+    return strcmp(text, "lean") ? MIGRATE_WHOLE : MIGRATE_LEAN;
 }
 
 static double parse_seconds(const char *what, const char *text) {
@@ -231,7 +231,7 @@ struct options options_parse(int argc, char **argv) {
             options.processes = parse_count("--procs", optarg, 256);
             break;
         case MIGRATE:
-            options.travel = parse_travel(optarg);
+            options.migration = parse_migration(optarg);
             break;
         case MIGRATION_LOG:
             options.migration_log = optarg;

@@ -5,7 +5,7 @@
 #define RANK_OPTIONS_H
 
 #include "job/checkpoint.h"
-#include "job/travel.h"
+#include "job/migration.h"
 #include "methods/method.h"
 #include "rewrite.h"
 
@@ -23,7 +23,7 @@ struct options {
     bool share_code;
     bool exit_on_deadlock;
     int processes; /* 0: one, which is this */
-    enum travel_mode travel;
+    enum migration_mode migration;
     const char *migration_log;
     const char *checkpoint;           /* folder */
     double every;                     /* seconds between checkpoints */

@@ -4,32 +4,22 @@
 #define _GNU_SOURCE
 #include "program.h"
 #include "ranges.h"
+#include "refuse.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("rankrun: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(2);
-}
 
 /* As a shell finds commands: a name with a slash is a path, others are looked for in PATH. */
 static char *find_file(const char *name) {
     static char path[PATH_MAX];
     if (strchr(name, '/') || access(name, F_OK) == 0) {
         if (!realpath(name, path))
-            fail("%s can't be opened: %s", name, strerror(errno));
+            refuse("%s can't be opened: %s", name, strerror(errno));
         return path;
     }
     char candidate[PATH_MAX];
@@ -41,7 +31,7 @@ static char *find_file(const char *name) {
             return path;
         folder += length + (folder[length] == ':');
     }
-    fail("there is no program '%s' here or in PATH", name);
+    refuse("there is no program '%s' here or in PATH", name);
 }
 
 static void *load(const char *path, struct rank_heap *heap) {
@@ -51,7 +41,7 @@ static void *load(const char *path, struct rank_heap *heap) {
     heap_here = NULL;
     heap_record(heap, false);
     if (!handle)
-        fail("%s can't be loaded (%s); build it with rankcc, rankcxx or rankfort", path, dlerror());
+        refuse("%s can't be loaded (%s); build it with rankcc, rankcxx or rankfort", path, dlerror());
     return handle;
 }
 
@@ -61,7 +51,7 @@ struct program program_load(const char *name, uint32_t heap_range) {
     uint64_t start = range_start(heap_range);
     program.constructor_heap = heap_create(heap_range, start, start + range_size());
     if (!program.constructor_heap)
-        fail("no memory can be had for the constructor heap: %s", strerror(errno));
+        refuse("no memory can be had for the constructor heap: %s", strerror(errno));
     struct object_list before = objects_loaded();
     void *handle = load(path, program.constructor_heap);
     struct object_list after = objects_loaded();
@@ -73,6 +63,6 @@ struct program program_load(const char *name, uint32_t heap_range) {
     program.main = (uintptr_t)dlsym(handle, "main");
     int holder = program.main ? object_of(&originals->objects, program.main) : -1;
     if (holder < 0 || !originals->objects.items[holder].is_program)
-        fail("%s has no main; build it with rankcc, rankcxx or rankfort", path);
+        refuse("%s has no main; build it with rankcc, rankcxx or rankfort", path);
     return program;
 }

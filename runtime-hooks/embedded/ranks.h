@@ -35,7 +35,7 @@ struct rank_ticket {
     uint64_t exceptions[2];
     uint64_t cycles;
     void *attachment;
-    void *luggage; /* of the layer above, in the rank's heap */
+    void *inbox_content; /* of the layer above, in the rank's heap */
     int32_t call_depth;
     uint32_t moves;
 };

@@ -10,8 +10,8 @@
 #include "image.h"
 #include "job/checkpoint.h"
 #include "job/launcher.h"
+#include "job/migration.h"
 #include "job/process.h"
-#include "job/travel.h"
 #include "methods/method.h"
 #include "options.h"
 #include "program.h"
@@ -207,7 +207,7 @@ int rank_runtime_main(int argc, char **argv) {
     describe_program();
     residents_prepare(&plan, options.argument_count, options.arguments);
     if (job.sockets)
-        travel_prepare(&plan, options.travel, log);
+        migration_prepare(&plan, options.migration, log);
     make_ranks(&job);
     int status = ranks_run(options.exit_on_deadlock);
     /* The originals' destructors belong to objects that no rank ever used: they are not run. */

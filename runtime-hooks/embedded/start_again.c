@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "start_again.h"
+#include "refuse.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -33,12 +34,9 @@ static bool fix_addresses(void) {
     if (now >= 0 && now & ADDR_NO_RANDOMIZE)
         return false;
     if (now < 0 || personality((unsigned long)now | ADDR_NO_RANDOMIZE) < 0) {
-        fprintf(
-            stderr,
-            "rankrun: the kernel does not allow addresses that are not random (personality: %s), without which there "
-            "are no checkpoints; allow it in the container's seccomp profile\n",
-            strerror(errno));
-        exit(2);
+        refuse("the kernel does not allow addresses that are not random (personality: %s), without which there are no "
+               "checkpoints; allow it in the container's seccomp profile",
+               strerror(errno));
     }
     return true;
 }

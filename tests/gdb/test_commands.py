@@ -52,6 +52,10 @@ def test_print_and_diff(session: Session, places: Places) -> None:
         "rank diff shared_name == 12": ["0-1,3: 0", "2: 1"],
         "rank diff no_such_name": ['0-3: <No symbol "no_such_name" in current context>'],
         "rank apply 1,3 -q output shared_name": ["11", "13"],
+        "rank apply 0-1 -q rank": [
+            f"Rank {rank} is selected because the command is applied to it: blocked in MPI_Recv from {rank + 1}, tag 6"
+            for rank in (0, 1)
+        ],
         "print $_rank_count()": ["$1 = 4"],
     }
     answers = ask(session, places.pid, *commands)

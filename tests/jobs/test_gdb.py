@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.targets import open_target
 from tests.conftest import Job, StartJob
 from tests.gdb.session import Session
 
-from .conftest import Build
+from .conftest import PROGRAMS, Build
 from .test_processes import children
 
 RANKS, PROCESSES, ROUNDS = 4, 2, 6
@@ -45,12 +49,6 @@ def wandering(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path, 
 
 def wait_for_processes(job: Job) -> list[int]:
     """The pids of the job's processes, once all have their ranks."""
-    import time
-
-    from pieglobalsfind.decoders import decode
-    from pieglobalsfind.errors import RanklensError
-    from pieglobalsfind.targets import open_target
-
     for _ in range(600):
         found = children(job.pid)
         try:
@@ -83,6 +81,31 @@ def test_a_breakpoint_hits_those_who_are_there(process: int, wandering: Job, ses
     )
     assert all(rank == own and name == "wrong_values" for rank, own, name in told["ranks"]), told["ranks"]
     assert Counter(rank for rank, _, _ in told["ranks"]) == +visits(process)
+    assert wandering.finish() == 0, wandering.stderr()
+    assert all(": 0 wrong" in line for line in wandering.lines) and len(wandering.lines) == RANKS * ROUNDS
+
+
+@pytest.mark.parametrize("command", ["next", "finish", "until", "advance wrong_values"])
+def test_a_step_ends_where_the_rank_leaves(command: str, wandering: Job, session: Session, tmp_path: Path) -> None:
+    """What GDB steps by would leave with the rank, and kill the process where it arrives."""
+    pid = wait_for_processes(wandering)[0]
+    lines = (PROGRAMS / "wander.c").read_text().splitlines()
+    call = next(number for number, line in enumerate(lines, 1) if "    MPIX_Migrate_to(process);" in line)
+    place = "MPIX_Migrate_to" if command == "finish" else f"wander.c:{call}"
+    told = session.attach(
+        f"""
+        ask("tbreak {place}")
+        open({str(tmp_path / "go")!r}, "w").close()
+        ask("continue")
+        tell("rank", value("$_rank"))
+        tell("said", ask({command!r}))
+        tell("alive", gdb.selected_inferior().pid)
+        ask("continue")
+        """,
+        pid,
+    )
+    assert f"[Rank {told['rank']} leaves this process, the step ends]" in told["said"] + told.output, told.output
+    assert told["alive"] == pid
     assert wandering.finish() == 0, wandering.stderr()
     assert all(": 0 wrong" in line for line in wandering.lines) and len(wandering.lines) == RANKS * ROUNDS
 

@@ -6,19 +6,19 @@
 #define _GNU_SOURCE
 #include "checkpoint.h"
 #include "core_file.h"
-#include "mpi/luggage.h"
+#include "mpi/mobility.h"
 #include "objects.h"
 #include "process.h"
 #include "ranges.h"
 #include "rank_hooks.h"
 #include "ranks.h"
+#include "refuse.h"
 #include "residents.h"
 #include "scheduler.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,16 +29,6 @@
 #define KEPT 2 /* checkpoints in a folder; older ones are removed */
 
 static char begun[PATH_MAX]; /* the checkpoint that is being written */
-
-__attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("rankrun: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    _exit(2);
-}
 
 /* ---- strings ---- */
 
@@ -326,16 +316,16 @@ int checkpoint_save(const struct wire_save *save) {
         if (!record || !process_has_rank(rank) || record->state == RANK_DEBUG_STATE_EXITED)
             continue;
         struct rank_ticket *ticket = &tickets[count++];
-        void *luggage = luggage_pack(rank);
+        void *inbox_content = mobility_pack(rank);
         ranks_pack(rank, ticket);
-        ticket->luggage = luggage;
+        ticket->inbox_content = inbox_content;
         ticket->moves = record->moves + 1;
     }
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/process-%d.core", save->path, process_index());
     int error = core_file_write(path, tickets, (size_t)count);
     for (int i = 0; i < count; i++)
-        luggage_unpack(tickets[i].record.rank, tickets[i].luggage);
+        mobility_unpack(tickets[i].record.rank, tickets[i].inbox_content);
     free(tickets);
     return error;
 }
@@ -368,7 +358,7 @@ static int restore_from(const char *path, int first, int end) {
             continue;
         resident_take_in(&tickets[i], false, read_content, &source);
         process_note(rank, process_index(), tickets[i].moves);
-        luggage_unpack(rank, tickets[i].luggage);
+        mobility_unpack(rank, tickets[i].inbox_content);
         restored++;
     }
     core_file_close(core);

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "launcher.h"
 #include "mpir.h"
-#include "ranks.h"
+#include "refuse.h"
 #include "scheduler.h"
 #include "transport.h"
 
@@ -297,11 +297,6 @@ __attribute__((noreturn)) static void watch(int signals) {
 
 /* ---- making the processes ---- */
 
-__attribute__((noreturn)) static void refuse(const char *what) {
-    fprintf(stderr, "rankrun: %s: %s\n", what, strerror(errno));
-    _exit(2);
-}
-
 static void raise_file_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -315,13 +310,13 @@ static int *connect_all(int processes) {
     int width = processes + 1;
     int *sockets = malloc((size_t)width * (size_t)width * sizeof *sockets);
     if (!sockets)
-        refuse("memory for the job can't be had");
+        refuse("memory for the job can't be had: %s", strerror(errno));
     for (int i = 0; i < width; i++) {
         sockets[i * width + i] = -1;
         for (int j = 0; j < i; j++) {
             int pair[2];
             if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-                refuse("the job's processes can't be connected");
+                refuse("the job's processes can't be connected: %s", strerror(errno));
             sockets[i * width + j] = pair[0];
             sockets[j * width + i] = pair[1];
         }
@@ -354,7 +349,7 @@ struct job launch(const struct launch *wanted) {
     children = calloc((size_t)plan->processes, sizeof *children);
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
     if (!children || !statuses)
-        refuse("memory for the job can't be had");
+        refuse("memory for the job can't be had: %s", strerror(errno));
     sigset_t ends, before;
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
@@ -363,7 +358,7 @@ struct job launch(const struct launch *wanted) {
     for (int i = 0; i < plan->processes; i++) {
         pid_t pid = fork();
         if (pid < 0)
-            refuse("a process of the job can't be made");
+            refuse("a process of the job can't be made: %s", strerror(errno));
         children[i].pid = pid;
         children[i].socket = sockets[plan->processes * width + i];
         if (pid)

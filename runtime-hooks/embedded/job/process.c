@@ -6,12 +6,12 @@
 #include "checkpoint.h"
 #include "deadlock.h"
 #include "launcher.h"
+#include "migration.h"
 #include "rank_hooks.h"
 #include "ranks.h"
 #include "residents.h"
 #include "scheduler.h"
 #include "transport.h"
-#include "travel.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -175,7 +175,7 @@ void process_join(const struct job *joined) {
     schedule.first = process_first_rank(job.index);
     schedule.count = process_first_rank(job.index + 1) - schedule.first;
     schedule.exited = rank_exited;
-    schedule.leaves = travel_leave;
+    schedule.leaves = migration_send;
     schedule.element_starts = residents_element_starts;
     schedule.ready = process_start;
     ranks_join(&schedule);

@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -44,14 +43,16 @@ static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
 static struct parcel *first, **last = &first;
 
-int socket_write(int socket, struct iovec *parts, size_t count) {
+int64_t socket_write(int socket, struct iovec *parts, size_t count) {
+    int64_t written = 0;
     while (count) {
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = count < IOV_MAX ? count : IOV_MAX};
         ssize_t done = sendmsg(socket, &message, MSG_NOSIGNAL);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
-            return 0;
+            return -1;
+        written += done;
         while (count && (size_t)done >= parts->iov_len) {
             done -= (ssize_t)parts->iov_len;
             parts++, count--;
@@ -61,20 +62,20 @@ int socket_write(int socket, struct iovec *parts, size_t count) {
             parts->iov_len -= (size_t)done;
         }
     }
-    return 1;
+    return written;
 }
 
-int socket_read(int socket, void *memory, size_t size) {
+bool socket_read(int socket, void *memory, size_t size) {
     char *to = memory;
     while (size) {
         ssize_t got = recv(socket, to, size, MSG_WAITALL);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return 0;
+            return false;
         to += got, size -= (size_t)got;
     }
-    return 1;
+    return true;
 }
 
 /* The launcher sees the other process's end as well, says so, and ends this one. */
@@ -118,14 +119,14 @@ static void *write_parcels(void *nothing) {
         if (!(first = parcel->next))
             last = &first;
         pthread_mutex_unlock(&queue_lock);
-        uint64_t bytes = sizeof parcel->frame + parcel->frame.bytes;
-        if (!socket_write(parcel->socket, parcel->parts, parcel->count)) {
+        int64_t written = socket_write(parcel->socket, parcel->parts, parcel->count);
+        if (written < 0) {
             if (errno == EPIPE || errno == ECONNRESET)
                 wait_for_the_end();
             rank_job_abort(2, "a message can't be sent to another process of the job");
         }
         if (parcel->sent)
-            parcel->sent(parcel->argument, bytes);
+            parcel->sent(parcel->argument, (uint64_t)written);
         __libc_free(parcel);
     }
     return NULL;

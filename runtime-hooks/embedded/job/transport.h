@@ -8,6 +8,7 @@
 #ifndef RANK_TRANSPORT_H
 #define RANK_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -65,8 +66,9 @@ void transport_send_parts(int to, enum frame_kind kind, const struct iovec *part
 /* Frames between processes: how many this one has sent, and has wholly handled. */
 void transport_counts(uint64_t *sent, uint64_t *handled);
 
-/* What both ends use: the whole of it, or false (the other end has gone). Signals don't interrupt. */
-int socket_write(int socket, struct iovec *parts, size_t count);
-int socket_read(int socket, void *memory, size_t size);
+/* What both ends use, whole or not at all; signals don't interrupt. How many bytes the kernel took, or -1 with errno
+ * set; false: the other end has gone. */
+int64_t socket_write(int socket, struct iovec *parts, size_t count);
+bool socket_read(int socket, void *memory, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
  * Order: both queues of an inbox are first in, first out, and whoever comes second takes the first that matches; so
  * messages of one source in one communicator never overtake.  It never reads or writes another rank's buffers.
  */
-#include "luggage.h"
+#include "mobility.h"
 #include "state.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ void request_acknowledge(int owner, struct request *sender) {
         sender->done = true; /* from here on its owner may release it */
     pthread_mutex_unlock(&inbox->lock);
     if (is_away)
-        luggage_acknowledge(owner, sender);
+        mobility_acknowledge(owner, sender);
     else
         rank_wake(rank_by_number(owner));
 }
@@ -84,14 +84,14 @@ static struct message *deliver(int world, struct message *message) {
     struct inbox *inbox = inbox_of(world);
     pthread_mutex_lock(&inbox->lock);
     bool is_away = inbox->is_away;
-    if (is_away || luggage_is_early(inbox, message)) {
+    if (is_away || mobility_is_early(inbox, message)) {
         pthread_mutex_unlock(&inbox->lock);
         if (is_away)
-            luggage_forward(world, message);
+            mobility_forward(world, message);
         return NULL;
     }
-    struct matched matched = accept(inbox, luggage_keep(world, message));
-    struct message *next = luggage_next(inbox, matched.owner);
+    struct matched matched = accept(inbox, mobility_keep(world, message));
+    struct message *next = mobility_next(inbox, matched.owner);
     pthread_mutex_unlock(&inbox->lock);
     /* Also without a match: the rank may wait in MPI_Probe. */
     rank_wake(rank_by_number(world));
@@ -117,7 +117,7 @@ int message_send(struct mpi_rank *self, struct communicator *comm, enum channel 
                                 .source = comm->rank,
                                 .tag = tag,
                                 .origin = self->world,
-                                .sequence = luggage_sequence(self, world),
+                                .sequence = mobility_sequence(self, world),
                                 .bytes = bytes,
                                 .sender = sender};
     type_pack(type, count, buffer, message->data);

@@ -1,9 +1,9 @@
 /*
  * migrate.c: ranks that move, at their own wish or to even out the load.
  */
+#include "job/migration.h"
 #include "job/process.h"
-#include "job/travel.h"
-#include "luggage.h"
+#include "mobility.h"
 #include "state.h"
 
 #include <stdio.h>
@@ -16,9 +16,9 @@ struct member {
     int place; /* where it stands in the communicator */
 };
 
-static int travel(struct mpi_rank *self, struct communicator *comm, enum call call, int process) {
+static int move(struct mpi_rank *self, struct communicator *comm, enum call call, int process) {
     char why[256], line[384];
-    if (travel_to(process, why, sizeof why))
+    if (migration_start(process, why, sizeof why))
         return MPI_SUCCESS;
     snprintf(line, sizeof line, "rank %d: %s: %s", self->world, call_name(call), why);
     comm = comm ? comm : comm_get(self, MPI_COMM_WORLD);
@@ -36,7 +36,7 @@ int MPIX_Process(int *process, int *count) {
 int MPIX_Migrate_to(int process) {
     struct mpi_rank *self = mpi_self(CALL_Migrate_to);
     call_publish(CALL_Migrate_to, MPI_PROC_NULL, PUBLISH_NONE, NULL);
-    int code = travel(self, NULL, CALL_Migrate_to, process);
+    int code = move(self, NULL, CALL_Migrate_to, process);
     rank_call_leave();
     return code;
 }
@@ -110,7 +110,7 @@ int MPIX_Migrate(MPI_Comm comm) {
     uint64_t cycles = rank_cycles(self->rank);
     int wanted = choose(self, found, (double)(cycles - self->cycles_before));
     self->cycles_before = cycles;
-    int code = travel(self, found, CALL_Migrate, wanted);
+    int code = move(self, found, CALL_Migrate, wanted);
     if (!code)
         code = collective_barrier(self, found);
     rank_call_leave();

@@ -6,7 +6,7 @@
 #include "state.h"
 #include "heap.h"
 #include "job/process.h"
-#include "luggage.h"
+#include "mobility.h"
 #include "shared.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ void mpi_prepare(void) {
         call_indices[call] = rank_call_register(call_names[call]);
     inboxes_make();
     types_prepare();
-    luggage_prepare();
+    mobility_prepare();
 }
 
 struct inbox *inbox_of(int world) {

@@ -1,10 +1,10 @@
 /*
- * luggage.c: the inbox of a rank that moves, and the messages that follow it.
+ * mobility.c: the inbox of a rank that moves, and the messages that follow it.
  *
  * Messages to a rank go to the process where it is as far as the sender's knows, which sends them on if it has left.
  * Ways of different length would let one overtake another, so each pair of ranks numbers its messages.
  */
-#include "luggage.h"
+#include "mobility.h"
 #include "heap.h"
 #include "job/process.h"
 #include "job/transport.h"
@@ -24,7 +24,7 @@ struct wire_acknowledgment {
 };
 
 /* An inbox's content, in the rank's heap. */
-struct luggage {
+struct packed_inbox {
     struct message *messages, *early;
     struct request *posted;
     uint32_t *expected;
@@ -38,7 +38,7 @@ static void was_sent(void *wire, uint64_t bytes_on_the_wire) {
 }
 
 /* The message's own memory becomes the frame's, its head in front of it. */
-void luggage_forward(int world, struct message *message) {
+void mobility_forward(int world, struct message *message) {
     size_t size = sizeof(struct wire_message) + message->bytes;
     struct wire_message *wire = host_allocate_message(size);
     wire->world = world;
@@ -49,7 +49,7 @@ void luggage_forward(int world, struct message *message) {
     transport_send_parts(process_of_rank(world), FRAME_MESSAGE, &part, 1, was_sent, wire);
 }
 
-void luggage_acknowledge(int owner, struct request *sender) {
+void mobility_acknowledge(int owner, struct request *sender) {
     struct wire_acknowledgment wire = {owner, sender};
     transport_send(process_of_rank(owner), FRAME_ACKNOWLEDGED, &wire, sizeof wire);
 }
@@ -79,7 +79,7 @@ static void take_acknowledgment(int from, uint64_t bytes) {
     request_acknowledge(wire.owner, wire.sender);
 }
 
-void luggage_prepare(void) {
+void mobility_prepare(void) {
     if (!process_is_one_of_a_job())
         return;
     transport_handle(FRAME_MESSAGE, take_message);
@@ -88,7 +88,7 @@ void luggage_prepare(void) {
 
 /* ---- the order of messages ---- */
 
-uint32_t luggage_sequence(struct mpi_rank *self, int world) {
+uint32_t mobility_sequence(struct mpi_rank *self, int world) {
     if (!process_may_lose_ranks())
         return 0;
     if (!self->sent)
@@ -96,7 +96,7 @@ uint32_t luggage_sequence(struct mpi_rank *self, int world) {
     return self->sent[world]++;
 }
 
-bool luggage_is_early(struct inbox *inbox, struct message *message) {
+bool mobility_is_early(struct inbox *inbox, struct message *message) {
     if (!process_may_lose_ranks())
         return false;
     uint32_t expected = inbox->expected ? inbox->expected[message->origin] : 0;
@@ -107,7 +107,7 @@ bool luggage_is_early(struct inbox *inbox, struct message *message) {
     return true;
 }
 
-struct message *luggage_next(struct inbox *inbox, int origin) {
+struct message *mobility_next(struct inbox *inbox, int origin) {
     if (!process_may_lose_ranks())
         return NULL;
     if (!inbox->expected)
@@ -140,22 +140,22 @@ static struct message *moved_message(struct rank_heap *heap, struct message *mes
     return message ? moved(heap, message, sizeof *message + message->bytes) : NULL;
 }
 
-struct message *luggage_keep(int world, struct message *message) {
+struct message *mobility_keep(int world, struct message *message) {
     return process_may_lose_ranks() ? moved_message(ranks_heap(world), message) : message;
 }
 
-void *luggage_pack(int world) {
+void *mobility_pack(int world) {
     struct inbox *inbox = inbox_of(world);
     struct rank_heap *heap = ranks_heap(world);
     pthread_mutex_lock(&inbox->lock);
     inbox->is_away = true;
-    struct luggage *luggage = heap_allocate(heap, sizeof *luggage, 16);
-    if (!luggage)
+    struct packed_inbox *inbox_content = heap_allocate(heap, sizeof *inbox_content, 16);
+    if (!inbox_content)
         rank_job_abort(MPI_ERR_OTHER, "MPI: no room in a rank's heap for what goes with it");
     for (struct message **link = &inbox->early; *link; link = &(*link)->next)
         *link = moved_message(heap, *link);
     inbox->expected = moved(heap, inbox->expected, (size_t)rank_total() * sizeof *inbox->expected);
-    *luggage = (struct luggage){inbox->first_message, inbox->early, inbox->first_posted, inbox->expected};
+    *inbox_content = (struct packed_inbox){inbox->first_message, inbox->early, inbox->first_posted, inbox->expected};
     inbox->first_message = NULL;
     inbox->last_message = &inbox->first_message;
     inbox->first_posted = NULL;
@@ -163,24 +163,24 @@ void *luggage_pack(int world) {
     inbox->early = NULL;
     inbox->expected = NULL;
     pthread_mutex_unlock(&inbox->lock);
-    return luggage;
+    return inbox_content;
 }
 
-void luggage_unpack(int world, void *packed) {
-    struct luggage *luggage = packed;
+void mobility_unpack(int world, void *packed) {
+    struct packed_inbox *inbox_content = packed;
     struct inbox *inbox = inbox_of(world);
     struct mpi_rank *self = rank_attachment(rank_by_number(world));
     pthread_mutex_lock(&inbox->lock);
-    inbox->first_message = luggage->messages;
+    inbox->first_message = inbox_content->messages;
     for (inbox->last_message = &inbox->first_message; *inbox->last_message;)
         inbox->last_message = &(*inbox->last_message)->next;
-    inbox->first_posted = luggage->posted;
+    inbox->first_posted = inbox_content->posted;
     for (inbox->last_posted = &inbox->first_posted; *inbox->last_posted;)
         inbox->last_posted = &(*inbox->last_posted)->next;
-    inbox->early = luggage->early;
-    inbox->expected = luggage->expected;
+    inbox->early = inbox_content->early;
+    inbox->expected = inbox_content->expected;
     inbox->is_away = false;
-    host_release(luggage);
+    host_release(inbox_content);
     if (self) {
         self->rank = rank_by_number(world);
         self->inbox = inbox;

@@ -1,13 +1,13 @@
 /*
- * travel.c: packs a rank, sends it, and takes one in.
+ * migration.c: packs a rank, sends it, and takes one in.
  *
  * On the wire: the ticket, a table of pieces, and the pieces' bytes.  A rank's memory is given back only once it is
  * written; if the rank comes back before that, it waits at the door.
  */
 #define _GNU_SOURCE
-#include "travel.h"
+#include "migration.h"
 #include "methods/method.h"
-#include "mpi/luggage.h"
+#include "mpi/mobility.h"
 #include "process.h"
 #include "ranges.h"
 #include "residents.h"
@@ -34,7 +34,7 @@ struct wire_image {
 };
 
 /* A rank that leaves. */
-struct traveller {
+struct migrant {
     struct wire_image wire;
     struct wire_piece *pieces;
     size_t room;
@@ -44,7 +44,7 @@ struct traveller {
 };
 
 static const struct image_plan *plan;
-static enum travel_mode mode;
+static enum migration_mode mode;
 static int log_file = -1;
 static int *destinations; /* by rank */
 
@@ -54,25 +54,25 @@ static bool *is_leaving; /* by rank: its memory is not given back yet */
 
 /* ---- what moves ---- */
 
-static void add_piece(struct traveller *traveller, uint64_t address, uint64_t size, bool zero) {
-    struct wire_piece *last = traveller->wire.pieces ? &traveller->pieces[traveller->wire.pieces - 1] : NULL;
+static void add_piece(struct migrant *migrant, uint64_t address, uint64_t size, bool zero) {
+    struct wire_piece *last = migrant->wire.pieces ? &migrant->pieces[migrant->wire.pieces - 1] : NULL;
     if (last && last->address + last->size == address && last->is_zero == zero) {
         last->size += size;
         return;
     }
-    if (traveller->wire.pieces == traveller->room) {
-        traveller->room = traveller->room ? 2 * traveller->room : 64;
-        traveller->pieces = realloc(traveller->pieces, traveller->room * sizeof *traveller->pieces);
-        if (!traveller->pieces)
+    if (migrant->wire.pieces == migrant->room) {
+        migrant->room = migrant->room ? 2 * migrant->room : 64;
+        migrant->pieces = realloc(migrant->pieces, migrant->room * sizeof *migrant->pieces);
+        if (!migrant->pieces)
             rank_job_abort(2, "no memory can be had to pack a rank");
     }
-    traveller->pieces[traveller->wire.pieces++] = (struct wire_piece){address, size, zero};
+    migrant->pieces[migrant->wire.pieces++] = (struct wire_piece){address, size, zero};
 }
 
 static void add_whole(void *context, const struct image_piece *piece) {
-    struct traveller *traveller = context;
-    traveller->whole += piece->size;
-    add_piece(traveller, piece->address, piece->size, false);
+    struct migrant *migrant = context;
+    migrant->whole += piece->size;
+    add_piece(migrant, piece->address, piece->size, false);
 }
 
 static bool is_zero(const void *memory, size_t size) {
@@ -82,19 +82,19 @@ static bool is_zero(const void *memory, size_t size) {
 
 /* Page by page; the stack's unused part, below the saved registers, is left out. */
 static void add_differing(void *context, const struct image_piece *piece) {
-    struct traveller *traveller = context;
-    const struct image *image = traveller->image;
+    struct migrant *migrant = context;
+    const struct image *image = migrant->image;
     uint64_t at = piece->address, end = piece->address + piece->size;
-    traveller->whole += piece->size;
+    migrant->whole += piece->size;
     if (at == image->stack_start)
-        at = traveller->wire.ticket.record.context;
+        at = migrant->wire.ticket.record.context;
     for (uint64_t part; at < end; at += part) {
         part = PAGE - (at & (PAGE - 1));
         part = part < end - at ? part : end - at;
         bool zero = is_zero((const void *)at, part);
         bool known = piece->object < 0 ? zero : image_is_first_content(image, plan, piece->object, at, part);
         if (!known)
-            add_piece(traveller, at, part, zero);
+            add_piece(migrant, at, part, zero);
     }
 }
 
@@ -109,7 +109,7 @@ static bool has_open_files(int rank) {
     return false;
 }
 
-bool travel_to(int process, char *why, size_t room) {
+bool migration_start(int process, char *why, size_t room) {
     int rank = rank_number(rank_current());
     if (!process_is_one_of_a_job() || process < 0 || process >= process_count()) {
         snprintf(why, room, "there is no process %d: the job has %d", process, process_count());
@@ -131,72 +131,70 @@ bool travel_to(int process, char *why, size_t room) {
     return true;
 }
 
-static void log_line(const struct traveller *traveller, uint64_t sent, uint64_t image_bytes) {
+/* `envelope`: what is no part of the rank's image: frame, ticket and table of pieces. */
+static void log_line(const struct migrant *migrant, uint64_t sent) {
     char line[256];
-    int length =
-        snprintf(line, sizeof line,
-                 "{\"rank\": %d, \"from\": %d, \"to\": %d, \"moves\": %u, \"bytes_on_the_wire\": %lu, \"image\": %lu, "
-                 "\"whole\": %lu}\n",
-                 traveller->wire.ticket.record.rank, process_index(), traveller->to, traveller->wire.ticket.moves, sent,
-                 image_bytes, traveller->whole);
+    uint64_t envelope = sizeof(struct frame) + sizeof migrant->wire + migrant->wire.pieces * sizeof *migrant->pieces;
+    int length = snprintf(line, sizeof line,
+                          "{\"rank\": %d, \"from\": %d, \"to\": %d, \"moves\": %u, \"bytes_on_the_wire\": %lu, "
+                          "\"envelope\": %lu, \"whole\": %lu}\n",
+                          migrant->wire.ticket.record.rank, process_index(), migrant->to, migrant->wire.ticket.moves,
+                          sent, envelope, migrant->whole);
     if (log_file >= 0 && write(log_file, line, (size_t)length) != length)
         rank_job_abort(2, "the file for --migration-log can't be written");
 }
 
 /* On the writing thread. */
 static void has_left(void *context, uint64_t bytes_on_the_wire) {
-    struct traveller *traveller = context;
-    int rank = traveller->wire.ticket.record.rank;
-    uint64_t image_bytes = 0;
-    for (uint32_t i = 0; i < traveller->wire.pieces; i++)
-        image_bytes += traveller->pieces[i].is_zero ? 0 : traveller->pieces[i].size;
+    struct migrant *migrant = context;
+    int rank = migrant->wire.ticket.record.rank;
     resident_give_up(rank);
-    log_line(traveller, bytes_on_the_wire, image_bytes);
-    free(traveller->pieces);
-    free(traveller);
+    log_line(migrant, bytes_on_the_wire);
+    free(migrant->pieces);
+    free(migrant);
     pthread_mutex_lock(&door);
     is_leaving[rank] = false;
     pthread_cond_broadcast(&door_opens);
     pthread_mutex_unlock(&door);
 }
 
-static void send_traveller(struct traveller *traveller) {
-    size_t count = traveller->wire.pieces + 2u;
+static void send_migrant(struct migrant *migrant) {
+    size_t count = migrant->wire.pieces + 2u;
     struct iovec *parts = malloc(count * sizeof *parts);
     if (!parts)
         rank_job_abort(2, "no memory can be had to pack a rank");
-    parts[0] = (struct iovec){&traveller->wire, sizeof traveller->wire};
-    parts[1] = (struct iovec){traveller->pieces, traveller->wire.pieces * sizeof *traveller->pieces};
-    for (uint32_t i = 0; i < traveller->wire.pieces; i++) {
-        const struct wire_piece *piece = &traveller->pieces[i];
+    parts[0] = (struct iovec){&migrant->wire, sizeof migrant->wire};
+    parts[1] = (struct iovec){migrant->pieces, migrant->wire.pieces * sizeof *migrant->pieces};
+    for (uint32_t i = 0; i < migrant->wire.pieces; i++) {
+        const struct wire_piece *piece = &migrant->pieces[i];
         parts[i + 2] = (struct iovec){(void *)piece->address, piece->is_zero ? 0 : piece->size};
     }
-    transport_send_parts(traveller->to, FRAME_IMAGE, parts, count, has_left, traveller);
+    transport_send_parts(migrant->to, FRAME_IMAGE, parts, count, has_left, migrant);
     free(parts);
 }
 
-void travel_leave(int rank) {
-    struct traveller *traveller = calloc(1, sizeof *traveller);
-    if (!traveller)
+void migration_send(int rank) {
+    struct migrant *migrant = calloc(1, sizeof *migrant);
+    if (!migrant)
         rank_job_abort(2, "no memory can be had to pack a rank");
     struct rank_debug_rank *record = ranks_record(rank);
     /* Whoever finds the inbox closed must know already where to send: note first, then close, and the reverse there. */
-    traveller->to = destinations[rank];
-    process_note(rank, traveller->to, record->moves + 1);
-    void *luggage = luggage_pack(rank);
+    migrant->to = destinations[rank];
+    process_note(rank, migrant->to, record->moves + 1);
+    void *inbox_content = mobility_pack(rank);
     rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
-    traveller->image = resident_image(rank);
-    traveller->wire.mode = mode;
-    ranks_pack(rank, &traveller->wire.ticket);
-    traveller->wire.ticket.luggage = luggage;
-    traveller->wire.ticket.moves = record->moves;
+    migrant->image = resident_image(rank);
+    migrant->wire.mode = mode;
+    ranks_pack(rank, &migrant->wire.ticket);
+    migrant->wire.ticket.inbox_content = inbox_content;
+    migrant->wire.ticket.moves = record->moves;
     pthread_mutex_lock(&door);
     is_leaving[rank] = true;
     pthread_mutex_unlock(&door);
     __atomic_store_n(&record->state, RANK_DEBUG_STATE_MIGRATED_OUT, __ATOMIC_RELEASE);
-    image_unsettle(traveller->image, plan);
-    image_pieces(traveller->image, plan, mode == TRAVEL_LEAN ? add_differing : add_whole, traveller);
-    send_traveller(traveller);
+    image_unsettle(migrant->image, plan);
+    image_pieces(migrant->image, plan, mode == MIGRATE_LEAN ? add_differing : add_whole, migrant);
+    send_migrant(migrant);
 }
 
 /* ---- arriving ---- */
@@ -241,15 +239,15 @@ static void take_image(int from, uint64_t bytes) {
     if (rank < 0 || rank >= rank_total())
         rank_job_abort(2, "another process of the job sent a rank that can't be one");
     wait_at_the_door(rank);
-    resident_take_in(&wire.ticket, wire.mode == TRAVEL_LEAN, read_pieces, &wire);
-    luggage_unpack(rank, wire.ticket.luggage);
+    resident_take_in(&wire.ticket, wire.mode == MIGRATE_LEAN, read_pieces, &wire);
+    mobility_unpack(rank, wire.ticket.inbox_content);
     process_note(rank, process_index(), wire.ticket.moves);
     process_announce(rank, wire.ticket.moves);
     rank_debug_event(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
     ranks_resume(rank);
 }
 
-void travel_prepare(const struct image_plan *how, enum travel_mode wanted, int log) {
+void migration_prepare(const struct image_plan *how, enum migration_mode wanted, int log) {
     plan = how;
     mode = wanted;
     log_file = log;
