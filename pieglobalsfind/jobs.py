@@ -1,24 +1,27 @@
 """The processes of one job: on this host, or in a checkpoint.
 
 Takes what the user has: the pid of the launcher or of any process of the job, the job's id, or a checkpoint's folder.
-Gives the members in order, and a sentence for each thing that is wrong with them. It reads registries' headers and
-/proc, and decides nothing about ranks.
+Gives the members in order, and a sentence for each thing that is wrong with them. Processes with a registry say which
+job is theirs; those without one belong to their launch. It decides nothing about ranks.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Optional
 
+from pieglobalsfind import launch
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.registry_layout import parse_header, text
 from pieglobalsfind.errors import RanklensError, TargetError, UsageError
-from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
+from pieglobalsfind.launch import Place
+from pieglobalsfind.model import MIGRATED_OUT, Rank
+from pieglobalsfind.processes import Process, descendants, listens, pids, processes
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 
@@ -71,14 +74,18 @@ def members_of(job: str) -> Members:
     if not Path(f"/proc/{job}").is_dir():
         raise TargetError(f"there is no process {job}", "give a pid of the job, or its id")
     own = identity(int(job))
-    if own is not None:
+    if own is not None and own.job_id:
         return by_id(own.job_id, job)
-    below = {one.job_id for one in map(identity, descendants(int(job))) if one is not None}
-    if len(below) == 1:
+    below = {one.job_id for one in map(identity, descendants(int(job), processes())) if one is not None}
+    if len(below) == 1 and "" not in below:
         return by_id(below.pop(), job)
-    if below:
-        raise UsageError(f"process {job} has started {len(below)} jobs", "give the pid of one of their own processes")
-    return by_kinship(int(job))
+    if below - {""}:
+        raise several(job, len(below))
+    return by_launch(int(job))
+
+
+def several(pid: object, count: int) -> UsageError:
+    return UsageError(f"process {pid} has started {count} jobs", "give the pid of one of their own processes")
 
 
 # ---- a checkpoint ----
@@ -132,6 +139,9 @@ def by_id(job_id: str, asked: str) -> Members:
     """All processes of this host whose registry names the job; of those that share one, the one that it names."""
     known = {pid: one for pid in pids() for one in (identity(pid),) if one is not None and one.job_id == job_id}
     if not known:
+        named = by_name(job_id)
+        if named is not None:
+            return named
         raise TargetError(f"no process of job {asked} can be found here", "is it still running, and yours?")
     chosen: dict[int, int] = {}
     for pid, one in sorted(known.items()):
@@ -154,76 +164,58 @@ def missing(indices: Iterable[int], count: int) -> tuple[str, ...]:
 # ---- processes without one ----
 
 
-def by_kinship(pid: int) -> Members:
-    """The processes of one launch that run the same program: below `pid`, or below the launcher of `pid`."""
-    table = ranks_of(pid)
-    if table is not None and table.process_count == 1:
-        return Members(f"process {pid}", (Member(0, pid),), 1)
-    family = below(pid if table is None else launcher_of(pid))
-    if not family:
+def by_launch(pid: int) -> Members:
+    """The processes of the launch that `pid` belongs to, or that it is the launcher of."""
+    known, place_of = processes(), lru_cache(maxsize=None)(place)
+    if pid in known and place_of(pid) is not None:
+        return _members(pid, launch.launch_of(pid, known, place_of))
+    found = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
+    different = list(dict.fromkeys(found))
+    if not different:
         raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
-    tables = {number: one for number in family for one in (ranks_of(number),) if one is not None}
-    count = max((one.process_count for one in tables.values()), default=1)
-    found = sorted((one.process_index, number) for number, one in tables.items())
-    return Members(f"the job of process {pid}", tuple(Member(*one) for one in found), count)
+    if len(different) > 1:
+        raise several(pid, len(different))
+    return _members(pid, different[0])
 
 
-def launcher_of(pid: int) -> int:
-    """The nearest process above that runs another program."""
-    own, above = program(pid), pid
-    while program(above) == own and parent(above) > 1:
-        above = parent(above)
-    return above
+def _elsewhere(
+    pid: int, known: Mapping[int, Process], place_of: Callable[[int], Optional[Place]]
+) -> Iterator[launch.Launch]:
+    """The launches of charmruns that are not above their processes, as when ssh has started them.
+
+    Such a process knows where its charmrun listens.
+    """
+    asked = (pid, *descendants(pid, known))
+    for name in {one.launch for one in known.values() if any(_is_charmrun(each, one.launch) for each in asked)}:
+        first = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
+        if first is not None:
+            yield launch.launch_of(first, known, place_of)
 
 
-def below(pid: int) -> list[int]:
-    """The descendants that hold ranks of one program; raises `UsageError` if there are several programs."""
-    families: dict[str, list[int]] = defaultdict(list)
-    for one in descendants(pid):
-        if ranks_of(one) is not None:
-            families[program(one)].append(one)
-    if len(families) > 1:
-        raise UsageError(f"process {pid} has started several programs", "give the pid of one of their own processes")
-    return next(iter(families.values()), [])
+def _is_charmrun(pid: int, name: str) -> bool:
+    """Whether a launch's name, "address port pid port", means a process of this host."""
+    words = name.split()
+    if len(words) != 4 or not (words[1].isdecimal() and words[2].isdecimal()):
+        return False
+    return int(words[2]) == pid & 0x7FFF and listens(pid, int(words[1]))
 
 
-def ranks_of(pid: int) -> Optional[RankTable]:
-    """None if it has none, or may not be read."""
+def by_name(name: str) -> Optional[Members]:
+    """The processes of the launch that their environment names so; None if there is none."""
+    known, place_of = processes(), lru_cache(maxsize=None)(place)
+    pid = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
+    return None if pid is None else _members(pid, launch.launch_of(pid, known, place_of))
+
+
+def _members(pid: int, found: launch.Launch) -> Members:
+    name = f"job {found.name}" if found.name else f"the job of process {pid}" if found.count > 1 else f"process {pid}"
+    return Members(name, tuple(Member(*one) for one in found.found), found.count)
+
+
+def place(pid: int) -> Optional[Place]:
+    """What a process's runtime says of its place; None if it holds no ranks, or may not be read."""
     try:
-        return decode(open_target(pid=pid))
+        table = decode(open_target(pid=pid))
     except RanklensError:
         return None
-
-
-def pids() -> Iterator[int]:
-    for one in Path("/proc").iterdir():
-        if one.name.isdecimal():
-            yield int(one.name)
-
-
-def program(pid: int) -> str:
-    try:
-        return str(Path(f"/proc/{pid}/exe").readlink())
-    except OSError:
-        return ""
-
-
-def parent(pid: int) -> int:
-    """0 if it has none that can be seen."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Below a process, nearest first."""
-    children: dict[int, list[int]] = defaultdict(list)
-    for one in pids():
-        children[parent(one)].append(one)
-    waiting = sorted(children.get(pid, []))
-    while waiting:
-        one = waiting.pop(0)
-        yield one
-        waiting += sorted(children.get(one, []))
+    return Place(table.process_index, table.process_count)

@@ -13,8 +13,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,7 @@ int main(int count, char **words) {
   MPI_Init(&count, &words);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   g_rank = me;
-  printf("TRUTH %d %p %p\n", me, (void *)&g_rank, (void *)&here);
+  printf("TRUTH %d %p %p %d\n", me, (void *)&g_rank, (void *)&here, getpid());
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
   while (me == 0) sleep(300); /* signals of the runtime interrupt it */
@@ -185,16 +185,21 @@ def _run_in(folder: Path, command: list[str], environment: dict[str, str]) -> No
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@contextmanager
-def gated(folder: Path, ranks: int, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[int, dict[int, str]]]]:
-    """The gated program in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
+Launched = tuple[subprocess.Popen[str], dict[int, dict[int, str]]]
+LOCALLY = ("++local",)
 
-    The file `go` in its folder lets it migrate.
+
+@contextmanager
+def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY) -> Iterator[Launched]:
+    """The program of `folder` in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
+
+    `how`: charmrun's own options, which say how it starts processes.
     """
-    Path(folder, "go").unlink(missing_ok=True)
-    command = ["./charmrun", "++local", "+p2", "./prog", f"+vp{ranks}", "+balancer", "RotateLB", *options]
+    command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             assert process.stdout is not None
             while sum(map(len, found.values())) < ranks:
@@ -209,6 +214,12 @@ def gated(folder: Path, ranks: int, *options: str) -> Iterator[tuple[subprocess.
             for pid in found:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def gated(folder: Path, ranks: int, *options: str) -> AbstractContextManager[Launched]:
+    """The gated program, which the file `go` in its folder lets migrate."""
+    Path(folder, "go").unlink(missing_ok=True)
+    return launched(folder, ranks, "+balancer", "RotateLB", *options)
 
 
 @contextmanager

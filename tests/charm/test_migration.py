@@ -6,19 +6,15 @@ Both processes then hold freed structures of threads that have left.
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build, gated, wait_until_asleep
+from tests.charm.jobs import AMPICC, build, gated, launched, wait_until_asleep
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -30,24 +26,9 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, di
     """By process, the address of each of its ranks' `g_rank`."""
     folder = tmp_path_factory.mktemp("migration")
     build(folder, "pie", "migrating.c")
-    command = ["./charmrun", "++local", "+p2", "./prog", f"+vp{RANKS}", "+balancer", "RotateLB"]
-    found: dict[int, dict[int, str]] = defaultdict(dict)
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            while sum(map(len, found.values())) < RANKS:
-                line = process.stdout.readline()
-                assert line, "the job has ended"
-                said = re.match(r"TRUTH (\d+) (0x\w+) 0x\w+ (\d+)", line)
-                if said:
-                    found[int(said[3])][int(said[1])] = said[2]
-            wait_until_asleep(next(pid for pid, ranks in found.items() if 0 in ranks))
-            yield dict(found)
-        finally:
-            process.kill()
-            for pid in found:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+    with launched(folder, RANKS, "+balancer", "RotateLB") as (_, found):
+        wait_until_asleep(next(pid for pid, ranks in found.items() if 0 in ranks))
+        yield found
 
 
 def _run(*words: str) -> str:

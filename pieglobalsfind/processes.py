@@ -1,0 +1,131 @@
+"""The processes of this host, as /proc tells them: who started whom, which program each runs, and by which launch.
+
+Takes nothing; gives values of one moment. It reads no memory of theirs, and knows nothing of ranks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LARGEST_ENVIRONMENT = 1 << 20  # bytes that are read of one
+LONGEST_MARK = 256
+NETSTART = "NETSTART"  # charmrun: "process address port pid port", where `pid` is charmrun's own, modulo 2^15
+NAMESPACE = "PMIX_NAMESPACE"  # Open MPI, PRRTE, srun --mpi=pmix: the launch's name
+STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")  # several launches may share one
+VARIABLES = (NETSTART, NAMESPACE, *STEP)
+LISTENS = "0A"  # state of a socket in /proc/PID/net/tcp
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process; `program` is its file, `marks` what launchers put into the environment of all that they launch.
+
+    `launch` is the mark that names one launch, "" if the environment has none.
+    """
+
+    pid: int
+    parent: int
+    program: str
+    launch: str
+    marks: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return Path(self.program).name
+
+
+def processes() -> dict[int, Process]:
+    """All of them by pid; of those that may not be read, program and marks are empty."""
+    return {pid: _process(pid) for pid in pids()}
+
+
+def _process(pid: int) -> Process:
+    said = environment(pid)
+    # The first number is the process's own.
+    launch = said.get(NETSTART, "").partition(" ")[2] or said.get(NAMESPACE, "")
+    return Process(pid, parent(pid), program(pid), launch, (launch, *(said.get(one, "") for one in STEP)))
+
+
+def pids() -> Iterator[int]:
+    for one in Path("/proc").iterdir():
+        if one.name.isdecimal():
+            yield int(one.name)
+
+
+def program(pid: int) -> str:
+    """The file that it runs; "" if that may not be read."""
+    try:
+        return str(Path(f"/proc/{pid}/exe").readlink())
+    except OSError:
+        return ""
+
+
+def parent(pid: int) -> int:
+    """0 if it has none that can be seen."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def environment(pid: int) -> dict[str, str]:
+    """What the process was started with of `VARIABLES`, as getenv() would find it; {} if it may not be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            data = file.read(LARGEST_ENVIRONMENT)
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    for one in data.split(b"\0"):
+        name, _, value = one[: LONGEST_MARK + 32].partition(b"=")
+        text = value.decode("utf-8", "replace")
+        if name.decode("ascii", "replace") in VARIABLES and text.isprintable():
+            found.setdefault(name.decode(), text[:LONGEST_MARK])
+    return found
+
+
+def descendants(pid: int, known: Mapping[int, Process]) -> Iterator[int]:
+    """Below a process, nearest first."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for process in known.values():
+        children[process.parent].append(process.pid)
+    seen, waiting = {pid}, sorted(children.get(pid, ()))
+    while waiting:
+        one = waiting.pop(0)
+        if one not in seen:  # /proc was read while processes came and went
+            seen.add(one)
+            yield one
+            waiting += sorted(children.get(one, ()))
+
+
+def ancestors(pid: int, known: Mapping[int, Process]) -> Iterator[int]:
+    """Above a process, nearest first, without the first process of all."""
+    seen = {pid}
+    while pid in known and known[pid].parent > 1 and known[pid].parent not in seen:
+        pid = known[pid].parent
+        if pid in known:
+            seen.add(pid)
+            yield pid
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether a process waits for connections at a TCP port."""
+    try:
+        held = {str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()}
+        rows = [line.split() for name in ("tcp", "tcp6") for line in _lines(f"/proc/{pid}/net/{name}")]
+    except OSError:
+        return False
+    return any(_waits_at(row, port) and f"socket:[{row[9]}]" in held for row in rows)
+
+
+def _lines(path: str) -> Iterable[str]:
+    with open(path) as file:
+        return file.read().splitlines()[1:]
+
+
+def _waits_at(row: list[str], port: int) -> bool:
+    return len(row) > 9 and row[3] == LISTENS and row[1].endswith(f":{port:04X}")

@@ -1,0 +1,98 @@
+"""The processes of one launch, from any of its pids, its launcher's or its name, beside another of the same program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.jobs import members_of
+from pieglobalsfind.processes import ancestors, environment, processes
+from tests.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, wait_until_asleep
+from tests.conftest import BIN
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+BY_MPIEXEC = ("++mpiexec", "++remote-shell", "mpiexec")
+# What stands for ssh leaves the processes to themselves: nothing above them is charmrun.
+BY_SHELL = ("++nodelist", "nodes", "++remote-shell", "./shell")
+RANKS = (6, 4)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that it is in."""
+    folder = tmp_path_factory.mktemp("jobs")
+    build(folder, "pie", "c")
+    (folder / "nodes").write_text("group main\n host localhost\n host localhost\n")
+    (folder / "shell").write_text("#!/bin/sh\nexec setsid -f /bin/bash -f\n")
+    (folder / "shell").chmod(0o755)
+    return folder
+
+
+@pytest.fixture(params=[LOCALLY, BY_MPIEXEC, BY_SHELL], ids=["local", "mpiexec", "shell"])
+def jobs(request: pytest.FixtureRequest, program: Path) -> Iterator[tuple[Launched, Launched]]:
+    """Two at once of one program, by the same way of launching."""
+    with ExitStack() as held:
+        first, second = (held.enter_context(launched(program, ranks, how=request.param)) for ranks in RANKS)
+        for _, found in (first, second):
+            wait_until_asleep(next(pid for pid, ranks in found.items() if 0 in ranks))
+        yield first, second
+
+
+def name_of(pid: int) -> str:
+    return environment(pid)["NETSTART"].partition(" ")[2]
+
+
+def test_each_launch_is_found_by_whatever_is_known_of_it(jobs: tuple[Launched, Launched]) -> None:
+    for launcher, found in jobs:
+        expected = sorted(found, key=lambda pid: min(found[pid]))
+        name = name_of(expected[0])
+        for asked in (launcher.pid, *expected, name):
+            members = members_of(str(asked))
+            assert [one.pid for one in members.found] == expected, asked
+            assert [one.index for one in members.found] == [0, 1] and members.problems == ()
+            assert members.name == f"job {name}"
+    with pytest.raises(UsageError, match=f"process {os.getpid()} has started 2 jobs"):
+        members_of(str(os.getpid()))
+
+
+@pytest.mark.parametrize("jobs", [BY_MPIEXEC], indirect=True, ids=["mpiexec"])
+def test_launchers_between_and_the_whole_report(jobs: tuple[Launched, Launched]) -> None:
+    (launcher, found), _ = jobs
+    known = processes()
+    between = [one for one in ancestors(min(found), known) if launcher.pid in ancestors(one, known)]
+    assert any(known[one].name.startswith("mpiexec") for one in between)
+    of_both = [one for one in between if all(one in ancestors(pid, known) for pid in found)]
+    for one in of_both:
+        assert {member.pid for member in members_of(str(one)).found} == set(found)
+    said = subprocess.run(
+        [BIN / "inspector", "report", "--job", str(launcher.pid), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    report = json.loads(said.stdout)
+    assert [one["rank"] for one in report["ranks"]] == list(range(RANKS[0])) and report["warnings"] == []
+    (own,) = (one for one in report["globals"] if one["name"] == "g_rank")
+    assert own["groups"] == [{"ranks": str(rank), "value": str(rank)} for rank in range(RANKS[0])]
+
+
+def test_a_process_that_is_gone_is_said_to_be(program: Path) -> None:
+    with launched(program, RANKS[0]) as (_, found):
+        wait_until_asleep(next(pid for pid, ranks in found.items() if 0 in ranks))
+        first, second = sorted(found, key=lambda pid: min(found[pid]))
+        os.kill(second, signal.SIGSTOP)  # it is still there, and read
+        assert members_of(str(first)).problems == ()
+        os.kill(first, signal.SIGSTOP)
+        os.kill(second, signal.SIGKILL)
+        members = members_of(str(first))
+        assert [one.pid for one in members.found] == [first]
+        assert members.problems == ("of 2 processes of the job 1 can't be found: 1",)
