@@ -17,7 +17,7 @@ setup: ## install what demo and test need, build the runtime (quick when nothing
 .PHONY: runtime
 runtime:
 	@$(MAKE) --no-print-directory --silent -C runtime-hooks -j$(JOBS)
-	@for command in rankrun rankcc rankcxx rankfort; do \
+	@for command in rankrun rankmpir rankcc rankcxx rankfort; do \
 	    [ "$$(readlink $(VENV)/bin/$$command)" = "../../$(RUNTIME)/bin/$$command" ] || \
 	    ln -sfn "../../$(RUNTIME)/bin/$$command" "$(VENV)/bin/$$command"; done
 

@@ -16,7 +16,8 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.jobs import members_of
 from pieglobalsfind.processes import ancestors, environment, processes
 from tests.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, wait_until_asleep
-from tests.conftest import BIN
+from tests.conftest import BIN, StartJob
+from tests.gdb.session import Session
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 BY_MPIEXEC = ("++mpiexec", "++remote-shell", "mpiexec")
@@ -96,3 +97,32 @@ def test_a_process_that_is_gone_is_said_to_be(program: Path) -> None:
         members = members_of(str(first))
         assert [one.pid for one in members.found] == [first]
         assert members.problems == ("of 2 processes of the job 1 can't be found: 1",)
+
+
+def test_a_debugger_finds_the_processes_by_their_table(
+    program: Path, start_job: StartJob, gdb: Path, tmp_path: Path
+) -> None:
+    """GDB reads `rankmpir`'s table as a parallel debugger does, attaches to what it names, and is in the ranks."""
+    with launched(program, RANKS[0]) as (launcher, found):
+        expected = sorted(found, key=lambda pid: min(found[pid]))
+        wait_until_asleep(expected[0])
+        publisher = start_job(BIN / "inspector", "mpir", launcher.pid)
+        publisher.wait_for("a debugger that attaches")
+        script = """
+        pids = [value("MPIR_proctable[%d].pid" % i) for i in range(value("MPIR_proctable_size"))]
+        tell("pids", pids)
+        tell("state", value("MPIR_debug_state"))
+        tell("programs", [gdb.parse_and_eval("MPIR_proctable[%d].executable_name" % i).string() for i in range(2)])
+        ask("detach")
+        for pid in pids:
+            ask("attach %d" % pid)
+            tell("values of %d" % pid, ask("rank print g_rank").split())
+            ask("detach")
+        """
+        told = Session(gdb, tmp_path).attach(script, publisher.pid)
+        assert told["pids"] == expected and told["state"] == 1, "MPIR_DEBUG_SPAWNED"
+        assert told["programs"] == [str(program / "prog")] * 2
+        for pid, ranks in found.items():
+            assert told[f"values of {pid}"] == [word for rank in sorted(ranks) for word in (f"{rank}:", str(rank))]
+        assert publisher.process.poll() is None
+    assert publisher.finish() == 0

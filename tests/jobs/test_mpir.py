@@ -1,14 +1,30 @@
-"""The launcher's table of processes, read by GDB as a parallel debugger reads it (MPIR 1.0)."""
+"""Tables of processes, read by GDB as a parallel debugger reads them (MPIR 1.0): rankrun's own, and `rankmpir`'s."""
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
 from pathlib import Path
 
-from tests.conftest import BIN
+import pytest
+
+from tests.conftest import BIN, Job, StartJob
 from tests.gdb.session import Session
 
 from .conftest import Build
+from .test_processes import children
+
+READ_TABLE = """
+def text(expression):
+    return gdb.parse_and_eval(expression).string()
+
+def table(name):
+    rows = ["MPIR_proctable[%d]" % i for i in range(value("MPIR_proctable_size"))]
+    tell(name, [[value(one + ".pid"), text(one + ".host_name"), text(one + ".executable_name")] for one in rows])
+    tell(name + " state", value("MPIR_debug_state"))
+"""
 
 
 def test_the_table_names_every_process(build: Build, gdb: Path, tmp_path: Path) -> None:
@@ -30,3 +46,64 @@ def test_the_table_names_every_process(build: Build, gdb: Path, tmp_path: Path) 
     assert told["pids"] == told["children"] and len(told["pids"]) == 3
     assert told["state"] == 1, "MPIR_DEBUG_SPAWNED"
     assert all(socket.gethostname() in one for one in told["hosts"])
+
+
+@pytest.fixture
+def job(start_job: StartJob, build: Build, rankrun: Path) -> Job:
+    found = start_job(rankrun, "-n", 4, "--procs", 3, build("placed.c"))
+    found.wait_for("waits", times=4)
+    return found
+
+
+def rows(pids: list[int]) -> list[list[object]]:
+    """What the table has to hold."""
+    return [[pid, socket.gethostname(), str(Path(f"/proc/{pid}/exe").readlink())] for pid in pids]
+
+
+def test_a_process_of_its_own_publishes_a_running_job(job: Job, start_job: StartJob, gdb: Path, tmp_path: Path) -> None:
+    expected = rows(children(job.pid))
+    publisher = start_job(BIN / "inspector", "mpir", children(job.pid)[1])
+    said = publisher.wait_for("a debugger that attaches")
+    assert said == f"rankmpir: a debugger that attaches to process {publisher.pid} finds 3 processes"
+    told = Session(gdb, tmp_path).run(READ_TABLE + "table('attached')", "-p", publisher.pid)
+    assert told["attached"] == expected and told["attached state"] == 1, "MPIR_DEBUG_SPAWNED"
+    os.kill(publisher.pid, signal.SIGSTOP)  # it misses nothing
+    os.killpg(job.pid, signal.SIGKILL)
+    os.kill(publisher.pid, signal.SIGCONT)
+    assert publisher.finish() == 0
+
+
+def test_a_debugger_that_starts_the_publisher(job: Job, gdb: Path, tmp_path: Path) -> None:
+    pids = children(job.pid)
+    script = """
+    ask("break MPIR_Breakpoint")
+    ask("run")
+    tell("stopped in", gdb.newest_frame().name())
+    table("launched")
+    os.kill(%d, 9)
+    ask("continue")
+    tell("exited", value("$_exitcode"))
+    """
+    table = "\n".join("    " + line if line else "" for line in READ_TABLE.splitlines())
+    expected = rows(pids)
+    told = Session(gdb, tmp_path).run(table + script % job.pid, "--args", BIN / "rankmpir", *pids)
+    assert told["stopped in"] == "MPIR_Breakpoint"
+    assert told["launched"] == expected and told["launched state"] == 1
+    assert told["exited"] == 0
+
+
+def test_what_can_t_be_published_is_said(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for words, said in (
+        (["rankmpir"], "usage: rankmpir PID..."),
+        (["rankmpir", "1x"], "'1x' is no pid"),
+        (["rankmpir", "-1"], "'-1' is no pid"),
+        (["rankmpir", "9" * 30], "is no pid"),
+        (["rankmpir", str(ended.pid)], f"process {ended.pid} can't be watched: No such process"),
+        (["inspector", "mpir", str(ended.pid)], f"there is no process {ended.pid}"),
+        (["inspector", "mpir", "nobody"], "no process of job nobody can be found here"),
+        (["inspector", "mpir", str(tmp_path)], "holds no whole checkpoint"),
+    ):
+        done = subprocess.run([BIN / words[0], *words[1:]], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and said in done.stderr and not done.stdout, words

@@ -6,7 +6,9 @@
 #include "mpir.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct {
@@ -32,18 +34,23 @@ EXPORTED __attribute__((noinline)) void MPIR_Breakpoint(void) {
     __asm__ volatile("");
 }
 
-void mpir_add(pid_t pid) {
-    static char host[HOST_NAME_MAX + 1], path[PATH_MAX];
+bool mpir_add(pid_t pid) {
+    static char host[HOST_NAME_MAX + 1];
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    char *name = length < 0 ? NULL : strndup(path, (size_t)length);
     MPIR_PROCDESC *table = realloc(MPIR_proctable, ((size_t)MPIR_proctable_size + 1) * sizeof *table);
-    if (!table)
-        return;
-    if (!*host) {
-        gethostname(host, sizeof host - 1);
-        if (readlink("/proc/self/exe", path, sizeof path - 1) < 0)
-            *path = '\0';
+    if (table)
+        MPIR_proctable = table;
+    if (!table || !name) {
+        free(name);
+        return false;
     }
-    table[MPIR_proctable_size++] = (MPIR_PROCDESC){host, path, pid};
-    MPIR_proctable = table;
+    if (!*host)
+        gethostname(host, sizeof host - 1);
+    table[MPIR_proctable_size++] = (MPIR_PROCDESC){host, name, pid};
+    return true;
 }
 
 void mpir_publish(void) {
