@@ -7,7 +7,7 @@ in a pipe, and nothing on standard output; however the reading ends, no line of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock, Timer
@@ -30,13 +30,17 @@ def nobody(what: str, done: int, total: int) -> None:
 _listener: ContextVar[Listener] = ContextVar("listener", default=nobody)
 
 
-def through(items: Sequence[One], what: str) -> Iterator[One]:
-    """The items; the listener hears of each before it is handed on, and may raise to end the reading."""
+def through(items: Iterable[One], what: str, total: int = 0) -> Iterator[One]:
+    """The items; the listener hears of each before it is handed on, and may raise to end the reading.
+
+    `total`: how many they are, where they don't know it themselves.
+    """
     tell = _listener.get()
+    total = len(items) if isinstance(items, Sized) else total
     for number, one in enumerate(items):
-        tell(what, number, len(items))
+        tell(what, number, total)
         yield one
-    tell(what, len(items), len(items))
+    tell(what, total, total)
 
 
 def begin(what: str) -> None:

@@ -157,11 +157,9 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     missing: dict[int, str] = {}
     for _ in range(PASSES):
         left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
-        for rank in through(left, "stacks"):
-            try:
-                walked = walker.stack(rank)
-            except RanklensError as error:
-                missing[rank.rank] = error.sentence.removeprefix(f"rank {rank.rank} ")
+        for rank, walked in through(walker.stacks(left), "stacks", len(left)):
+            if isinstance(walked, RanklensError):
+                missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
                 continue
             calls[rank.rank] = tuple(fold_calls(path, walked.calls))
             missing.pop(rank.rank, None)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.model import Rank, Rebase
+from pieglobalsfind.model import RUNNING, Rank, Rebase, Region
+from pieglobalsfind.target import Target, read_many
+from pieglobalsfind.unwind import Contexts
 
 ABSOLUTE, OF_STACK, FIRST_COPY = 0, 1, 2  # places in `bases`
 STACK_POINTER, PC = 7, 16  # x86-64 psABI, figure 3.36
@@ -70,6 +72,42 @@ def _meant(value: int, is_code: bool, start: int, copies: Sequence[Rebase]) -> t
     return value, ABSOLUTE
 
 
+def recognized(
+    target: Target, contexts: Contexts, ranks: Sequence[Rank], shapes: list[Shape]
+) -> dict[int, tuple[Call, ...]]:
+    """The calls of those ranks whose stacks have one of the shapes: contexts, then stacks, are read together."""
+    suspended = [one for one in ranks if one.state != RUNNING and isinstance(one.context, int)]
+    registers = zip(suspended, contexts.saved_of_many(suspended))
+    there = [(rank, one, *window(rank, one, shapes)) for rank, one in registers if one is not None]
+    wanted = [one for one in there if one[3]]
+    stacks = read_many(target, [(address, size) for _, _, address, size in wanted])
+    found = {}
+    for (rank, one, _, _), data in zip(wanted, stacks):
+        calls = met_before(shapes, rank, one, data) if data is not None else None
+        if calls is not None:
+            found[rank.rank] = calls
+    return found
+
+
+def window(rank: Rank, registers: dict[int, int], shapes: Sequence[Shape]) -> tuple[int, int]:
+    """The address and size of what tells a stack's shape; size 0 if nothing can."""
+    start = registers.get(STACK_POINTER, 0)
+    if not shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
+        return 0, 0
+    return start, min(max(one.extent for one in shapes), rank.stack.end - start) & -WORD
+
+
+def met_before(shapes: list[Shape], rank: Rank, registers: dict[int, int], data: bytes) -> Optional[tuple[Call, ...]]:
+    """The calls of the first shape that a rank's stack has, which is put first: the next rank is likely alike."""
+    words = memoryview(data).cast("Q")
+    for number, shape in enumerate(shapes):
+        if is_of(shape, rank, registers, words):
+            if number:
+                shapes.insert(0, shapes.pop(number))
+            return shape.calls
+    return None
+
+
 def is_of(shape: Shape, rank: Rank, first: dict[int, int], words: Sequence[int]) -> bool:
     """Whether a rank whose registers are `first` and whose stack holds `words` from its pointer on has the shape."""
     copies = copies_of(rank)
@@ -81,4 +119,6 @@ def is_of(shape: Shape, rank: Rank, first: dict[int, int], words: Sequence[int])
     for register, distance, base in shape.registers:
         if first.get(register) != distance + bases[base]:
             return False
-    return all(words[number] == distance + bases[base] for number, distance, base in shape.words)
+    return [words[number] for number, _, _ in shape.words] == [
+        distance + bases[base] for _, distance, base in shape.words
+    ]

@@ -7,16 +7,17 @@ stops nor writes to anything; a rank of a running job is read while it is suspen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.decoders.rank_state import read_again, while_suspended
+from pieglobalsfind.decoders.rank_state import as_recorded, read_again, records_now, while_suspended
 from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
-from pieglobalsfind.stack_shape import Shape, Used, is_of, shape_of
+from pieglobalsfind.stack_shape import Shape, Used, met_before, recognized, shape_of, window
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.translate import Translator
@@ -25,6 +26,7 @@ from pieglobalsfind.unwind import Contexts
 STACK_POINTER, PC = 7, 16  # x86-64 psABI, figure 3.36
 MOST_FRAMES = 10_000
 CHUNK = 1 << 16  # bytes of a stack that are read at once
+GROUP = 256  # ranks that are read together: as many stand still long enough
 MOST_SHAPES = 16  # stacks that are recognized without a walk
 MAIN = "main"
 _MASK = (1 << 64) - 1
@@ -108,6 +110,51 @@ class Walker:
             return self._named_calls(rank, *self._pcs(rank))
         return while_suspended(self._target, self._table, rank, self._walked)[1]
 
+    def stacks(self, ranks: Sequence[Rank]) -> Iterator[tuple[Rank, Union[Walked, RanklensError]]]:
+        """`stack` of many, in any order: those that are alike are read together, some hundred at once."""
+        for first in range(0, len(ranks), GROUP):
+            left, alone = list(ranks[first : first + GROUP]), 1
+            while left:
+                known = self._alike(left)
+                yield from ((rank, known[rank.rank]) for rank in left if rank.rank in known)
+                left = [rank for rank in left if rank.rank not in known]
+                for rank in left[:alone]:
+                    yield rank, self._stack_or_why(rank)
+                left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
+
+    def _stack_or_why(self, rank: Rank) -> Union[Walked, RanklensError]:
+        try:
+            return self.stack(rank)
+        except RanklensError as error:
+            return error
+
+    def _alike(self, ranks: Sequence[Rank]) -> dict[int, Walked]:
+        """Of suspended ranks those whose stacks were met before, and that stood still while all were read."""
+        if not self._shapes:
+            return {}
+        if not self._target.is_live:
+            known = recognized(self._target, self._contexts, ranks, self._shapes)
+            return {rank: Walked(rank, calls) for rank, calls in known.items()}
+        published = [one for one in ranks if one.record]
+        before = records_now(self._target, self._table, published)
+        now = self._as_recorded(published, before)
+        known = recognized(self._target, self._contexts, now, self._shapes)
+        wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in known]
+        after = records_now(self._target, self._table, [rank for rank, _ in wanted])
+        return {
+            rank.rank: Walked(rank.rank, known[rank.rank])
+            for (rank, record), later in zip(wanted, after)
+            if later == record
+        }
+
+    def _as_recorded(self, ranks: Sequence[Rank], records: Sequence[Optional[bytes]]) -> list[Rank]:
+        found = []
+        for rank, record in zip(ranks, records):
+            if record is not None:
+                with suppress(RanklensError):
+                    found.append(as_recorded(self._table, rank, record))
+        return found
+
     def _walked(self, rank: Rank) -> Walked:
         """A suspended rank's stack: one that was met before, or walked anew."""
         registers = self._contexts.saved(rank)
@@ -122,19 +169,13 @@ class Walker:
         return walked
 
     def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
-        start = registers.get(STACK_POINTER, 0)
-        if not self._shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
+        address, size = window(rank, registers, self._shapes)
+        if not size:
             return None
-        size = min(max(one.extent for one in self._shapes), rank.stack.end - start) & -8
         try:
-            words = memoryview(self._target.read(start, size)).cast("Q")
+            return met_before(self._shapes, rank, registers, self._target.read(address, size))
         except MemoryUnreadable:
             return None
-        for number, shape in enumerate(self._shapes):
-            if is_of(shape, rank, registers, words):
-                self._shapes.insert(0, self._shapes.pop(number))
-                return shape.calls
-        return None
 
     def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
         """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Optional, Protocol, Union
+from typing import Callable, NamedTuple, Optional, Protocol, Union
 
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
 
 
@@ -66,3 +67,20 @@ class Target(Protocol):
 
     def file_identity(self, path: str) -> Optional[bytes]:
         """The build-id of the mapped file `path` as the target itself holds it in memory, or None if it has none."""
+
+
+def read_many(target: Target, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+    """Many (address, size) at once, in their order; None for what can't be had.
+
+    A target that can read them together has a method of that name; of a running process they are of about one moment.
+    """
+    together: Optional[Callable[[Sequence[tuple[int, int]]], list[Optional[bytes]]]]
+    together = getattr(target, "read_many", None)
+    return together(places) if together is not None else [_read_or_none(target, *place) for place in places]
+
+
+def _read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:
+    try:
+        return target.read(address, size)
+    except MemoryUnreadable:
+        return None

@@ -9,16 +9,18 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Optional
 
 from pieglobalsfind.decoders.rank_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 # (stack pointer, pc) by DWARF number: x86-64 psABI, figure 3.36; AArch64 DWARF (its pc as GDB numbers it)
 STACK_AND_PC = ((7, 16), (31, 32))
 WORD = 8
 _MASK = (1 << 64) - 1
+_word = struct.Struct("<Q").unpack_from
 _SWITCHING = "it is being switched at this moment, or its record is damaged"
 
 
@@ -37,6 +39,7 @@ class Contexts:
         self._target = target
         self._table = table
         self._executable = _executable(maps)
+        self._layout = [(one.dwarf_register, one.saved, one.offset) for one in table.context_layout]
         saved = [one.offset for one in table.context_layout if one.saved]
         self._low = min(saved, default=0)
         self._size = max(saved, default=-WORD) + WORD - self._low
@@ -62,16 +65,34 @@ class Contexts:
         self._check(rank, rank.context, registers)
         return registers
 
+    def saved_of_many(self, ranks: Sequence[Rank]) -> list[Optional[dict[int, int]]]:
+        """`saved` of many, read together; None in place of a rank of which it raises."""
+        contexts = [one.context if isinstance(one.context, int) else 0 for one in ranks]
+        found = read_many(self._target, [(context + self._low, self._size) for context in contexts])
+        return [
+            None if data is None else self._believed(rank, context, data)
+            for rank, context, data in zip(ranks, contexts, found)
+        ]
+
+    def _believed(self, rank: Rank, context: int, data: bytes) -> Optional[dict[int, int]]:
+        registers = self._registers(context, data)
+        try:
+            self._check(rank, context, registers)
+        except RanklensError:
+            return None
+        return registers
+
     def _read(self, rank: Rank, context: int) -> dict[int, int]:
         try:
             data = self._target.read(context + self._low, self._size)
         except MemoryUnreadable as error:
             raise RanklensError(f"rank {rank.rank} has no readable context, {error.sentence}", _SWITCHING) from error
+        return self._registers(context, data)
+
+    def _registers(self, context: int, data: bytes) -> dict[int, int]:
         return {
-            one.dwarf_register: struct.unpack_from("<Q", data, one.offset - self._low)[0]
-            if one.saved
-            else (context + one.offset) & _MASK
-            for one in self._table.context_layout
+            register: _word(data, offset - self._low)[0] if saved else (context + offset) & _MASK
+            for register, saved, offset in self._layout
         }
 
     def _check(self, rank: Rank, context: int, registers: dict[int, int]) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import struct
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Callable, Optional, TypeVar, Union
 
@@ -17,7 +18,7 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.errors import RanklensError, RegistryError
 from pieglobalsfind.model import Absent, Rank, RankTable, Waiting
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, read_many
 
 Value = TypeVar("Value")
 
@@ -53,8 +54,18 @@ def moment_of(one: layout.Rank) -> tuple[int, int, int]:
 
 def read_again(target: Target, table: RankTable, rank: Rank) -> Rank:
     """The rank as its record has it now; raises `RanklensError` if the record can't be read or makes no sense."""
-    form = _form(table.byte_order)
-    one = layout.Rank(*form.unpack(target.read(rank.record, form.size)))
+    return as_recorded(table, rank, target.read(rank.record, _form(table.byte_order).size))
+
+
+def records_now(target: Target, table: RankTable, ranks: Sequence[Rank]) -> list[Optional[bytes]]:
+    """What the ranks' records hold, at about one moment; None for one that can't be read."""
+    size = _form(table.byte_order).size
+    return read_many(target, [(rank.record, size) for rank in ranks])
+
+
+def as_recorded(table: RankTable, rank: Rank, record: bytes) -> Rank:
+    """The rank as its record has it; raises `RanklensError` if the record makes no sense."""
+    one = layout.Rank(*_form(table.byte_order).unpack(record))
     if one.rank != rank.rank or one.state >= len(model.STATES) or one.call >= max(len(table.calls), 1):
         raise RegistryError(
             f"the record of rank {rank.rank} is damaged or another rank's by now", "look at the job again"

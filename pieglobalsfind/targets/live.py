@@ -25,6 +25,8 @@ from pieglobalsfind.target import KernelThread, MemoryMapping
 DELETED = " (deleted)"
 LARGEST_READ = 0x7FFFF000  # bytes; the most that the kernel transfers in one call
 CHECKED_READ = 1 << 20  # bytes; the map is asked before a buffer larger than this is made
+MOST_VECTORS = 1024  # UIO_MAXIOV of <linux/uio.h>
+MOST_TOGETHER = 1 << 26  # bytes of a buffer for many of them
 TOP = 1 << 64
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
@@ -120,6 +122,53 @@ class LiveTarget:
                 raise self._unreadable(address, size, code)
             done += got
         return data
+
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        """(address, size) in the order asked for, in as few calls as the kernel allows; None where one can't be had.
+
+        Raises `TargetError` where nothing can be.
+        """
+        found: list[Optional[bytes]] = []
+        for first in range(0, len(places), MOST_VECTORS):
+            found += self._read_together(places[first : first + MOST_VECTORS])
+        return found
+
+    def _read_together(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        """At most `MOST_VECTORS`; what is unreadable ends a call, and the next one begins behind it."""
+        found: list[Optional[bytes]] = []
+        while len(found) < len(places):
+            data, whole = self._read_beginning(places[len(found) :])
+            at = 0
+            for _, size in places[len(found) : len(found) + whole]:
+                found.append(data[at : at + size])
+                at += size
+            if len(found) < len(places):
+                found.append(self._read_or_none(*places[len(found)]))
+        return found
+
+    def _read_beginning(self, places: Sequence[tuple[int, int]]) -> tuple[bytes, int]:
+        """The bytes of as many places as one call gives whole, and how many these are."""
+        total = sum(size for _, size in places)
+        good = all(address >= 0 and size > 0 and address + size <= TOP for address, size in places)
+        if self._memory_file >= 0 or not good or total > MOST_TOGETHER:
+            return b"", 0
+        data: bytes = _new_bytes(None, total)
+        there = (IoVector * len(places))(*(IoVector(address, size) for address, size in places))
+        here = IoVector(_address_of(data), total)
+        got = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, there, len(places), 0)
+        whole = 0
+        for _, size in places:
+            got -= size
+            if got < 0:
+                break
+            whole += 1
+        return data, whole
+
+    def _read_or_none(self, address: int, size: int) -> Optional[bytes]:
+        try:
+            return self.read(address, size)
+        except MemoryUnreadable:
+            return None
 
     def _open_memory_file(self) -> bool:
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import RUNNING
+from pieglobalsfind.stack_walk import Walked
 from pieglobalsfind.targets.live import LiveTarget
 from tests.bench.gdb_ranks import compile_source, job, rankrun, ranks_source, threads_source
 from tests.bench.result import Measurement, Result
@@ -54,7 +55,8 @@ def walked(pid: int) -> tuple[float, int]:
     for _ in range(3):
         start = time.perf_counter()
         moment = Moment(target, decode(target))
-        stacks = [moment.walker.stack(rank) for rank in moment.table.ranks if rank.state != RUNNING]
+        suspended = [rank for rank in moment.table.ranks if rank.state != RUNNING]
+        stacks = [walked for _, walked in moment.walker.stacks(suspended) if isinstance(walked, Walked)]
         best, frames = min(best, time.perf_counter() - start), sum(len(one.calls) for one in stacks)
     return best, frames
 

@@ -9,7 +9,7 @@ import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, read_many
 from pieglobalsfind.targets import open_target
 from tests.targets.conftest import Held, gcore, kernel_core
 
@@ -133,3 +133,16 @@ def test_a_core_file_holds_what_the_process_held(held: Held, tmp_path: Path) -> 
         found = [one for one in core.maps() if one.path == str(held.program)]
         assert [one._replace(writable=False) for one in found] == [one._replace(writable=False) for one in maps]
         assert make is gcore or found == maps  # gcore calls some read-only memory writable
+
+
+def test_many_at_once(target: Target, shown: Held) -> None:
+    """The same bytes as one by one; what can't be read leaves all others as they are."""
+    data = shown.places["data"]
+    places = [(data + number % 8, 1 + number % 5) for number in range(3000)]
+    for number, bad in ((0, 0), (7, 1 << 63), (1500, (1 << 64) - 2), (2999, 16)):
+        places.insert(number, (bad, 4))
+    found = read_many(target, places)
+    assert len(found) == len(places) and found.count(None) == 4
+    for (address, size), content in zip(places, found):
+        if content is not None:
+            assert content == target.read(address, size)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pieglobalsfind import stack_walk
+from pieglobalsfind import stack_shape, stack_walk
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import RUNNING, Absent, Evidence, Rank, Rebase
@@ -77,6 +77,11 @@ def test_as_a_whole_walk(
         moment = Moment(target, decode(target))
         return [moment.walker.stack(rank) for rank in moment.table.ranks if rank.state != RUNNING]
 
+    def together() -> list[Walked]:
+        moment = Moment(target, decode(target))
+        found = moment.walker.stacks([rank for rank in moment.table.ranks if rank.state != RUNNING])
+        return sorted((one for _, one in found if isinstance(one, Walked)), key=lambda one: one.rank)
+
     walks: list[Any] = []
     walk = stack_walk.Walker._walk
 
@@ -87,10 +92,66 @@ def test_as_a_whole_walk(
     with monkeypatch.context() as patched:
         patched.setattr(stack_walk.Walker, "_walk", counted)
         recognized = stacks()
-    monkeypatch.setattr(stack_walk, "is_of", lambda *words: False)
+        walks_alone = len(walks)
+        assert together() == recognized and len(walks) <= 2 * walks_alone
+    monkeypatch.setattr(stack_shape, "is_of", lambda *words: False)
     assert recognized == stacks()
     assert len(recognized) == RANKS - 1 and len({one.calls for one in recognized}) >= 5
-    assert len(walks) < RANKS // 2, "most were not walked"
+    assert walks_alone < RANKS // 2, "most were not walked"
+
+
+BUSY = """
+#include <mpi.h>
+#include <stdio.h>
+static int word;
+__attribute__((noinline)) static void shallow(int peer) {
+    MPI_Recv(&word, 1, MPI_INT, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(&word, 1, MPI_INT, peer, 2, MPI_COMM_WORLD);
+    word++;
+}
+__attribute__((noinline)) static void deep(int peer, int depth) {
+    if (depth)
+        deep(peer, depth - 1);
+    else
+        MPI_Recv(&word, 1, MPI_INT, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    word++;
+}
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready"), fflush(stdout);
+    for (;;)
+        if (rank % 2)
+            shallow(rank - 1);
+        else {
+            MPI_Send(&word, 1, MPI_INT, rank + 1, 1, MPI_COMM_WORLD);
+            deep(rank + 1, 4);
+        }
+}
+"""
+BUSY_STACKS = {("main", "shallow", "MPI_Recv"), ("main", *["deep"] * 5, "MPI_Recv"), ("main", "MPI_Barrier")}
+
+
+def test_ranks_that_are_switched_all_the_time(start_job: StartJob, tmp_path: Path) -> None:
+    """What is read together is of one moment for each rank, or it is not believed."""
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(BUSY)
+    subprocess.run([str(built("rankcc")), "-g", "-O1", str(source), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", RANKS, program)
+    job.wait_for("ready")
+    target, seen = LiveTarget(job.pid), 0
+    for _ in range(10):
+        moment = Moment(target, decode(target))
+        for _, walked in moment.walker.stacks(moment.table.ranks):
+            if isinstance(walked, Walked):
+                names = tuple(one.function for one in walked.calls)
+                until = next(number for number, name in enumerate(names) if name.startswith("MPI_"))
+                assert walked.ends == "" and (names[: until + 1] in BUSY_STACKS or names[until] == "MPI_Send"), names
+                seen += 1
+    assert seen > RANKS
 
 
 def test_one_other_word() -> None:
