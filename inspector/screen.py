@@ -31,7 +31,6 @@ from .sheets import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
 from .text import harmless
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-AFTER_RESIZE = (0.2, 1.0, 3.0)  # seconds
 GRACE = 2.0  # seconds until a terminal that is gone is given up
 KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause")
 
@@ -164,14 +163,10 @@ class Watch(App[str]):
         self._sentence = message.sentence
         self._draw_status()
 
-    def on_resize(self) -> None:
-        """Some terminals lose what is painted while they change their own size: paint again when that is over."""
-        for delay in AFTER_RESIZE:
-            self.set_timer(delay, self.action_repaint)
-
     # ---- keys ----
 
     def action_repaint(self) -> None:
+        """All of the screen, where something else has written over it."""
         self.screen.refresh(layout=True)
         for one in self.screen.query("*"):
             one.refresh()

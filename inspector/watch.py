@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("watch needs a terminal", "use report, or report --json")
     with progress.shown():
         first = look(int(options.target))
+    for name in ("COLUMNS", "LINES"):  # a shell's, from before the window was resized; the terminal knows better
+        os.environ.pop(name, None)
     from .screen import Watch  # late: nothing else needs a screen, and it takes time to load
 
     screen = Watch(first, period)

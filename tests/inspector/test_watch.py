@@ -122,8 +122,7 @@ def test_filter(screen: Terminal, job: Job) -> None:
     screen.wait_for("waits in")
     screen.keys("/")
     screen.type("tag 73")
-    shown = screen.wait_for("1 of 5 rows")
-    assert column(shown, "rank", 1) == ["3"]
+    screen.wait(lambda shown: "1 of 5 rows" in shown and column(shown, "rank") == ["3", "", "", "", ""])
     screen.keys("Enter")
     screen.keys("2")  # is a key again, and the filter holds in every view
     screen.wait_for("stacks: 0 of")
@@ -208,14 +207,29 @@ def watcher(screen: Terminal) -> int:
 
 
 def test_the_window_is_resized(screen: Terminal, job: Job) -> None:
+    screen.command("export", "LINES=30", "COLUMNS=110")  # what some shells do; it must not be believed
     watch(screen, job.pid)
     screen.wait_for("per second")
     screen.resize(60, 12)
     shown = screen.wait(lambda shown: "waits in" in shown and "per second" not in shown and "rows; read" in shown)
     assert len(shown.splitlines()) <= 12 and max(map(len, shown.splitlines())) <= 60
+    screen.resize(24, 5)
+    screen.wait(lambda shown: "MPI" in shown or "running" in shown)
     screen.resize(150, 40)
     everybody = ["0", "1", "2", "3", "4"]
     screen.wait(lambda shown: "memory" in shown and "rows; read" in shown and column(shown, "rank") == everybody)
+    screen.keys("q")
+    screen.wait_for(PROMPT)
+
+
+def test_what_is_written_over_is_painted_anew(screen: Terminal, job: Job) -> None:
+    """As by `wall`."""
+    watch(screen, job.pid)
+    screen.wait_for("waits in")
+    Path(screen.ask("#{pane_tty}")).write_text("\033[2J")
+    screen.wait(lambda shown: "waits in" not in shown)
+    screen.keys("C-l")
+    screen.wait(lambda shown: column(shown, "rank") == ["0", "1", "2", "3", "4"])
     screen.keys("q")
     screen.wait_for(PROMPT)
 
