@@ -19,7 +19,10 @@ if TYPE_CHECKING:  # the name of a call tells without walking
     from pieglobalsfind.stack_walk import Walker
 
 TIERS = ("runtime", TIER)  # where nobody publishes calls
-MPI_CALL = re.compile(r"P?(MPI_[A-Z]\w*)")  # the profiling names (MPI 4.1, 15.2) are the same calls
+# The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
+# the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
+AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
+MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
 
 
 def as_blocked(walker: Walker, rank: Rank) -> Rank:
