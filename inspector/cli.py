@@ -15,7 +15,21 @@ from typing import Optional
 
 from pieglobalsfind.errors import RanklensError, UsageError
 
-from . import audit, merge, mpir, parts, perfmap, snapshot, stack_groups, stacks, waits, watch, whole_job, why_different
+from . import (
+    audit,
+    events,
+    merge,
+    mpir,
+    parts,
+    perfmap,
+    snapshot,
+    stack_groups,
+    stacks,
+    waits,
+    watch,
+    whole_job,
+    why_different,
+)
 from .console import console
 from .job import job_named, opened
 from .memory import keep_freed
@@ -73,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     report.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     report.set_defaults(run=run_report)
-    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap, watch, mpir):
+    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap, events, watch, mpir):
         part.add_to(commands)
     return top
 

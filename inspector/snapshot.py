@@ -86,7 +86,7 @@ def registry(job: Job) -> Iterator[tuple[int, int]]:
             except RanklensError:
                 continue
             yield one.start, one.start + registry_layout.HEADER_SIZE
-            for table in tables:
+            for table in (*tables, registry_layout.parse_events_table(content, job.table.byte_order)):
                 end = table.address + table.count * table.stride
                 if one.start <= table.address <= end <= one.end:
                     yield table.address, end

@@ -162,6 +162,18 @@ class ProcessingElement(NamedTuple):
     current: int
 
 
+class EventEntry(NamedTuple):
+    number: int
+    monotonic: int
+    realtime: int
+    kind: int
+    rank: int
+    processing_element: int
+    other_process: int
+    moves: int
+    reserved0: int
+
+
 HEADER_FORM = "QIIQQQIIIIIIQQQQQ16s16s32s64s64s"
 TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
@@ -177,6 +189,7 @@ FORMS: dict[type[Any], str] = {
     Block: "QQ",
     Kept: "iIQQQ",
     ProcessingElement: "IIQ",
+    EventEntry: "QQQIiIIII",
 }
 
 # What the first writers of version 1 had of records that have grown since.
@@ -189,7 +202,9 @@ TABLES = (
 FIXED_SIZE = struct.calcsize("<" + HEADER_FORM)
 TABLE_SIZE = struct.calcsize("<" + TABLE_FORM)
 LEAST_HEADER_SIZE = FIXED_SIZE + (TABLES.index(Block) + 1) * TABLE_SIZE
-HEADER_SIZE = FIXED_SIZE + len(TABLES) * TABLE_SIZE
+EVENTS_AT = FIXED_SIZE + len(TABLES) * TABLE_SIZE  # the ring's table; a header may end before it
+EVENTS_WRITTEN_AT = EVENTS_AT + TABLE_SIZE
+HEADER_SIZE = EVENTS_WRITTEN_AT + 8
 
 Record = TypeVar("Record")
 
@@ -227,12 +242,20 @@ def known_size(kind: type[Any], stride: int) -> int:
 def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
     """The header and its tables, in the order of `TABLES`; those that it is too short for are empty."""
     header = Header._make(struct.unpack_from(order + HEADER_FORM, data))
-    count = max(0, min(HEADER_SIZE, header.header_size, len(data)) - FIXED_SIZE) // TABLE_SIZE
+    count = max(0, min(EVENTS_AT, header.header_size, len(data)) - FIXED_SIZE) // TABLE_SIZE
     there = data[FIXED_SIZE : FIXED_SIZE + count * TABLE_SIZE]
     tables = [Table(*one) for one in struct.iter_unpack(order + TABLE_FORM, there)]
     missing = TABLES[len(tables) :]
     tables += [Table(0, 0, record_size(kind) if kind is not None else 1) for kind in missing]
     return header, tuple(tables)
+
+
+def parse_events_table(data: bytes, order: str) -> Table:
+    """Where a header says that the ring of events is; of one that ends before it, an empty table."""
+    header_size = Header._make(struct.unpack_from(order + HEADER_FORM, data)).header_size
+    if min(header_size, len(data)) < HEADER_SIZE:
+        return Table(0, 0, record_size(EventEntry))
+    return Table(*struct.unpack_from(order + TABLE_FORM, data, EVENTS_AT))
 
 
 def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:

@@ -156,16 +156,16 @@ __attribute__((noreturn)) static void refuse_image(int rank, int error) {
 }
 
 void residents_make(int first, int end) {
-    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_COPIES, -1);
+    rank_hooks_event(RANK_DEBUG_EVENT_BEFORE_COPIES, NULL, RANK_DEBUG_NONE);
     for (int i = first; i < end; i++) {
         int error = image_make(&images[i], plan, i);
         if (error)
             refuse_image(i, error);
         describe_rank(i, &images[i]);
     }
-    rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
+    rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
     for (int i = first; i < end; i++)
-        rank_debug_event(RANK_DEBUG_EVENT_CREATED, i);
+        rank_hooks_event(RANK_DEBUG_EVENT_CREATED, ranks_record(i), RANK_DEBUG_NONE);
 }
 
 /* ---- coming and going ---- */

@@ -66,6 +66,7 @@ static int create_registry(void) {
         .context_registers = 64,
         .calls = 256,
         .blocks = 1 << 20,
+        .events = RANK_HOOKS_EVENTS,
     };
     return rank_hooks_create(&capacity);
 }

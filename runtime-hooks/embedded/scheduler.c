@@ -272,7 +272,7 @@ void rank_exit(int status) {
     struct rank *self = element->current;
     self->status = status;
     heap_here = NULL;
-    rank_debug_event(RANK_DEBUG_EVENT_EXITED, self->number);
+    rank_hooks_event(RANK_DEBUG_EVENT_EXITED, self->record, RANK_DEBUG_NONE);
     set_state(self, RANK_DEBUG_STATE_EXITED);
     __atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL);
     if (job)

@@ -9,6 +9,8 @@
  *   1. The ELF symbol `rank_debug_registry` (in .dynsym, so it survives strip) of any loaded object is a variable that
  *      holds the address of the header, or 0 while there is none.
  *   2. Without symbols: the mapping whose name contains `memfd:rank_debug_registry` begins with the header.
+ *   The writer keeps the memfd's descriptor open, so that a reader can open /proc/PID/fd/N and read on after the
+ *   process has ended.
  *
  * How a reader stays consistent (a sequence lock)
  *   `generation` is odd while the writer changes anything but the fields marked [live].  A reader of a running process
@@ -129,6 +131,9 @@ struct rank_debug_header {
     /* Appended; a header of 472 bytes is without them. */
     struct rank_debug_table kept;                /* rank_debug_kept: of ranks whose runtime tells of no switch */
     struct rank_debug_table processing_elements; /* rank_debug_processing_element: all of a process, or none */
+    /* Appended; a header of 504 bytes is without them. */
+    struct rank_debug_table events; /* rank_debug_event_entry: a ring; `count` is its room, 0 without one */
+    uint64_t events_written;        /* [live] entries ever written; number n (from 1) is at index (n - 1) % count */
 };
 
 /* An object: one loaded ELF file, as the system's loader placed it (the original). */
@@ -254,11 +259,29 @@ struct rank_debug_processing_element {
     uint64_t current;       /* address of the word that names what it runs (rank_debug_kept.thread); 0: not known */
 };
 
+/*
+ * What rank_debug_event() was called for, and when: all fields are [live].  `number` is 0 while an entry is written and
+ * its number otherwise, so an entry of which it is the expected one before and after it was copied is whole; if not, a
+ * later entry has taken its place.  events_written tells of an entry once it is whole.
+ */
+struct rank_debug_event_entry {
+    uint64_t number;
+    uint64_t monotonic;          /* nanoseconds of CLOCK_MONOTONIC */
+    uint64_t realtime;           /* nanoseconds of CLOCK_REALTIME */
+    uint32_t kind;               /* RANK_DEBUG_EVENT_* */
+    int32_t rank;                /* or -1 */
+    uint32_t processing_element; /* of the rank; RANK_DEBUG_NONE without one */
+    uint32_t other_process;      /* index of the process that it leaves for or comes from; RANK_DEBUG_NONE: not known */
+    uint32_t moves;              /* as rank_debug_rank.moves, with the move that begins or ends; 0: not counted */
+    uint32_t reserved0;
+};
+
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_table) == 16, "rank_debug_table");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, method) == 104, "rank_debug_header.method");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, strings) == 296, "rank_debug_header.strings");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, kept) == 472, "rank_debug_header.kept");
-RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_header) == 504, "rank_debug_header");
+RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, events) == 504, "rank_debug_header.events");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_header) == 528, "rank_debug_header");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_object, path) == 64, "rank_debug_object.path");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_object) == 120, "rank_debug_object");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_segment) == 32, "rank_debug_segment");
@@ -274,6 +297,7 @@ RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_call) == 32, "rank_debug_call"
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_block) == 16, "rank_debug_block");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_kept) == 32, "rank_debug_kept");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_processing_element) == 16, "rank_debug_processing_element");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_event_entry) == 48, "rank_debug_event_entry");
 
 #ifdef __GNUC__
 #pragma GCC visibility push(default) /* readers look for both among the exported symbols */

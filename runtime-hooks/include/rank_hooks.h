@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* A ring of so many events is a long past for 800 kB. */
+#define RANK_HOOKS_EVENTS 16384u
+
 /* How many records of each table the process can ever need; memory is taken only as it is used. */
 struct rank_hooks_capacity {
     uint32_t strings; /* bytes */
@@ -29,6 +32,7 @@ struct rank_hooks_capacity {
     uint32_t blocks;
     uint32_t kept;
     uint32_t processing_elements;
+    uint32_t events; /* the newest so many are kept */
 };
 
 /*
@@ -65,6 +69,13 @@ uint32_t rank_hooks_add_processing_element(const struct rank_debug_processing_el
 
 /* Replaces the record of the same rank, object and kind; appends it if there is none. */
 uint32_t rank_hooks_set_tls_block(const struct rank_debug_tls_block *block);
+
+/*
+ * Tells what happens to a rank, or (NULL) to all: enters it in the ring of events, and calls rank_debug_event().
+ * `other_process`: where the rank goes or comes from, RANK_DEBUG_NONE if that is not known or it is no migration.  Not
+ * between begin and commit.
+ */
+void rank_hooks_event(uint32_t kind, const struct rank_debug_rank *rank, uint32_t other_process);
 
 /* The record at an index of its table: valid for the life of the process. */
 struct rank_debug_rank *rank_hooks_rank(uint32_t index);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 const struct rank_debug_header *rank_debug_registry;
@@ -61,6 +62,8 @@ static uint64_t lay_out_all(struct rank_debug_header *header, uint64_t base,
     lay_out(&header->kept, base, &taken, capacity->kept, sizeof(struct rank_debug_kept));
     lay_out(&header->processing_elements, base, &taken, capacity->processing_elements,
             sizeof(struct rank_debug_processing_element));
+    lay_out(&header->events, base, &taken, capacity->events, sizeof(struct rank_debug_event_entry));
+    header->events.count = capacity->events;
     lay_out(&header->strings, base, &taken, capacity->strings, 1);
     return taken;
 }
@@ -84,10 +87,11 @@ int rank_hooks_create(const struct rank_hooks_capacity *capacity) {
     void *memory = MAP_FAILED;
     if (ftruncate(file, (off_t)size) == 0)
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    int error = errno;
-    close(file);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
+        int error = errno;
+        close(file);
         return error;
+    }
     lay_out_all(&draft, (uint64_t)(uintptr_t)memory, capacity);
     draft.abi_version = RANK_DEBUG_ABI_VERSION;
     draft.header_size = sizeof draft;
@@ -221,4 +225,38 @@ struct rank_debug_kept *rank_hooks_kept(uint32_t index) {
 
 struct rank_debug_processing_element *rank_hooks_processing_element(uint32_t index) {
     return record_at(&registry->processing_elements, index);
+}
+
+static uint64_t nanoseconds(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * One writer at a time, so that entries are in the order of their times.  A reader that sees any part of the new entry
+ * sees that the old one's number has gone: each store is a release, behind the one that takes it away.
+ */
+static void enter_event(uint32_t kind, const struct rank_debug_rank *rank, uint32_t other_process) {
+    pthread_mutex_lock(&changing);
+    uint64_t number = registry->events_written + 1;
+    struct rank_debug_event_entry *place = record_at(&registry->events, (uint32_t)((number - 1) % room.events));
+    uint32_t element = rank ? rank->processing_element : RANK_DEBUG_NONE;
+    __atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->monotonic, nanoseconds(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
+    __atomic_store_n(&place->realtime, nanoseconds(CLOCK_REALTIME), __ATOMIC_RELEASE);
+    __atomic_store_n(&place->kind, kind, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->rank, rank ? rank->rank : -1, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->processing_element, element, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->other_process, other_process, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->moves, rank ? rank->moves : 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->number, number, __ATOMIC_RELEASE);
+    __atomic_store_n(&registry->events_written, number, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&changing);
+}
+
+void rank_hooks_event(uint32_t kind, const struct rank_debug_rank *rank, uint32_t other_process) {
+    if (room.events)
+        enter_event(kind, rank, other_process);
+    rank_debug_event(kind, rank ? rank->rank : -1);
 }

@@ -26,6 +26,7 @@ RECORDS: dict[Any, str] = {
     layout.Block: "block",
     layout.Kept: "kept",
     layout.ProcessingElement: "processing_element",
+    layout.EventEntry: "event_entry",
 }
 DIALECTS = [("gcc", "-std=c11", "c"), ("g++", "-std=c++17", "c++")]
 
@@ -57,6 +58,8 @@ def compiled_layout(compiler: str, standard: str, language: str, folder: Path) -
         for field in layout.Header._fields
     ]
     lines.append('printf("header sizeof %zu\\n", offsetof(struct rank_debug_header, strings));')
+    lines.append('printf("whole_header events %zu\\n", offsetof(struct rank_debug_header, events));')
+    lines.append('printf("whole_header events_written %zu\\n", offsetof(struct rank_debug_header, events_written));')
     lines.append('printf("whole_header sizeof %zu\\n", sizeof(struct rank_debug_header));')
     source, program = folder / "layout.source", folder / "layout"
     source.write_text('#include <stdio.h>\n#include "rank_debug.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
@@ -77,7 +80,11 @@ def test_records(compiler: str, standard: str, language: str, tmp_path: Path) ->
     assert {name: python_layout(forms[kind], kind._fields) for kind, name in RECORDS.items()} == {
         name: fields for name, fields in compiled.items() if name not in ("header", "whole_header")
     }
-    assert compiled["whole_header"] == [("sizeof", layout.HEADER_SIZE)]
+    assert compiled["whole_header"] == [
+        ("events", layout.EVENTS_AT),
+        ("events_written", layout.EVENTS_WRITTEN_AT),
+        ("sizeof", layout.HEADER_SIZE),
+    ]
     assert python_layout(layout.HEADER_FORM, layout.Header._fields) == compiled["header"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections import defaultdict
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.charm.jobs import AMPICC, PATIENCE, build, gated
-from tests.conftest import ROOT
+from tests.conftest import BIN, ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 6
@@ -82,3 +83,33 @@ def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
         kinds = [kind for _, kind in told_of_rank]
         assert (kinds.count(PACK), kinds.count(ARRIVED)) == (TURNS, TURNS)
         assert kinds.count(EXITED) == 1
+
+
+def test_the_inspector_tells_of_migrations(tmp_path: Path) -> None:
+    """The oracle is the program, which prints by turn in which process each rank is."""
+    build(tmp_path, "pie", "gated.c", with_hook=True)
+    with gated(tmp_path, RANKS) as (process, processes):
+        command = [str(BIN / "inspector"), "events", str(next(iter(processes))), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as events:
+            assert events.stdout is not None and process.stdout is not None
+            first = json.loads(events.stdout.readline())
+            assert {one["pid"] for one in first["processes"]} == set(processes)
+            Path(tmp_path, "go").touch()
+            printed = process.stdout.read()
+            output, errors = events.communicate(timeout=PATIENCE)
+    assert (events.returncode, errors) == (0, "")
+    index = {one["pid"]: one["process"] for one in first["processes"]}
+    places: dict[int, list[int]] = {rank: [index[pid]] for pid, ranks in processes.items() for rank in ranks}
+    for _, rank, pid in sorted(map(tuple, re.findall(r"TURN (\d+) rank (\d+) in (\d+)", printed))):
+        places[int(rank)].append(index[int(pid)])
+    told: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for one in map(json.loads, output.splitlines()):
+        if one.get("rank", -1) >= 0:
+            told[one["rank"]].append((one["event"], one["process"]))
+    for rank, where in places.items():
+        moves = [
+            (what, at)
+            for before, after in zip(where, where[1:])
+            for what, at in (("leaves", before), ("arrived", after))
+        ]
+        assert told[rank] == [("created", where[0]), *moves, ("exited", where[-1])]

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 MAGIC = 0x014742444B4E4152
 NONE = 0xFFFFFFFF
-HEADER_SIZE = 504
+HEADER_SIZE = 528
+HEADER_SIZE_WITHOUT_EVENTS = 504
 FIRST_HEADER_SIZE = 472  # of the first writers of version 1: without the tables from `kept` on
 
 
@@ -66,6 +67,8 @@ class Registry:
     blocks: tuple[tuple[int, int], ...] = ()
     kept: tuple[tuple[int, int, int, int, int], ...] = ()
     processing_elements: tuple[tuple[int, int, int], ...] = ()
+    events: tuple[tuple[int, int, int, int, int, int, int, int], ...] = ()  # the ring's slots, as they lie there
+    events_written: int = 0
     rank_count: int = -1
     generation: int = 2
     constructor_heap: tuple[int, int] = (0, 0)
@@ -92,6 +95,7 @@ class Registry:
             at += len(content)
         size = (at + 4095) & -4096 if self.mapping_size < 0 else self.mapping_size
         head = self._head(size) + b"".join(struct.pack(self.order + "QII", *one) for one in places)
+        head += struct.pack(self.order + "Q", self.events_written)
         head = head[: max(self.header_size, FIRST_HEADER_SIZE)]
         return head.ljust(self.header_size + self.extra, b"\xee") + body
 
@@ -148,6 +152,7 @@ class Registry:
             self._records("QQ", list(self.blocks)),
             self._records("iIQQQ", list(self.kept)),
             self._records("IIQ", list(self.processing_elements)),
+            self._records("QQQIiIIII", [(*one, 0) for one in self.events]),
         ]
 
     def _records(self, form: str, rows: list[tuple[object, ...]]) -> tuple[list[bytes], int]:

@@ -66,9 +66,9 @@ void __wrap_AMPI_Node_Setup(int ranks) {
     if (is_asked_for("crash"))
         crash_prepare();
     copies_come_with_ranks = !strcmp(method, "pie");
-    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_COPIES, -1);
+    rank_hooks_event(RANK_DEBUG_EVENT_BEFORE_COPIES, NULL, RANK_DEBUG_NONE);
     if (!copies_come_with_ranks)
-        rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
+        rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
 }
 
 void *__wrap_dlopen(const char *path, int flags) {
@@ -105,7 +105,7 @@ void __wrap_TCHARM_Barrier(void) {
     __real_TCHARM_Barrier();
     ranks_observe();
     if (copies_come_with_ranks && !atomic_flag_test_and_set(&all_copied))
-        rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
+        rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
 }
 
 /* Every rank asks for its number when it begins. */

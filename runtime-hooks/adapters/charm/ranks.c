@@ -47,6 +47,7 @@ bool ranks_prepare(int count) {
         .context_registers = 16,
         .kept = ranks,
         .processing_elements = (uint32_t)CmiMyNodeSize(),
+        .events = RANK_HOOKS_EVENTS,
     };
     hosted = calloc((size_t)count, sizeof *hosted);
     if (!hosted || rank_hooks_create(&capacity))
@@ -152,6 +153,11 @@ static void set_state(int rank, uint32_t state) {
     rank_hooks_commit();
 }
 
+/* Where a rank goes, Charm++ has not said when it packs it. */
+static void tell(uint32_t kind, int rank) {
+    rank_hooks_event(kind, rank_hooks_rank(hosted[rank].record), RANK_DEBUG_NONE);
+}
+
 void rank_created(int rank, CthThread thread, CmiIsomallocContext share, uint64_t entry) {
     if (!hosted || rank < 0 || rank >= job_ranks || !share.opaque)
         return;
@@ -167,7 +173,7 @@ void rank_created(int rank, CthThread thread, CmiIsomallocContext share, uint64_
     rank_hooks_rank(one->record)->state = RANK_DEBUG_STATE_READY;
     rank_hooks_commit();
     ranks_observe();
-    rank_debug_event(RANK_DEBUG_EVENT_CREATED, rank);
+    tell(RANK_DEBUG_EVENT_CREATED, rank);
 }
 
 static int rank_of_thread(CthThread thread) {
@@ -181,7 +187,7 @@ int rank_packing(CthThread thread) {
     int rank = rank_of_thread(thread);
     if (rank < 0)
         return -1;
-    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
+    tell(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
     unwinding_forget(&hosted[rank].copies);
     return rank;
 }
@@ -194,7 +200,7 @@ void rank_packed(int rank, bool has_left) {
         return;
     }
     unwinding_register(&hosted[rank].copies);
-    rank_debug_event(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
+    tell(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
 }
 
 /* Shares are equal but for rounding to whole slots, which are few against a share: the nearest rank is the right one.
@@ -235,7 +241,7 @@ void rank_memory_here(CmiIsomallocContext share) {
         describe(rank, 0);
         rank_hooks_rank(one->record)->state = RANK_DEBUG_STATE_READY;
         rank_hooks_commit();
-        rank_debug_event(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
+        tell(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
     }
 }
 
@@ -252,7 +258,7 @@ void rank_exited(int rank) {
     if (!hosted || rank < 0 || rank >= job_ranks || hosted[rank].presence != HERE)
         return;
     set_state(rank, RANK_DEBUG_STATE_EXITED);
-    rank_debug_event(RANK_DEBUG_EVENT_EXITED, rank);
+    tell(RANK_DEBUG_EVENT_EXITED, rank);
 }
 
 /*

@@ -376,7 +376,7 @@ void checkpoint_restore(const struct checkpoint *checkpoint, int first, int end)
         wanted += checkpoint->statuses[rank] < 0;
     if (restored != wanted)
         refuse("%s lacks ranks: %d of %d are there", checkpoint->path, restored, wanted);
-    rank_debug_event(RANK_DEBUG_EVENT_AFTER_COPIES, -1);
+    rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
     for (int rank = first; rank < end; rank++)
         if (checkpoint->statuses[rank] < 0)
             ranks_resume(rank);

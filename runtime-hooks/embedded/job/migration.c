@@ -10,6 +10,7 @@
 #include "mpi/mobility.h"
 #include "process.h"
 #include "ranges.h"
+#include "rank_hooks.h"
 #include "residents.h"
 #include "scheduler.h"
 #include "transport.h"
@@ -182,7 +183,7 @@ void migration_send(int rank) {
     migrant->to = destinations[rank];
     process_note(rank, migrant->to, record->moves + 1);
     void *inbox_content = mobility_pack(rank);
-    rank_debug_event(RANK_DEBUG_EVENT_BEFORE_PACK, rank);
+    rank_hooks_event(RANK_DEBUG_EVENT_BEFORE_PACK, record, (uint32_t)migrant->to);
     migrant->image = resident_image(rank);
     migrant->wire.mode = mode;
     ranks_pack(rank, &migrant->wire.ticket);
@@ -232,7 +233,7 @@ static void wait_at_the_door(int rank) {
 }
 
 static void take_image(int from, uint64_t bytes) {
-    (void)from, (void)bytes;
+    (void)bytes;
     struct wire_image wire;
     transport_read(&wire, sizeof wire);
     int rank = wire.ticket.record.rank;
@@ -243,7 +244,7 @@ static void take_image(int from, uint64_t bytes) {
     mobility_unpack(rank, wire.ticket.inbox_content);
     process_note(rank, process_index(), wire.ticket.moves);
     process_announce(rank, wire.ticket.moves);
-    rank_debug_event(RANK_DEBUG_EVENT_AFTER_UNPACK, rank);
+    rank_hooks_event(RANK_DEBUG_EVENT_AFTER_UNPACK, ranks_record(rank), (uint32_t)from);
     ranks_resume(rank);
 }
 
