@@ -12,13 +12,13 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.waiting import wait_until
 
 CHARM = os.environ.get("CHARM_HOME", "")
 AMPICC = str(Path(CHARM, "bin", "ampicc")) if CHARM else shutil.which("ampicc") or ""
@@ -242,13 +242,11 @@ def running(folder: Path) -> Iterator[Running]:
 
 
 def wait_until_asleep(pid: int) -> None:
-    """Until a thread of the process is in sleep(); raises `AssertionError` if that never happens."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if any("nanosleep" in _channel(one) for one in Path(f"/proc/{pid}/task").iterdir()):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"no thread of process {pid} came to sleep within {PATIENCE} s")
+    """Until a thread of the process is in sleep(); the test fails if that never happens."""
+    wait_until(
+        lambda: any("nanosleep" in _channel(one) for one in Path(f"/proc/{pid}/task").iterdir()),
+        f"no thread of process {pid} came to sleep",
+    )
 
 
 def _channel(task: Path) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 
 from tests.charm.jobs import AMPICC, PATIENCE, build, gated
 from tests.conftest import BIN, ROOT
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 6
@@ -31,10 +31,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _wait_for(path: Path, key: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not any(key in one for one in _lines(path)):
-        assert time.monotonic() < deadline, f"no {key} in {path.name} within {PATIENCE} s"
-        time.sleep(0.05)
+    wait_until(lambda: any(key in one for one in _lines(path)), f"no {key} in {path.name}")
 
 
 def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Optional
 import pytest
 
 from tests.conftest import Job, StartJob
+from tests.waiting import wait_until
 
 SOURCES = Path(__file__).parent / "sources"
 
@@ -46,11 +46,8 @@ class Places:
 
 def wait_until_still(job: Job) -> None:
     """Until rankrun itself says that no rank can go on: all are suspended then."""
-    deadline = time.monotonic() + 60
-    while "waits for a debugger" not in job.stderr():
-        assert time.monotonic() < deadline, job.stderr()
-        assert job.process.poll() is None, job.stderr()
-        time.sleep(0.005)
+    wait_until(lambda: "waits for a debugger" in job.stderr() or job.process.poll() is not None, job.stderr)
+    assert job.process.poll() is None, job.stderr()
 
 
 def parse(line: str) -> Place:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 PROMPT = "here>"
 
 
@@ -58,13 +60,16 @@ class Terminal:
         """One of tmux's variables, such as #{alternate_on}."""
         return self._run("display-message", "-p", form).strip()
 
-    def wait(self, wanted: Callable[[str], bool], timeout: float = 60) -> str:
+    def wait(self, wanted: Callable[[str], bool]) -> str:
         """What the pane shows as soon as it is as wanted."""
-        deadline = time.monotonic() + timeout
-        while not wanted(shown := self.shown()):
-            if time.monotonic() > deadline:
-                pytest.fail(f"the terminal never showed it; at last:\n{shown}")
-            time.sleep(0.02)
+        shown = ""
+
+        def is_shown() -> bool:
+            nonlocal shown
+            shown = self.shown()
+            return wanted(shown)
+
+        wait_until(is_shown, lambda: f"the terminal never showed it; at last:\n{shown}")
         return shown
 
     def wait_for(self, text: str) -> str:

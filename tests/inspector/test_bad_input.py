@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from tests.conftest import Job, StartJob, built
 from tests.inspector import browser
 from tests.inspector.conftest import SOURCES
 from tests.inspector.terminal import PROMPT, terminal
+from tests.waiting import wait_until
 
 RANKS = 4
 HOSTILE = "[bold red]evil[/bold red]\033[31m\r<img src=x onerror=alert(1)>"
@@ -57,14 +57,6 @@ def changing(start_job: StartJob, tmp_path: Path) -> Job:
     return job
 
 
-def until(happened: object) -> None:
-    assert callable(happened)
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.005)
-
-
 def letter(pid: int) -> str:
     """The kernel's letter for the state of a process."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[0]
@@ -72,12 +64,12 @@ def letter(pid: int) -> str:
 
 def execs(job: Job) -> None:
     os.kill(job.pid, signal.SIGUSR1)
-    until(lambda: Path(f"/proc/{job.pid}/comm").read_text() == "sleep\n")
+    wait_until(lambda: Path(f"/proc/{job.pid}/comm").read_text() == "sleep\n", "it never became another program")
 
 
 def becomes_a_zombie(job: Job) -> None:
     os.kill(job.pid, signal.SIGKILL)
-    until(lambda: letter(job.pid) == "Z")
+    wait_until(lambda: letter(job.pid) == "Z", "it never ended")
 
 
 def vanishes(job: Job) -> None:

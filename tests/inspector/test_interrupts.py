@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.conftest import Job, StartJob, built
 from tests.inspector.terminal import PROMPT, Terminal, terminal
+from tests.waiting import wait_until
 
 RANKS, SIZE = 24, 24 << 20
 PROGRAM = f"""
@@ -99,7 +99,8 @@ def test_nothing_is_left_behind(large: Job, tmp_path: Path, way: signal.Signals,
 
 def wait_until_written(folder: Path, writer: subprocess.Popen[str]) -> None:
     """Until some of the file is there, under another name as yet."""
-    deadline = time.monotonic() + 60
-    while not any(one.stat().st_size for one in folder.iterdir()):
-        assert writer.poll() is None and time.monotonic() < deadline, "it never began to write"
-        time.sleep(0.005)
+    wait_until(
+        lambda: writer.poll() is not None or any(one.stat().st_size for one in folder.iterdir()),
+        "it never began to write",
+    )
+    assert writer.poll() is None, "it has ended already"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Job, StartJob
+from tests.waiting import wait_until
 
 from .conftest import Build, run
 
@@ -25,11 +25,10 @@ def whole(folder: Path) -> list[Path]:
 def wait_for_next(folder: Path) -> Path:
     """A checkpoint that was begun after now."""
     wanted = (int(whole(folder)[-1].name) if whole(folder) else 0) + 2
-    for _ in range(600):
-        if whole(folder) and int(whole(folder)[-1].name) >= wanted:
-            return whole(folder)[-1]
-        time.sleep(0.1)
-    pytest.fail("there are no more checkpoints")
+    newer = wait_until(
+        lambda: [one for one in whole(folder) if int(one.name) >= wanted], "there are no more checkpoints"
+    )
+    return newer[-1]
 
 
 @pytest.fixture

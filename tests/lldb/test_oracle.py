@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from tests.lldb.questions import NEVER_ASKED, PROGRAMS
 from tests.lldb.session import EXTENSION, Session
 from tests.oracle.conftest import once
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, VIRTUAL, Program, build
+from tests.waiting import wait_until
 
 SCRIPT = ROOT / "tests" / "lldb" / "in_lldb.py"
 ADDRESS = re.compile(r"\b0x[0-9a-f]{9,16}\b")
@@ -153,10 +153,8 @@ def native_job(program: Program, folder: Path) -> Iterator[list[tuple[int, int]]
 
 def wait_for_turns(pid: int) -> None:
     """Wait until a process has used the processor: it polls, so it has come from its last message to where it waits."""
-    start, deadline = ticks_of(pid), time.monotonic() + TIMEOUT
-    while ticks_of(pid) < start + TURNS:
-        assert time.monotonic() < deadline, f"process {pid} does not run"
-        time.sleep(0.005)
+    start = ticks_of(pid)
+    wait_until(lambda: ticks_of(pid) >= start + TURNS, f"process {pid} does not run")
 
 
 def ticks_of(pid: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from tests.waiting import wait_until
 
 SOURCE = Path(__file__).parent / "held.c"
 READY = ("first", "second")
@@ -60,11 +60,11 @@ def start(program: Path, folder: Path, command: Optional[list[str]] = None) -> H
 
 def wait_until_blocked(pid: int) -> None:
     """Until every thread is in a system call: a thread prints before it waits."""
-    deadline = time.monotonic() + 20
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        while (task / "syscall").read_text().startswith("running"):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+    calls = [task / "syscall" for task in Path(f"/proc/{pid}/task").iterdir()]
+    wait_until(
+        lambda: not any(call.read_text().startswith("running") for call in calls),
+        f"a thread of process {pid} never waits",
+    )
 
 
 def end(held: Held) -> None:
