@@ -1,26 +1,20 @@
 """Runs a real GDB on a script, and brings back what the script found by a file.
 
 Takes GDB's path, a Python script, and what to debug. The script has `ask(command)` (GDB's answer, or "error: ..."),
-`value(expression)` (an int), `tell(name, anything that JSON can hold)`. Never judges, never leaves a process behind.
+`value(expression)` (an int), `tell(name, anything that JSON can hold)`. Never judges.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import textwrap
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.conftest import ROOT
+from tests.host.script import Told, told_by
 
 EXTENSION = ROOT / "gdbext" / "rank.py"
-TIMEOUT = 120  # seconds
 
 PRELUDE = """
 import json, os, sys
@@ -57,18 +51,6 @@ for setting in ("pagination off", "confirm off", "width 0", "height 0", "breakpo
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a script told, and all that GDB printed."""
-
-    facts: dict[str, Any]
-    output: str
-
-    def __getitem__(self, name: str) -> Any:
-        assert name in self.facts, f"the script did not come to {name!r}:\n{self.output}"
-        return self.facts[name]
-
-
-@dataclass(frozen=True)
 class Session:
     """A GDB, and the folder for the files of its runs."""
 
@@ -78,13 +60,11 @@ class Session:
     def run(self, script: str, *arguments: object, source: bool = True) -> Told:
         """Run a script in a GDB that is started with `arguments`; `source`: with the extension."""
         load = f"gdb.execute('source {EXTENSION}')\n" if source else ""
-        file, told = self.folder / "script.py", self.folder / "told.json"
+        file = self.folder / "script.py"
         file.write_text(PRELUDE + load + textwrap.dedent(script))
-        told.unlink(missing_ok=True)
         before, after = self._split(arguments)
         command = [str(self.gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *before]
-        output = self._finish([*command, "-x", str(file), *after], {"RANKLENS_TOLD": str(told)})
-        return Told(json.loads(told.read_text()) if told.exists() else {}, output)
+        return told_by([*command, "-x", str(file), *after], self.folder, {})
 
     def attach(self, script: str, pid: int) -> Told:
         return self.run(script, "-p", pid)
@@ -93,36 +73,3 @@ class Session:
         words = [str(word) for word in arguments]
         at = words.index("--args") if "--args" in words else len(words)
         return words[:at], words[at:]
-
-    def _finish(self, command: Sequence[str], extra: dict[str, str]) -> str:
-        log = self.folder / "gdb.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env={**os.environ, **extra, "LC_ALL": "C.UTF-8"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                process.wait(TIMEOUT)
-            finally:
-                if process.poll() is None:
-                    end_with_what_it_launched(process)
-        return log.read_text(errors="replace")
-
-
-def end_with_what_it_launched(debugger: subprocess.Popen[Any]) -> None:
-    """Kill a debugger, and the process that it launched: GDB gives it a process group of its own.
-
-    What it only attached to is not its child, and is left alone.
-    """
-    children = Path(f"/proc/{debugger.pid}/task/{debugger.pid}/children").read_text().split()
-    groups = {os.getpgid(int(child)) for child in children}
-    os.killpg(debugger.pid, signal.SIGKILL)
-    debugger.wait()
-    for group in groups - {debugger.pid}:
-        with suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)

@@ -13,7 +13,8 @@ from elftools.elf.sections import SymbolTableSection
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS
-from tests.gdb.session import Session, Told
+from tests.gdb.session import Session
+from tests.host.script import Told
 
 STOPS = """
 def stop():

@@ -10,7 +10,8 @@ import pytest
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Owned, Places
-from tests.gdb.session import Session, Told
+from tests.gdb.session import Session
+from tests.host.script import Told
 
 SCRIPT = f"""
 answers = []

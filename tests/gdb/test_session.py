@@ -7,7 +7,7 @@ import select
 import subprocess
 from pathlib import Path
 
-from tests.gdb.session import end_with_what_it_launched
+from tests.host.script import end_with_what_it_launched
 
 PATIENCE = 60  # seconds until a killed process must have ended
 HANG = """

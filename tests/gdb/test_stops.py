@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.gdb.conftest import RANKS, Places, compile_program
-from tests.gdb.session import Session, Told
+from tests.gdb.session import Session
+from tests.host.script import Told
 
 TURNS = 10_000
 

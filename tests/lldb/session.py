@@ -2,24 +2,19 @@
 
 Takes LLDB's path, a Python script, and what to debug. The script has `debugger`, `target`, `process`, `ask(command)`
 (LLDB's answer, or "error: ..."), `value(expression)` (an int, in the selected frame), `kill()` (the process; comes back
-once LLDB takes it for exited) and `tell(name, what JSON can hold)`. Never judges, never leaves a process behind.
+once LLDB takes it for exited) and `tell(name, what JSON can hold)`. Never judges.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.conftest import ROOT
+from tests.host.script import Told, told_by
 
 EXTENSION = ROOT / "lldbext"
-TIMEOUT = 120  # seconds
 
 PRELUDE = """
 import json, os, sys
@@ -75,18 +70,6 @@ def script():
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a script told, and all that LLDB printed."""
-
-    facts: dict[str, Any]
-    output: str
-
-    def __getitem__(self, name: str) -> Any:
-        assert name in self.facts, f"the script did not come to {name!r}:\n{self.output}"
-        return self.facts[name]
-
-
-@dataclass(frozen=True)
 class Session:
     """An LLDB, and the folder for the files of its runs."""
 
@@ -95,35 +78,13 @@ class Session:
 
     def run(self, script: str, *arguments: object, load: bool = True) -> Told:
         """Run a script in an LLDB that is started with `arguments`; `load`: with the extension."""
-        file, told = self.folder / "in_lldb.py", self.folder / "told.json"
+        file = self.folder / "in_lldb.py"
         file.write_text(PRELUDE + textwrap.indent(textwrap.dedent(script), "    "))
-        told.unlink(missing_ok=True)
         extension = ["-o", f"command script import {EXTENSION}"] if load else []
         words = [str(word) for word in arguments]
         at = words.index("--") if "--" in words else len(words)
         command = [str(self.lldb), "-x", "-b", *words[:at], *extension, "-o", f"command script import {file}"]
-        output = self._finish([*command, *words[at:]], {"RANKLENS_TOLD": str(told), "RANKLENS_TRACEBACK": "1"})
-        return Told(json.loads(told.read_text()) if told.exists() else {}, output)
+        return told_by([*command, *words[at:]], self.folder, {"RANKLENS_TRACEBACK": "1", "TMPDIR": str(self.folder)})
 
     def attach(self, script: str, pid: int) -> Told:
         return self.run(script, "-p", pid)
-
-    def _finish(self, command: list[str], extra: dict[str, str]) -> str:
-        log = self.folder / "lldb.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env={**os.environ, **extra, "LC_ALL": "C.UTF-8", "TMPDIR": str(self.folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                process.wait(TIMEOUT)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-        return log.read_text(errors="replace")

@@ -12,7 +12,8 @@ import pytest
 
 from tests.gdb.conftest import RANKS, compile_program
 from tests.gdb.test_breakpoints import code_of
-from tests.lldb.session import Session, Told
+from tests.host.script import Told
+from tests.lldb.session import Session
 
 STOPS = """
 def stop():

@@ -9,7 +9,8 @@ import pytest
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Places
-from tests.lldb.session import Session, Told
+from tests.host.script import Told
+from tests.lldb.session import Session
 
 USER_FRAMES = ("work", "wait_for", "spin", "stay", "main")
 
