@@ -47,6 +47,7 @@ class Extension:
         try:
             return self.face.follow_thread()
         except (NotVirtualizedError, TargetError):
+            self.face.state().selection.clear("the program has no ranks")
             return False
 
     def _stopped(self, event: Any) -> None:

@@ -6,7 +6,8 @@ Never prints, and never catches what commands should report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError, TargetError, UsageError
 from pieglobalsfind.fold import Folded, fold
 from pieglobalsfind.model import Absent, Owner
+from pieglobalsfind.saved_context import PC, is_return_address
+from pieglobalsfind.suspended import Backtrace, from_registers, has_ranks, moment_of
+from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.quick_backtraces import QuickBacktraces
@@ -88,7 +92,9 @@ class GdbFace:
 
     def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
         """The same of whatever has a pc."""
-        return fold(self.moment(), items, pc_of) if self.folds_runtime else Folded(0, iter(items))
+        if not self.folds_runtime or self.state().selection.rank is None:
+            return Folded(0, iter(items))
+        return fold(self.moment(), items, pc_of)
 
     def state(self) -> State:
         """Of the selected inferior; a process that has been replaced is forgotten."""
@@ -136,6 +142,34 @@ class GdbFace:
         else:
             self._enter(moment, rank, "you asked for it")
             self._show_source()
+
+    def target(self) -> Target:
+        return open_inferior()
+
+    def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
+        selection, target = self.state().selection, self.target()
+        self._home = self._applied = None
+        moment = self.moment() if has_ranks(target) else None
+        if registers is None:
+            if moment is None:
+                selection.clear(reason)
+            else:
+                self.follow_thread()
+            return Backtrace((), "")
+        if moment is not None:  # the thread may be in a rank's copy
+            self._move(moment, moment.translator.owner(registers[PC]).rank)
+        if not is_return_address(target, registers[PC]):  # GDB would look for it in the function before
+            selection.clear("what you asked for was never entered")
+            return from_registers(moment or moment_of(target), registers)
+        with gdb_errors():
+            stack = selection.choose_registers(registers, reason)
+            own = frames.own(stack, frames.chain(), lambda frame: frame)
+            found = list(itertools.islice(own, stacks.MOST_FRAMES))
+            if not found:
+                selection.clear("the stack that you asked for can't be walked")
+                raise TargetError("GDB can't walk that stack")
+            found[0].select()
+            return Backtrace(tuple(stacks.describe(frame, False) for frame in found), "")
 
     def _enter(self, moment: Moment, rank: int, reason: str) -> None:
         """Select a rank and its innermost frame; leaves everything as it was on failure."""

@@ -86,7 +86,7 @@ class RankFilter:
         backtraces.install_printer()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
-        if self.stack is None:
+        if self.stack is None or not is_chained(self.stack):
             return decorators
         mine = own(self.stack, decorators, lambda decorator: decorator.inferior_frame())
         folded = self._folded(mine, lambda decorator: decorator.inferior_frame())
@@ -106,6 +106,11 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
         frame = frame_of(item)
         if frame.pc() in stack.entry or (frame.name() == "main" and not past_main):
             return
+
+
+def is_chained(stack: Stack) -> bool:
+    """Whether the frames appear in GDB's chain: not if another thread has been selected since."""
+    return stack.registers is None or place(gdb.newest_frame()) == (stack.live_pc, stack.live_sp)
 
 
 def place(frame: gdb.Frame) -> tuple[int, int]:

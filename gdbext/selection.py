@@ -6,7 +6,7 @@ runs if a thread's stack pointer lies in its stack, whatever the registry says: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Optional
 
 import gdb
@@ -18,6 +18,7 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Region
 from pieglobalsfind.stackless import check_is_here, no_registers
 
 MAY_CALL = "may-call-functions"
+NO_RANK = -1
 NOT_YET = "nothing has been looked at yet"
 
 
@@ -44,6 +45,13 @@ class Selection:
         """Select a rank; a running one selects its thread too. Raises `UsageError` if it has no frames."""
         rank = moment.rank(number)
         self._set(number, stack_of(moment, rank), reason)
+
+    def choose_registers(self, registers: Mapping[int, int], reason: str) -> Stack:
+        """Select a stack that is no rank's, by its saved registers."""
+        frame = gdb.newest_frame()
+        stack = Stack(NO_RANK, registers, Region(0, 0), frame.pc(), int(frame.read_register("rsp")))
+        self._set(None, stack, reason)
+        return stack
 
     def follow_thread(self, moment: Moment) -> None:
         """Select the rank that runs on GDB's thread, or none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Optional, Union
 
@@ -19,9 +19,12 @@ from lldbext import frames, values
 from lldbext.quiet import DebuggerError, bare, execute
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
+from lldbext.target import open_process
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.suspended import Backtrace, from_registers, moment_of
+from pieglobalsfind.target import Target
 
 _REGISTER = re.compile(r"\$[a-z][a-z0-9]*")
 _NAME = re.compile(r"(?:\w+::)*[A-Za-z_]\w*")
@@ -71,6 +74,15 @@ class LldbFace:
 
     def moment(self) -> Moment:
         return self.session().moment()
+
+    def target(self) -> Target:
+        return open_process(self.session().process)
+
+    def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
+        """LLDB's own commands go on meaning the selected thread: it has threads for ranks alone."""
+        if registers is None:
+            return Backtrace((), "")
+        return from_registers(moment_of(self.target()), registers)
 
     @property
     def selected(self) -> Optional[int]:
@@ -154,7 +166,8 @@ class LldbFace:
 
     def address(self, expression: str) -> int:
         selection = self.selection()
-        selection.refocus()
+        with suppress(NotVirtualizedError):  # names mean what they always mean then
+            selection.refocus()
         frame = selection.frame()
         if _REGISTER.fullmatch(expression) and frame is not None and frame.FindRegister(expression[1:]).IsValid():
             return int(frame.FindRegister(expression[1:]).GetValueAsUnsigned())

@@ -6,7 +6,7 @@ prints, never formats for a terminal, and never knows which debugger it runs in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Protocol, Union
@@ -20,6 +20,7 @@ from pieglobalsfind.unwind import Contexts
 
 if TYPE_CHECKING:
     from pieglobalsfind.stack_walk import Walker
+    from pieglobalsfind.suspended import Backtrace
     from pieglobalsfind.symbolize import Symbolizer
 
 
@@ -167,6 +168,15 @@ class Face(Protocol):
 
     def moment(self) -> Moment:
         """The target as of now; raises `NotVirtualizedError` if it has no ranks."""
+
+    def target(self) -> Target:
+        """The target as of now, with or without ranks."""
+
+    def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
+        """The stack that goes on from saved registers; the debugger's own commands mean it then, where they can.
+
+        None: they mean the thread's own again. `reason` follows "because".
+        """
 
     @property
     def selected(self) -> Optional[int]:

@@ -7,7 +7,7 @@ stops nor writes to anything; a rank of a running job is read while it is suspen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional, Union
@@ -162,7 +162,7 @@ class Walker:
         if known is not None:
             return Walked(rank.rank, known)
         kept: list[dict[int, int]] = []
-        pcs, ends = self._walk(rank, registers, None, kept)
+        pcs, ends = self._walk(rank.stack, registers, None, kept)
         walked = self._named_calls(rank, pcs, ends)
         if not ends and not walked.ends and isinstance(rank.stack, Region):
             self._remember(rank, pcs, [*kept, registers], walked.calls)
@@ -177,13 +177,29 @@ class Walker:
         except MemoryUnreadable:
             return None
 
+    def frames(
+        self, registers: Mapping[int, int], stack: Region, is_call: bool
+    ) -> tuple[tuple[tuple[int, Call], ...], str]:
+        """A stack that goes on from saved registers, no rank's: (pc, call) innermost first, and why it ends early.
+
+        `is_call`: the saved pc is where a call returns to.
+        """
+        pcs, ends = self._walk(stack, dict(registers), is_call=is_call)
+        found: list[tuple[int, Call]] = []
+        for at, pc in enumerate(pcs):
+            for call in self._calls(pc):
+                found.append((pc + (at > 0 or is_call), call))
+                if call.function == MAIN:
+                    return tuple(found), ""
+        return tuple(found), ends
+
     def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
         """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
         if rank.state == RUNNING:
             return None
         memory, kept = Memory(self._target, rank.stack), list[dict[int, int]]()
         registers = self._contexts.registers(rank)
-        pcs, ends = self._walk(rank, registers, memory, kept)
+        pcs, ends = self._walk(rank.stack, registers, memory, kept)
         if ends:
             return None
         outer = [*(one[STACK_POINTER] for one in kept[1:]), registers[STACK_POINTER]]
@@ -215,10 +231,12 @@ class Walker:
         if rank.state == RUNNING and rank.record and self._target.is_live:
             rank = read_again(self._target, self._table, rank)
         if rank.state == RUNNING:
-            return self._walk(rank, self._of_thread(rank))
-        return while_suspended(self._target, self._table, rank, lambda now: self._walk(now, self._contexts.saved(now)))[
-            1
-        ]
+            return self._walk(rank.stack, self._of_thread(rank))
+
+        def walked(now: Rank) -> tuple[list[int], str]:
+            return self._walk(now.stack, self._contexts.saved(now))
+
+        return while_suspended(self._target, self._table, rank, walked)[1]
 
     def _of_thread(self, rank: Rank) -> dict[int, int]:
         if self._threads is None:
@@ -236,16 +254,17 @@ class Walker:
 
     def _walk(
         self,
-        rank: Rank,
+        stack: Union[Region, Absent],
         registers: dict[int, int],
         memory: Optional[Memory] = None,
         kept: Optional[list[dict[int, int]]] = None,
+        is_call: bool = False,
     ) -> tuple[list[int], str]:
         """The pcs, innermost first (of callers the return address less one), and why the walk ended early.
 
         `kept` receives every frame's registers; `registers` are those of the caller of the last one afterwards.
         """
-        memory, is_call = memory or Memory(self._target, rank.stack), False
+        memory = memory or Memory(self._target, stack)
         pcs: list[int] = []
         while len(pcs) < MOST_FRAMES:
             pc = registers[PC]

@@ -8,6 +8,7 @@ from pieglobalsfind.commands import (
     rank,
     rank_apply,
     rank_bt,
+    rank_context,
     rank_diff,
     rank_find,
     rank_info,
@@ -29,5 +30,6 @@ COMMANDS: tuple[Command, ...] = (
     rank_find.COMMAND,
     rank_apply.COMMAND,
     rank_where.COMMAND,
+    rank_context.COMMAND,
     pieglobalsfind.COMMAND,
 )

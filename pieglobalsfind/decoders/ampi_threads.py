@@ -15,14 +15,13 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Absent, Region, RegisterRule
+from pieglobalsfind.model import Absent, Region
+from pieglobalsfind.saved_context import FCONTEXT_WITH_GUARD, PC, RSP
 from pieglobalsfind.target import MemoryMapping, Target
 
 LARGEST_AREA = 1 << 28  # bytes of one mapping that are searched for threads
-SAVED_PC, SAVED_SIZE = 0x40, 0x48  # boost's jump_fcontext, System V x86-64
-# DWARF numbers (x86-64 psABI, figure 3.36): r12 to r15, rbx, rbp, rip; rsp is behind what was saved.
-SAVED = ((12, 0x10), (13, 0x18), (14, 0x20), (15, 0x28), (3, 0x30), (6, 0x38), (16, SAVED_PC))
-LAYOUT = (*(RegisterRule(number, True, at) for number, at in SAVED), RegisterRule(7, False, SAVED_SIZE))
+LAYOUT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
+SAVED_PC, SAVED_SIZE = (next(one.offset for one in LAYOUT if one.dwarf_register == number) for number in (PC, RSP))
 REACH = 0x200  # a thread structure begins at most so far before its context
 TOKEN_SIZE = 0x100
 ARENA_SIZE = 0x100  # bytes of isomalloc's record that are searched for the rank's share

@@ -1,0 +1,42 @@
+"""`rank context KIND ADDRESS`: the backtrace of a suspended user-level thread of any program, by what it has saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind import saved_context
+from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.commands.wording import frame_text
+from pieglobalsfind.errors import UsageError
+
+NONE = "none"
+HINT = "for instance: rank context fcontext 0x7ffff7d8ef40, rank context ucontext &fibers[3].context"
+
+
+def run(face: Face, text: str) -> Iterator[Block]:
+    kind, _, expression = text.strip().partition(" ")
+    if kind == NONE and not expression:
+        face.enter(None, "you asked for none")
+        yield Text("[Frames are the thread's own]")
+        return
+    if not kind or not expression:
+        raise UsageError("a context is a kind and an address", HINT)
+    address = face.address(expression.strip())
+    registers = saved_context.registers(face.target(), kind, address)
+    backtrace = face.enter(registers, f"the {kind} at {address:#x} is")
+    yield Text(f"[{kind} at {address:#x}]")
+    for frame in backtrace.frames:
+        yield Text(frame_text(frame))
+    if backtrace.ends:
+        yield Text(f"(it ends here: {backtrace.ends})")
+
+
+COMMAND = Command(
+    name="rank context",
+    arguments="fcontext|ucontext|jmp_buf ADDRESS | none",
+    summary="Print the backtrace of a suspended user-level thread, by its saved context.",
+    description="Needs no ranks. ADDRESS: a pointer's value, or any other expression's own address. Afterwards bt, up\n"
+    "and info locals mean that thread in GDB, until the program goes on or `rank context none`.",
+    run=run,
+    completes="expression",
+)

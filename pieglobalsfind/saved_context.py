@@ -1,0 +1,175 @@
+"""The registers of a suspended user-level thread, by what its package has saved: fcontext, ucontext or jmp_buf.
+
+Takes a target, the kind and the address of what was saved; gives registers, believed only if they make sense: a stack
+pointer in writable memory, a pc in executable memory. It knows nothing of ranks, needs no thread of the target, and
+neither writes nor calls. x86-64 and glibc alone; whether a context is stale can't be told from it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Optional
+
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
+from pieglobalsfind.model import RegisterRule
+from pieglobalsfind.target import MemoryMapping, Target
+
+RBX, RBP, RSP, PC = 3, 6, 7, 16  # DWARF numbers (x86-64 psABI, figure 3.36)
+R12_TO_R15 = (12, 13, 14, 15)
+WORD = 8
+_MASK = (1 << 64) - 1
+
+Layout = tuple[RegisterRule, ...]
+Registers = dict[int, int]
+
+
+def fcontext_layout(first: int) -> Layout:
+    """What Boost.Context's jump_fcontext (System V x86-64) leaves on the stack: seven words from `first` on."""
+    numbers = (*R12_TO_R15, RBX, RBP, PC)
+    saved = tuple(RegisterRule(number, True, first + WORD * at) for at, number in enumerate(numbers))
+    return (*saved, RegisterRule(RSP, False, first + WORD * len(numbers)))
+
+
+def _saved(places: Mapping[int, int]) -> Layout:
+    return tuple(RegisterRule(number, True, offset) for number, offset in places.items())
+
+
+FCONTEXT = fcontext_layout(0x08)  # behind the control words of SSE and x87
+FCONTEXT_WITH_GUARD = fcontext_layout(0x10)  # and behind the stack protector's word: newer ones may keep it
+# gregs of mcontext_t (sys/ucontext.h), which begins behind uc_flags, uc_link and uc_stack.
+_GREGS = (8, 9, 10, 11, *R12_TO_R15, 5, 4, RBP, RBX, 1, 0, 2, RSP, PC)
+UCONTEXT = _saved({number: 40 + WORD * at for at, number in enumerate(_GREGS)})
+# glibc, sysdeps/x86_64/jmpbuf-offsets.h
+JMP_BUF = _saved({RBX: 0, RBP: 8, 12: 16, 13: 24, 14: 32, 15: 40, RSP: 48, PC: 56})
+MANGLED = (RBP, RSP, PC)  # of a jmp_buf: PTR_MANGLE
+KINDS: Mapping[str, Sequence[Layout]] = {
+    "fcontext": (FCONTEXT, FCONTEXT_WITH_GUARD),
+    "ucontext": (UCONTEXT,),
+    "jmp_buf": (JMP_BUF,),
+}
+
+# The auxiliary vector (getauxval(3)): pairs of words on the first thread's stack, below the environment's texts.
+AT_NULL, AT_PAGESZ, AT_RANDOM, HIGHEST_TYPE = 0, 6, 25, 64
+MOST_PAIRS = 64
+TOP_OF_STACK = 1 << 22  # bytes that are searched for it
+MOST_STACKS = 8  # mappings that may be the first thread's stack, where nobody says which is
+
+
+def registers(target: Target, kind: str, address: int) -> Registers:
+    """DWARF register number -> value; raises `UsageError` for an unknown kind, `RanklensError` if it makes no sense."""
+    if kind not in KINDS:
+        raise UsageError(f"{kind!r} is no kind of saved context", f"these are: {', '.join(KINDS)}")
+    maps = target.maps()
+    why = ""
+    believed: list[Registers] = []
+    for layout in KINDS[kind]:
+        found = _read(target, kind, address, layout)
+        if kind == "jmp_buf":
+            guard = pointer_guard(target, maps)
+            found.update((number, demangled(found[number], guard)) for number in MANGLED)
+        wrong = _wrong(maps, address, found)
+        why = why or wrong
+        if not wrong:
+            believed.append(found)
+    if not believed:
+        raise RanklensError(f"what lies at {address:#x} is no {kind} of a suspended thread, {why}")
+    return next((one for one in believed if is_return_address(target, one[PC])), believed[0])
+
+
+def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
+    try:
+        data = target.read(address, max(one.offset for one in layout) + WORD)
+    except MemoryUnreadable as error:
+        raise RanklensError(f"there is no {kind} at {address:#x}, {error.sentence}") from error
+    return {
+        one.dwarf_register: struct.unpack_from("<Q", data, one.offset)[0]
+        if one.saved
+        else (address + one.offset) & _MASK
+        for one in layout
+    }
+
+
+def _wrong(maps: Sequence[MemoryMapping], address: int, found: Registers) -> str:
+    """Why registers can't be those of a suspended thread; "" if they can."""
+    stack, code = mapping_of(maps, found[RSP]), mapping_of(maps, found[PC])
+    if address % WORD or found[RSP] % WORD:
+        return "it is not aligned"
+    if stack is None or not (stack.readable and stack.writable):
+        return f"its stack pointer {found[RSP]:#x} is in no writable memory"
+    if code is None or not code.executable:
+        return f"its pc {found[PC]:#x} is not in executable memory"
+    return ""
+
+
+def mapping_of(maps: Sequence[MemoryMapping], address: int) -> Optional[MemoryMapping]:
+    return next((one for one in maps if one.start <= address < one.end), None)
+
+
+def is_return_address(target: Target, pc: int) -> bool:
+    """Whether an instruction that may be a call ends before it (Intel SDM 2A, CALL: E8, or FF /2)."""
+    try:
+        before = target.read(pc - 7, 7)
+    except MemoryUnreadable:
+        return False
+    return before[2] == 0xE8 or any(before[at] == 0xFF and before[at + 1] >> 3 & 7 == 2 for at in (0, 1, 3, 4, 5))
+
+
+# ---- PTR_MANGLE ----
+
+
+def demangled(value: int, guard: int) -> int:
+    """What glibc has stored rotated by 17 bits and mixed with the guard (sysdeps/unix/sysv/linux/x86_64/sysdep.h)."""
+    return (value >> 17 | value << 47) & _MASK ^ guard
+
+
+def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
+    """What every thread has at %fs:0x30: the second word of the kernel's random bytes (AT_RANDOM).
+
+    glibc takes it from there at start (elf/rtld.c, security_init), so no thread's registers are needed. Raises
+    `RanklensError` if the auxiliary vector can't be found.
+    """
+    for one in _stacks(maps):
+        random = _random_bytes(target, one)
+        if random is not None:
+            return int.from_bytes(random[8:], "little")
+    raise RanklensError("the guard that mangles a jmp_buf can't be had", "the first thread's stack can't be read")
+
+
+def _stacks(maps: Sequence[MemoryMapping]) -> Iterator[MemoryMapping]:
+    """Where the first thread's stack may be, the likeliest first; core files don't name it."""
+    named = [one for one in maps if one.path == "[stack]"]
+    anonymous = [one for one in reversed(maps) if not one.path and one.readable and one.writable]
+    yield from named or anonymous[:MOST_STACKS]
+
+
+def _random_bytes(target: Target, stack: MemoryMapping) -> Optional[bytes]:
+    start = max(stack.start, stack.end - TOP_OF_STACK)
+    try:
+        data = target.read(start, stack.end - start)
+    except MemoryUnreadable:
+        return None
+    pattern, at = struct.pack("<Q", AT_RANDOM), len(data)
+    while (at := data.rfind(pattern, 0, at)) >= 0:
+        if at % WORD == 0 and _is_in_vector(data, at):
+            (random,) = struct.unpack_from("<Q", data, at + WORD)
+            return data[random - start : random - start + 16] if start <= random <= stack.end - 16 else None
+    return None
+
+
+def _is_in_vector(data: bytes, at: int) -> bool:
+    after, before = tuple(_types(data, at, 16)), tuple(_types(data, at, -16))
+    return AT_NULL in after and AT_PAGESZ in (*after, *before)
+
+
+def _types(data: bytes, at: int, step: int) -> Iterator[int]:
+    """What the pairs from one on say they are, in one direction, as far as they look like a vector's."""
+    for place in range(at, at + step * MOST_PAIRS, step):
+        if not 0 <= place <= len(data) - 16:
+            return
+        (found,) = struct.unpack_from("<Q", data, place)
+        if found >= HIGHEST_TYPE:
+            return
+        yield found
+        if found == AT_NULL:
+            return
