@@ -12,9 +12,9 @@ import gdb
 from gdbext import commands, functions, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
+from gdbext.locations import has_several
 from gdbext.quiet import warnings
 from gdbext.target import path_in_target
-from pieglobalsfind.errors import NotVirtualizedError, TargetError
 
 _extension: Optional[Extension] = None
 
@@ -32,6 +32,7 @@ class Extension:
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
         events.exited.connect(self._ended)
+        events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
         events.breakpoint_modified.connect(self._breakpoint_changed)
@@ -40,23 +41,17 @@ class Extension:
         self.breakpoints.watch_events()
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
-                self._follow()
-
-    def _follow(self) -> bool:
-        """Select the rank on the stopped thread; True if symbols mean another one than before."""
-        try:
-            return self.face.follow_thread()
-        except (NotVirtualizedError, TargetError):
-            self.face.state().selection.clear("the program has no ranks")
-            return False
+                self.face.follow()
 
     def _stopped(self, event: Any) -> None:
-        self.face.state().moment = None
+        self.face.inferiors.has_run()
         self.breakpoints.settle()
+        self.breakpoints.renew()
+        self.face.inferiors.hit_several = any(map(has_several, getattr(event, "breakpoints", ())))
         self.breakpoints.watch_events()
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
-            moved = self._follow()
+            moved = self.face.follow()
             if self.breakpoints.hit is not None:
                 self.breakpoints.tell_hit()
             elif moved and self.face.selected is not None:
@@ -64,17 +59,17 @@ class Extension:
 
     def _resumed(self, event: Any) -> None:
         self.breakpoints.settle()
-        state = self.face.state()
-        state.moment = None
-        state.selection.clear("the target runs")
-        state.focus.announce()
+        self.face.inferiors.has_run()
+        self.face.selection.clear("the target runs")
+        self.face.state().focus.announce()
 
     def _ended(self, event: Any) -> None:
-        self.breakpoints.forget()
-        state = self.face.state()
-        state.moment = None
-        state.focus.forget()
-        state.selection.clear("the process has ended")
+        self.breakpoints.forget(event.inferior.num)
+        self.face.inferiors.ended(event.inferior)
+
+    def _removed(self, event: Any) -> None:
+        self.breakpoints.forget(event.inferior.num)
+        self.face.inferiors.removed(event.inferior)
 
     def _loaded(self, event: Any) -> None:
         state = self.face.state()
@@ -92,10 +87,9 @@ class Extension:
         """`thread N` selects the rank that runs on that thread; GDB has no event for it."""
         self.breakpoints.settle()
         thread = gdb.selected_thread()
-        selection = self.face.state().selection
-        if thread is not None and thread.global_num != selection.thread and not thread.is_running():
+        if thread is not None and thread.global_num != self.face.selection.thread and not thread.is_running():
             with warnings("no rank is selected"):
-                self._follow()
+                self.face.follow()
 
 
 def switch_on() -> None:

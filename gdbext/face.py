@@ -1,6 +1,6 @@
 """GDB as a `Face`: what the shared commands may ask of a debugger, answered by GDB.
 
-Takes GDB's selected inferior; keeps per inferior the rank table of the current stop, the focus and the selection.
+Takes GDB's selected inferior, and those of the same job where a command spans them; keeps what is selected.
 Never prints, and never catches what commands should report.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 import gdb
 
 from gdbext import backtraces, frames, stacks
-from gdbext.focus import Focus
 from gdbext.frames import RankFilter, RankUnwinder
+from gdbext.inferiors import Inferiors, State, enter, select_level
+from gdbext.locations import forget_hit
 from gdbext.progress import Progress
 from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.selection import Selection
 from gdbext.settings import Settings
 from gdbext.target import open_inferior
 from pieglobalsfind.command import Frame, Moment, Value
-from pieglobalsfind.decoders import decode
-from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.fold import Folded, fold
-from pieglobalsfind.model import Absent, Owner
+from pieglobalsfind.job_moment import JobMoment
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Owner
 from pieglobalsfind.saved_context import PC, is_return_address
 from pieglobalsfind.suspended import Backtrace, from_registers, has_ranks, moment_of
 from pieglobalsfind.target import Target
@@ -48,34 +49,25 @@ class Home:
 
     rank: Optional[int]
     reason: str
+    inferior: int
     thread: Optional[gdb.InferiorThread]
     level: int
-
-
-class State:
-    """What is known of one inferior."""
-
-    def __init__(self, selection: Selection, settings: Settings) -> None:
-        self.pid = 0
-        self.moment: Optional[Moment] = None
-        self.focus = Focus(settings)
-        self.selection = selection
-        self.told: set[str] = set()
+    runs: int
 
 
 class GdbFace:
     """The one object behind every command."""
 
     def __init__(self) -> None:
-        self._unwinder = RankUnwinder()
+        unwinder = RankUnwinder()
         self._settings = Settings()
-        self._filter = RankFilter(self.folded)
-        gdb.unwinder.register_unwinder(None, self._unwinder, replace=True)
-        self._states: dict[int, State] = {}
+        self.selection = Selection(unwinder, RankFilter(self.folded))
+        gdb.unwinder.register_unwinder(None, unwinder, replace=True)
+        self.inferiors = Inferiors(self.selection, self._settings)
         self._is_visiting = False
         self._applied: Optional[int] = None  # whom a user's command is carried out for
         self.progress = Progress()
-        self._quick: Optional[QuickBacktraces] = None
+        self._quick: dict[int, QuickBacktraces] = {}  # by inferior
         self._home: Optional[Home] = None  # where to return to; None also once the user's command has selected anew
 
     @property
@@ -92,62 +84,55 @@ class GdbFace:
 
     def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
         """The same of whatever has a pc."""
-        if not self.folds_runtime or self.state().selection.rank is None:
+        if not self.folds_runtime or self.selection.rank is None:
             return Folded(0, iter(items))
         return fold(self.moment(), items, pc_of)
 
     def state(self) -> State:
-        """Of the selected inferior; a process that has been replaced is forgotten."""
-        inferior = gdb.selected_inferior()
-        state = self._states.get(inferior.num)
-        if state is None:
-            state = State(Selection(self._unwinder, self._filter), self._settings)
-            self._states[inferior.num] = state
-        if state.pid != inferior.pid:
-            state.pid = inferior.pid
-            state.moment = None
-            state.told.clear()
-            state.focus.forget()
-            state.selection.clear("the process is new")
-        return state
+        """Of the selected inferior."""
+        return self.inferiors.state()
 
     def moment(self) -> Moment:
-        state = self.state()
-        if state.moment is None:
-            target = open_inferior()
-            state.moment = Moment(target, decode(target))
-        return state.moment
+        return self.inferiors.moment()
+
+    def job(self) -> JobMoment:
+        return self.inferiors.job()
 
     @property
     def selected(self) -> Optional[int]:
         if self._applied is not None:
             return self._applied
-        return self.state().selection.rank if self._home is None else self._home.rank
+        return self.selection.rank if self._home is None else self._home.rank
 
     @property
     def reason(self) -> str:
         if self._applied is not None:
             return "the command is applied to it"
-        return self.state().selection.reason if self._home is None else self._home.reason
+        return self.selection.reason if self._home is None else self._home.reason
 
     def counted(self, numbers: Sequence[int]) -> Iterator[int]:
         return self.progress.counted(numbers)
 
     def select(self, rank: Optional[int]) -> None:
-        state, moment = self.state(), self.moment()
+        before = self._home
         self._home = self._applied = None
         if rank is None:
-            self._move(moment, None)
-            state.selection.clear("you asked for none")
-        else:
-            self._enter(moment, rank, "you asked for it")
-            self._show_source()
+            with suppress(NotVirtualizedError, TargetError):  # where it has no ranks there is nothing to move
+                self._move(self.moment(), None)
+            self.selection.clear("you asked for none")
+            return
+        try:
+            self._enter(rank, "you asked for it")
+        except RanklensError:
+            self._home = before
+            raise
+        self._show_source()
 
     def target(self) -> Target:
         return open_inferior()
 
     def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
-        selection, target = self.state().selection, self.target()
+        selection, target = self.selection, self.target()
         self._home = self._applied = None
         moment = self.moment() if has_ranks(target) else None
         if registers is None:
@@ -171,21 +156,30 @@ class GdbFace:
             found[0].select()
             return Backtrace(tuple(stacks.describe(frame, False) for frame in found), "")
 
-    def _enter(self, moment: Moment, rank: int, reason: str) -> None:
-        """Select a rank and its innermost frame; leaves everything as it was on failure."""
-        state = self.state()
-        state.selection.choose(moment, rank, reason)
+    def _go_to(self, rank: int) -> Moment:
+        """The rank's inferior is the selected one afterwards."""
+        process = self.job().process(rank)
+        self.inferiors.enter(process)
+        return process.moment
+
+    def _enter(self, rank: int, reason: str) -> None:
+        """Select a rank, its inferior and its innermost frame."""
+        moment, selection = self._go_to(rank), self.selection
+        selection.choose(moment, rank, reason)
         self._move(moment, rank)
-        if state.selection.stack is not None and state.selection.is_suspended:
-            own = frames.own(state.selection.stack, frames.chain(), lambda frame: frame)
+        if selection.stack is not None and selection.is_suspended:
+            own = frames.own(selection.stack, frames.chain(), lambda frame: frame)
             innermost = next(self.folded(own, lambda frame: frame).shown, None)
             if innermost is None:
-                state.selection.clear(f"rank {rank} has no frames")
+                selection.clear(f"rank {rank} has no frames")
                 raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
             innermost.select()
 
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
         state = self.state()
+        if self.inferiors.hit_several and state.focus.rank != rank:
+            self.inferiors.hit_several = False
+            forget_hit()
         for failure in state.focus.move(moment, rank):
             if failure not in state.told:
                 state.told.add(failure)
@@ -195,12 +189,20 @@ class GdbFace:
         """Make a plain `list` begin at the selected frame, as after `thread N`."""
         execute("frame")
 
+    def follow(self) -> bool:
+        """Select the rank that runs on GDB's thread, or none; True if symbols mean another one than before."""
+        try:
+            return self.follow_thread()
+        except (NotVirtualizedError, TargetError):
+            self.selection.clear("the program has no ranks")
+            return False
+
     def follow_thread(self) -> bool:
-        """Select the rank that runs on GDB's thread; True if symbols mean another rank than before."""
+        """The same; raises `NotVirtualizedError` or `TargetError` if the inferior has no ranks."""
         state, moment = self.state(), self.moment()
         before = state.focus.rank
-        state.selection.follow_thread(moment)
-        self._move(moment, state.selection.rank)
+        self.selection.follow_thread(moment)
+        self._move(moment, self.selection.rank)
         return state.focus.rank != before
 
     @contextmanager
@@ -209,39 +211,51 @@ class GdbFace:
         if self._is_visiting:
             yield
             return
-        selection, thread = self.state().selection, gdb.selected_thread()
-        level = gdb.selected_frame().level() if thread is not None else 0
-        self._home, self._is_visiting = Home(selection.rank, selection.reason, thread, level), True
+        self._home, self._is_visiting = self._here(), True
         try:
             yield
         finally:
-            home, self._home, self._is_visiting, self._quick = self._home, None, False, None
-            if home is not None and selection is self.state().selection:
+            home, self._home, self._is_visiting = self._home, None, False
+            self._quick.clear()
+            if home is not None and home.runs == self.inferiors.runs:  # else what was selected is no more
                 with uninterrupted():
                     self._return(home)
 
+    def _here(self) -> Home:
+        """What is selected now, also where the user has just gone to another inferior."""
+        thread, selection, number = gdb.selected_thread(), self.selection, gdb.selected_inferior().num
+        if selection.inferior not in (0, number):
+            self.follow()
+        level = gdb.selected_frame().level() if thread is not None and not thread.is_running() else 0
+        return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs)
+
     def _return(self, home: Home) -> None:
-        state = self.state()
-        if state.moment is None:
-            return  # the target ran or ended meanwhile: what was selected is no more
-        if home.thread is not None and home.thread.is_valid():
+        if home.thread is None or not home.thread.is_valid():
+            enter(home.inferior)
+        elif not is_selected(home.thread):
             home.thread.switch()
-        if state.selection.rank != home.rank:
+        moment = self.state().moment
+        if moment is None:  # nothing of it was looked at
+            if self.selection.rank is not None:
+                self.selection.clear(home.reason)
+            return
+        if self.selection.rank != home.rank:
             if home.rank is None:
-                state.selection.clear(home.reason)
+                self.selection.clear(home.reason)
             else:
-                state.selection.choose(state.moment, home.rank, home.reason)
-        if state.focus.rank != home.rank:
-            self._move(state.moment, home.rank)
+                self.selection.choose(moment, home.rank, home.reason)
+        if self.state().focus.rank != home.rank:
+            self._move(moment, home.rank)
         select_level(home.level)
 
     @contextmanager
     def visiting(self, rank: int) -> Iterator[None]:
         """The rank is selected inside; where the user was in it, if it is the user's own."""
         with self.returning():
-            state, moment, home = self.state(), self.moment(), self._home
-            if state.selection.rank != rank or state.focus.rank != rank:
-                self._enter(moment, rank, state.selection.reason)
+            home = self._home
+            is_there = self.selection.inferior == gdb.selected_inferior().num and self.selection.rank == rank
+            if not is_there or self.state().focus.rank != rank:
+                self._enter(rank, self.selection.reason)
             if home is not None and home.rank == rank:
                 select_level(home.level)
             yield
@@ -253,7 +267,7 @@ class GdbFace:
 
     def own_frames(self) -> Iterator[gdb.Frame]:
         """The selected rank's frames, innermost first."""
-        stack = self.state().selection.stack
+        stack = self.selection.stack
         if stack is None:
             return frames.chain()
         return frames.own(stack, frames.chain(), lambda frame: frame)
@@ -310,7 +324,6 @@ class GdbFace:
     @contextmanager
     def _evaluating(self, rank: int) -> Iterator[None]:
         """In the rank's nearest user frame; with its globals alone where it has no frames any more."""
-        moment = self.moment()
         try:
             with self.visiting(rank):
                 frame = self._user_frame(rank)
@@ -318,9 +331,8 @@ class GdbFace:
                     frame.select()
                 yield
         except UsageError:
-            moment.rank(rank)
             with self.returning():
-                self._move(moment, rank)
+                self._move(self._go_to(rank), rank)
                 yield
 
     def address(self, expression: str) -> int:
@@ -334,13 +346,23 @@ class GdbFace:
     def symbol_address(self, name: str, rank: int) -> int:
         """Where a rank has its own instance of a symbol; raises `DebuggerError` if there is no such symbol."""
         moment = self.moment()
-        moment.rank(rank)
+        if not self._is_here(rank):
+            process = self.job().process(rank)
+            raise UsageError(
+                f"rank {rank} is in {process.name}, whose memory is another", f"rank print {rank} -- {name}"
+            )
         with gdb_errors():
             found = self._program_symbol(name)
         owner = moment.translator.owner(found)
         if owner.object is None:
             raise UsageError(f"{name} is not private to ranks", f"print &{name} tells its one address")
         return moment.translator.rank_address(rank, owner.object, owner.offset)
+
+    def _is_here(self, rank: int) -> bool:
+        """Whether the selected inferior has a rank; others are read only if it has not."""
+        moment = self.moment()
+        here = any(one.rank == rank and one.state != MIGRATED_OUT for one in moment.table.ranks)
+        return here or self.job().of(rank) is moment
 
     def _program_symbol(self, name: str) -> int:
         """A symbol of the copied objects before one of the same name elsewhere."""
@@ -358,6 +380,7 @@ class GdbFace:
     def execute(self, rank: int, command: str) -> str:
         if backtraces.BACKTRACE.fullmatch(command):
             with self.returning():
+                self._go_to(rank)
                 return self._backtraces().text(rank, command)
         with self.visiting(rank), self._applying(rank):
             return execute(command)
@@ -375,14 +398,12 @@ class GdbFace:
         """They live until the user's command ends: what the user sets later may change how frames look."""
         from gdbext.quick_backtraces import QuickBacktraces
 
-        if self._quick is None:
-            self._quick = QuickBacktraces(self)
-        return self._quick
+        number = gdb.selected_inferior().num
+        if number not in self._quick:
+            self._quick[number] = QuickBacktraces(self)
+        return self._quick[number]
 
 
-def select_level(level: int) -> None:
-    """Select the frame of a level in GDB's chain, or the nearest one that there is."""
-    for frame in frames.chain():
-        if frame.level() == level:
-            frame.select()
-            return
+def is_selected(thread: gdb.InferiorThread) -> bool:
+    selected = gdb.selected_thread()
+    return selected is not None and selected.global_num == thread.global_num

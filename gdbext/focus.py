@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
+from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import path_here, path_in_target
@@ -33,7 +34,6 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
 
 KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
 NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
-IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
 
 @dataclass(frozen=True)
@@ -246,20 +246,13 @@ def forget_libraries(keep: frozenset[str], debug_files: tuple[str, ...], kernel:
     inside a breakpoint's stop method, for instance) they are taken out before.
     """
     pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in sorted(keep))
-    taken_out = [one for one in gdb.breakpoints() if one.enabled and one.type in IN_MEMORY] if inserted else []
-    for one in taken_out:
-        one.enabled = False
-    try:
+    with taken_out() if inserted else nullcontext():
         with kept_in_memory(debug_files):
             execute("nosharedlibrary")
             if pattern:
                 execute(f"sharedlibrary {pattern}")
         if kernel:
             execute(f"add-symbol-file-from-memory {kernel}")
-    finally:
-        for one in taken_out:
-            if one.is_valid():
-                one.enabled = True
 
 
 def kernel_library() -> str:

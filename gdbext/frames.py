@@ -29,7 +29,7 @@ class Stack:
     """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
 
     The backtrace ends at `main`, as a process's does, or else at the function `entry`. `live_pc` and `live_sp` are
-    those of the thread in whose chain the rank's frames appear.
+    those of the thread in whose chain the rank's frames appear, `inferior` is the one that it is in.
     """
 
     rank: int
@@ -37,6 +37,7 @@ class Stack:
     entry: Region
     live_pc: int = 0
     live_sp: int = 0
+    inferior: int = 0
 
 
 class RankUnwinder(gdb.unwinder.Unwinder):
@@ -48,7 +49,7 @@ class RankUnwinder(gdb.unwinder.Unwinder):
 
     def __call__(self, pending_frame: gdb.PendingFrame) -> Optional[gdb.UnwindInfo]:
         stack = self.stack
-        if stack is None or stack.registers is None:
+        if stack is None or stack.registers is None or stack.inferior != gdb.selected_inferior().num:
             return None
         pc, sp = pending_frame.read_register("rip"), pending_frame.read_register("rsp")
         if int(pc) != stack.live_pc or int(sp) != stack.live_sp:

@@ -23,10 +23,10 @@ class CheckRunning(gdb.Command):
         self._face = face
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        selection = self._face.state().selection
+        selection = self._face.selection
         if selection.rank is None or not selection.is_suspended:
             return
-        rank = self._face.moment().shown(selection.rank)
+        rank = self._face.job().shown(selection.rank)
         raise gdb.GdbError(
             f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
             f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`"

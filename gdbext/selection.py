@@ -1,4 +1,4 @@
-"""Which rank GDB's own commands mean, in one inferior.
+"""Which rank GDB's own commands mean.
 
 Takes a rank to select, or GDB's stop; keeps the rank, the reason, and what the unwinder and the filter need. A rank
 runs if a thread's stack pointer lies in its stack, whatever the registry says: a switch takes several instructions.
@@ -32,6 +32,7 @@ class Selection:
         self.reason = NOT_YET
         self.stack: Optional[Stack] = None
         self.thread = 0
+        self.inferior = 0
         self._forbids_calls = False
 
     @property
@@ -49,7 +50,8 @@ class Selection:
     def choose_registers(self, registers: Mapping[int, int], reason: str) -> Stack:
         """Select a stack that is no rank's, by its saved registers."""
         frame = gdb.newest_frame()
-        stack = Stack(NO_RANK, registers, Region(0, 0), frame.pc(), int(frame.read_register("rsp")))
+        pointer, inferior = int(frame.read_register("rsp")), gdb.selected_inferior().num
+        stack = Stack(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
         self._set(None, stack, reason)
         return stack
 
@@ -72,8 +74,9 @@ class Selection:
             gdb.invalidate_cached_frames()
 
     def show(self) -> None:
-        """Make the unwinder, the filter and `$_rank` tell this inferior's selection."""
+        """Make the unwinder, the filter and `$_rank` tell the selection."""
         thread = gdb.selected_thread()
+        self.inferior = gdb.selected_inferior().num
         self.thread = thread.global_num if thread is not None else 0
         self._unwinder.stack = self._filter.stack = self.stack
         self._filter.enabled = self.stack is not None
@@ -99,7 +102,7 @@ def stack_of(moment: Moment, rank: Rank) -> Stack:
         raise no_registers(rank.rank, rank.context)
     registers = moment.contexts.registers(rank)
     frame = gdb.newest_frame()
-    return Stack(rank.rank, registers, entry_of(moment), frame.pc(), int(frame.read_register("rsp")))
+    return Stack(rank.rank, registers, entry_of(moment), frame.pc(), stack_pointer(), gdb.selected_inferior().num)
 
 
 def entry_of(moment: Moment) -> Region:

@@ -21,17 +21,21 @@ ONLY_RANKS = re.compile(r"\$_rank_in\(\"([\d,-]+)\"\)(?: && \((.*)\))?", re.DOTA
 
 
 class RankIn(gdb.Function):
-    """$_rank_in("SET"): whether the rank that `$_rank` tells is in a set such as "0-3,7"."""
+    """$_rank_in("SET"): whether the rank in question is in a set such as "0-3,7".
 
-    def __init__(self) -> None:
+    That is the selected one; in a breakpoint's condition the one that stops, in whichever inferior.
+    """
+
+    def __init__(self, face: GdbFace) -> None:
         super().__init__("_rank_in")
+        self._face = face
 
     def invoke(self, *args: gdb.Value) -> bool:
         with sentences():
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
-            rank = gdb.convenience_variable("_rank")
-            return rank is not None and stop_request.is_in(int(rank), args[0].string())
+            rank = self._face.in_focus
+            return rank is not None and stop_request.is_in(rank, args[0].string())
 
 
 def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
@@ -71,7 +75,7 @@ def restricted(face: GdbFace, chosen: str, condition: str) -> str:
         return condition
     parsed, numbers = rankset.parse(chosen), chosen
     if not all(isinstance(item, rankset.Span) for item in parsed):
-        numbers = rankset.compact(face.moment().select(parsed, face.location))
+        numbers = rankset.compact(face.job().select(parsed, face.location))
         if not numbers:
             raise UsageError(f"no rank is in {chosen}", rankset.HINT)
     only = f'$_rank_in("{numbers}")'
@@ -109,7 +113,7 @@ class RankWatch(gdb.Command):
             chosen = (rankset.Span(selected or 0, selected or 0),)
         if not expression:
             raise UsageError("there is no expression to watch", "for instance: rank watch residual 3")
-        return expression, self._face.moment().select(chosen, self._face.location)
+        return expression, self._face.job().select(chosen, self._face.location)
 
 
 KINDS = {
@@ -154,7 +158,7 @@ class RankEvents(gdb.Command):
 
 def bind(face: GdbFace) -> RankEvents:
     """Make the commands known to GDB."""
-    RankIn()
+    RankIn(face)
     RankBreak(face)
     RankTbreak(face)
     RankWatch(face)

@@ -8,7 +8,8 @@ bytes, because GDB takes its own breakpoints out of them. Nothing is ever writte
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Optional, Union
@@ -38,6 +39,8 @@ def open_inferior() -> Target:
     if not inferior.pid:
         raise TargetError("there is no process and no core file", "run the program, attach to it, or open a core file")
     kind = connection_kind(inferior)
+    if not kind:
+        raise TargetError("the process is gone")
     if kind == "core":
         from pieglobalsfind.targets.core import CoreTarget
 
@@ -93,9 +96,24 @@ class Inferior:
         if size == 0:
             return b""
         try:
-            return bytes(self._inferior.read_memory(address, size))
+            with self._selected():
+                return bytes(self._inferior.read_memory(address, size))
         except (gdb.error, OverflowError) as error:
             raise MemoryUnreadable(address, size) from error
+
+    @contextmanager
+    def _selected(self) -> Iterator[None]:
+        """GDB reads the memory of the selected inferior, whichever is asked."""
+        before = gdb.selected_thread()
+        if gdb.selected_inferior().num == self._inferior.num:
+            yield
+            return
+        self._inferior.threads()[0].switch()
+        try:
+            yield
+        finally:
+            if before is not None and before.is_valid():
+                before.switch()
 
     def threads(self) -> Sequence[KernelThread]:
         selected = gdb.selected_thread()
@@ -151,7 +169,7 @@ class RemoteInferior(Inferior):
 
     def file_identity(self, path: str) -> Optional[bytes]:
         with gdb_errors():
-            for found in gdb.objfiles():
+            for found in self._inferior.progspace.objfiles():
                 if path == path_in_target(found) and found.build_id:
                     return bytes.fromhex(found.build_id)
         return None

@@ -22,6 +22,7 @@ from lldbext.session import SESSIONS, Session
 from lldbext.target import open_process
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.job_moment import JobMoment, Process
 from pieglobalsfind.model import Absent
 from pieglobalsfind.suspended import Backtrace, from_registers, moment_of
 from pieglobalsfind.target import Target
@@ -83,6 +84,10 @@ class LldbFace:
         if registers is None:
             return Backtrace((), "")
         return from_registers(moment_of(self.target()), registers)
+
+    def job(self) -> JobMoment:
+        """LLDB has one process in a target."""
+        return JobMoment((Process(self.moment()),))
 
     @property
     def selected(self) -> Optional[int]:

@@ -19,6 +19,7 @@ from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 if TYPE_CHECKING:
+    from pieglobalsfind.job_moment import JobMoment
     from pieglobalsfind.stack_walk import Walker
     from pieglobalsfind.suspended import Backtrace
     from pieglobalsfind.symbolize import Symbolizer
@@ -145,10 +146,14 @@ class Moment:
 
     def select(self, chosen: RankSet, function_of: FunctionOf) -> tuple[int, ...]:
         """The ranks that a set means, ascending, by the states that users see; raises `UsageError`."""
-        if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
-            return select(chosen, self.table, function_of)
-        ranks = tuple(self.shown(one.rank) for one in self.table.ranks)
-        return select(chosen, replace(self.table, ranks=ranks), function_of)
+        return select(chosen, as_shown(chosen, self.table, self.shown), function_of)
+
+
+def as_shown(chosen: RankSet, table: RankTable, shown: Callable[[int], Rank]) -> RankTable:
+    """The table with the states that users see, if the set asks for states."""
+    if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
+        return table
+    return replace(table, ranks=tuple(shown(one.rank) for one in table.ranks))
 
 
 class Face(Protocol):
@@ -167,7 +172,10 @@ class Face(Protocol):
         """Whether the user wants the runtime's own frames left out of backtraces."""
 
     def moment(self) -> Moment:
-        """The target as of now; raises `NotVirtualizedError` if it has no ranks."""
+        """The process that the user looks at, as of now; raises `NotVirtualizedError` if it has no ranks."""
+
+    def job(self) -> JobMoment:
+        """All processes of its job that the debugger has; raises `NotVirtualizedError` if they have no ranks."""
 
     def target(self) -> Target:
         """The target as of now, with or without ranks."""

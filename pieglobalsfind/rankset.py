@@ -87,13 +87,16 @@ def _in_function(pattern: str) -> InFunction:
     return InFunction(pattern)
 
 
-def select(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[int, ...]:
-    """The ranks of `table` that are meant, ascending; raises `UsageError` for numbers that are not in it."""
+def select(chosen: RankSet, table: RankTable, function_of: FunctionOf, several: bool = False) -> tuple[int, ...]:
+    """The ranks of `table` that are meant, ascending; raises `UsageError` for numbers that are not in it.
+
+    `several`: it is the table of more than one process.
+    """
     present = {rank.rank: rank.state for rank in table.ranks}
     found: set[int] = set()
     for item in chosen:
         if isinstance(item, Span):
-            found |= _within(item, present, table)
+            found |= _within(item, present, table, several)
         elif isinstance(item, InState):
             found |= {rank for rank, state in present.items() if item.state in (EVERY, state)}
         else:
@@ -101,20 +104,22 @@ def select(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[
     return tuple(sorted(found))
 
 
-def _within(span: Span, present: Iterable[int], table: RankTable) -> set[int]:
+def _within(span: Span, present: Iterable[int], table: RankTable, several: bool) -> set[int]:
     found = {rank for rank in present if span.first <= rank <= span.last}
     if len(found) == span.last - span.first + 1:
         return found
     missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
-    raise no_such_rank(missing, table)
+    raise no_such_rank(missing, table, several)
 
 
-def no_such_rank(rank: int, table: RankTable) -> UsageError:
-    """Why `rank` can't be looked at here."""
-    here = compact(one.rank for one in table.ranks)
+def no_such_rank(rank: int, table: RankTable, several: bool = False) -> UsageError:
+    """Why `rank` can't be looked at here; `several`: the table is that of more than one process."""
+    here = compact(one.rank for one in table.ranks) or "no ranks"
     if rank < table.rank_count:
-        return UsageError(f"rank {rank} lives in another process of the job", f"this one has {here or 'no ranks'}")
-    return UsageError(f"there is no rank {rank}", f"this process has {here or 'no ranks'}")
+        return UsageError(
+            f"rank {rank} lives in another process of the job", f"{'these have' if several else 'this one has'} {here}"
+        )
+    return UsageError(f"there is no rank {rank}", f"{'these processes have' if several else 'this process has'} {here}")
 
 
 def compact(ranks: Iterable[int]) -> str:

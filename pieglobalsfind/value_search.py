@@ -15,6 +15,7 @@ from pieglobalsfind import dwarf_cache, rankset
 from pieglobalsfind.command import Block, Face, Finding, Moment, Text
 from pieglobalsfind.dwarf_types import Base, Variable, Variables
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, UsageError
+from pieglobalsfind.job_moment import JobMoment, counterpart
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import place
@@ -59,17 +60,18 @@ def found(face: Face, text: str) -> Iterator[Block]:
     words = text.split()
     if not 1 <= len(words) <= 2:
         raise UsageError("`rank find` takes a value and perhaps a set of ranks", "for instance: rank find 42 0-3")
-    sought, moment = Sought(number_of(words[0])), face.moment()
+    sought, job = Sought(number_of(words[0])), face.job()
     chosen = rankset.parse(words[1]) if words[1:] else rankset.ALL
-    numbers = moment.select(chosen, face.location)
+    numbers = job.select(chosen, face.location)
     shown = 0
+    moment = job.processes[0].moment
     for found in (one for one in moment.table.objects if one.privatized):
         declared = declared_by(moment, found)
         if isinstance(declared, Absent):
             if found.is_program:
                 yield Finding(f"{found.path} was not looked through, {declared.reason}", declared.hint)
             continue
-        for line in lines(moment, found, declared, sought, numbers):
+        for line in lines(job, found, declared, sought, numbers):
             shown += 1
             if shown <= MOST_ROWS:
                 yield Text(line)
@@ -103,13 +105,13 @@ def declared_by(moment: Moment, found: Object) -> Union[Variables, Absent]:
 
 
 def lines(
-    moment: Moment, found: Object, declared: Variables, sought: Sought, numbers: tuple[int, ...]
+    job: JobMoment, found: Object, declared: Variables, sought: Sought, numbers: tuple[int, ...]
 ) -> Iterator[str]:
     """`place[1] (solver.c:27): 2-3,6-7`, one per scalar that holds the value somewhere."""
     for variable in declared:
         if not 0 < variable.size <= LARGEST:
             continue
-        contents = {number: content(moment, found, variable, number) for number in numbers}
+        contents = {number: content(job.of(number), found, variable, number) for number in numbers}
         wanted = [(part, sought.pattern(part.type)) for part in parts(declared.types, variable.type)]
         for part, pattern in wanted:
             if pattern is None:
@@ -123,8 +125,10 @@ def lines(
 
 def content(moment: Moment, found: Object, variable: Variable, number: int) -> bytes:
     """The variable's bytes on a rank; none if they can't be had."""
-    rank = moment.rank(number)
-    address, space = place(rank, found, variable), in_address_space(moment.target, rank.address_space)
+    rank, found_there = moment.rank(number), counterpart(moment, found)
+    if found_there is None:
+        return b""
+    address, space = place(rank, found_there, variable), in_address_space(moment.target, rank.address_space)
     if isinstance(address, Absent) or isinstance(space, Absent):
         return b""
     try:

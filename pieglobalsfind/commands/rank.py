@@ -20,27 +20,29 @@ def run(face: Face, text: str) -> Iterator[Block]:
     if not word.isdecimal() or len(word) > 10:
         raise UsageError(f"{word!r} is no rank and no subcommand", "`rank 3` selects one, `help rank` lists the rest")
     number = int(word)
-    face.moment().rank(number)
+    face.job().rank(number)
     face.select(number)
-    yield Text(f"[Switching to rank {number}, {state_text(face.moment().shown(number))}]")
+    job = face.job()
+    yield Text(f"[Switching to rank {number}, {state_text(job.shown(number))}{job.place(number)}]")
     frames = face.frames(number)
-    shown = fold(face.moment(), frames, lambda frame: frame.pc).shown if face.folds_runtime else frames
+    shown = fold(job.of(number), frames, lambda frame: frame.pc).shown if face.folds_runtime else frames
     for frame in islice(shown, 1):
         yield Text(frame_text(frame))
 
 
 def selection_text(face: Face) -> str:
     """`Rank 3 is selected because it runs on the stopped thread: running on thread 4711`."""
-    moment = face.moment()
+    job = face.job()
     if face.selected is None:
         return f"No rank is selected because {face.reason}"
-    return f"Rank {face.selected} is selected because {face.reason}: {state_text(moment.shown(face.selected))}"
+    state = state_text(job.shown(face.selected)) + job.place(face.selected)
+    return f"Rank {face.selected} is selected because {face.reason}: {state}"
 
 
 def run_none(face: Face, text: str) -> Iterator[Block]:
     if text.strip():
         raise UsageError("`rank none` takes no arguments")
-    face.moment()
+    face.job()
     face.select(None)
     yield Text("[No rank is selected: frames are the thread's, globals the unprivatized original's]")
 

@@ -12,8 +12,8 @@ from pieglobalsfind.errors import RanklensError, UsageError
 
 def run(face: Face, text: str) -> Iterator[Block]:
     chosen, flags, command = arguments(text)
-    moment = face.moment()
-    for number in face.counted(moment.select(chosen, face.location)):
+    job = face.job()
+    for number in face.counted(job.select(chosen, face.location)):
         try:
             output = face.execute(number, command)
         except RanklensError as error:
@@ -26,7 +26,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
         if "s" in flags and not output:
             continue
         if "q" not in flags:
-            yield Text(f"Rank {number}, {state_text(moment.shown(number))}:")
+            yield Text(f"Rank {number}, {state_text(job.shown(number))}:")
         if output:
             yield Text(output.rstrip("\n"))
 

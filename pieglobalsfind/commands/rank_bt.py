@@ -12,16 +12,16 @@ from pieglobalsfind.fold import fold
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
-    moment = face.moment()
+    job = face.job()
     chosen, full = arguments(face, text)
-    numbers = moment.select(chosen, face.location)
+    numbers = job.select(chosen, face.location)
     if not numbers:
         yield Text("No ranks")
     for position, number in enumerate(face.counted(numbers)):
         gap = "\n" if position else ""
-        yield Text(f"{gap}Rank {number}, {state_text(moment.shown(number))}:")
+        yield Text(f"{gap}Rank {number}, {state_text(job.shown(number))}:")
         try:
-            yield Text(backtrace(face, moment, number, full))
+            yield Text(backtrace(face, job.of(number), number, full))
         except RanklensError as error:
             if len(numbers) == 1:
                 raise

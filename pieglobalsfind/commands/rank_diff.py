@@ -11,10 +11,10 @@ from pieglobalsfind.commands.rank_print import answer, parse
 
 def run(face: Face, text: str) -> Iterator[Block]:
     request = parse(text)
-    moment = face.moment()
+    job = face.job()
     groups: dict[str, list[int]] = {}
-    for number in face.counted(moment.select(request.ranks, face.location)):
-        groups.setdefault(answer(face, moment, number, request), []).append(number)
+    for number in face.counted(job.select(request.ranks, face.location)):
+        groups.setdefault(answer(face, job.of(number), number, request), []).append(number)
     if not groups:
         yield Text("No ranks")
     for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):

@@ -14,10 +14,10 @@ COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"),
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
-    moment = face.moment()
-    rank = moment.shown(number(face, text))
-    table = moment.table
-    yield Text(f"Rank {rank.rank} of {table.rank_count}, {state_text(rank)}")
+    job = face.job()
+    rank = job.shown(number(face, text))
+    moment = job.of(rank.rank)
+    yield Text(f"Rank {rank.rank} of {moment.table.rank_count}, {state_text(rank)}{job.place(rank.rank)}")
     yield Text("\n".join(f"  {name:<10}{value}" for name, value in facts(moment, rank)))
     copies = tuple(copy_row(moment, one) for one in rank.placements if isinstance(one, Rebase))
     if copies:

@@ -8,6 +8,7 @@ from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Column, Command, Face, Finding, Moment, Table, Text
 from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
 
 MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked
@@ -20,24 +21,24 @@ COLUMNS = (
     Column("PE", numeric=True),
     Column("thread", numeric=True),
     Column("waits in", flexible=True),
-    Column("where", flexible=True),
 )
+PROCESS = Column("process")
+LOCATED = (Column("where", flexible=True),)
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
-    moment = face.moment()
+    job = face.job()
     chosen, state = arguments(text)
-    found = map(moment.shown, moment.select(chosen, face.location))
-    ranks = [rank for rank in found if state in ("", rank.state)]
-    located = len(ranks) <= MOST_LOCATIONS
-    if ranks:
-        columns = COLUMNS if located else COLUMNS[:-1]
-        shown = {rank.rank: rank for rank in ranks}
-        rows = (row(face, moment, shown[one], located)[: len(columns)] for one in face.counted(tuple(shown)))
-        yield Table(columns, tuple(rows))
+    found = map(job.shown, job.select(chosen, face.location))
+    shown = {rank.rank: rank for rank in found if state in ("", rank.state)}
+    if shown:
+        located = len(shown) <= MOST_LOCATIONS
+        columns = (*((PROCESS,) if job.spans_processes else ()), *(LOCATED if located else ()))
+        rows = tuple(row(face, job, shown[one], located) for one in face.counted(tuple(shown)))
+        yield Table((*COLUMNS, *columns), rows)
     else:
         yield Text("No ranks")
-    for warning in moment.table.warnings:
+    for warning in job.warnings:
         yield Finding(warning)
 
 
@@ -68,7 +69,7 @@ def where(face: Face, moment: Moment, rank: Rank) -> str:
     return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}" if call.file else call.function
 
 
-def row(face: Face, moment: Moment, rank: Rank, located: bool) -> tuple[str, ...]:
+def row(face: Face, job: JobMoment, rank: Rank, located: bool) -> tuple[str, ...]:
     return (
         "*" if rank.rank == face.selected else "",
         str(rank.rank),
@@ -76,7 +77,8 @@ def row(face: Face, moment: Moment, rank: Rank, located: bool) -> tuple[str, ...
         element_text(rank),
         str(rank.kernel_thread or ""),
         waiting_text(rank.waiting) if rank.waiting else "",
-        where(face, moment, rank) if located else "",
+        *((job.process(rank.rank).name,) if job.spans_processes else ()),
+        *((where(face, job.of(rank.rank), rank),) if located else ()),
     )
 
 

@@ -82,9 +82,9 @@ def _is_operand(text: str) -> bool:
 
 def run(face: Face, text: str) -> Iterator[Block]:
     request = parse(text)
-    moment = face.moment()
-    for number in face.counted(moment.select(request.ranks, face.location)):
-        yield Text(f"{number}: {answer(face, moment, number, request)}")
+    job = face.job()
+    for number in face.counted(job.select(request.ranks, face.location)):
+        yield Text(f"{number}: {answer(face, job.of(number), number, request)}")
 
 
 def answer(face: Face, moment: Moment, number: int, request: Request) -> str:

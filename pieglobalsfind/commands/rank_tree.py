@@ -16,13 +16,13 @@ def run(face: Face, text: str) -> Iterator[Block]:
     words = text.split()
     if len(words) > 1:
         raise UsageError("`rank tree` takes one set of ranks", rankset.HINT)
-    moment = face.moment()
+    job = face.job()
     chosen = rankset.parse(words[0]) if words else rankset.ALL
     root = call_tree.Node("")
     without: dict[str, list[int]] = {}
-    for number in face.counted(moment.select(chosen, face.location)):
+    for number in face.counted(job.select(chosen, face.location)):
         with gathered(without, number):
-            root.add(number, calls(face, moment, number))
+            root.add(number, calls(face, job.of(number), number))
     yield Text("\n".join(call_tree.lines(root)) or "No ranks")
     for sentence, numbers in without.items():
         yield Finding(f"no stack of {rankset.compact(numbers)}: {sentence}")

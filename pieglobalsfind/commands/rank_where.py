@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pieglobalsfind.command import Block, Column, Command, Face, Moment, Table, Text
 from pieglobalsfind.commands.wording import owner_text
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.job_moment import JobMoment, counterpart
 from pieglobalsfind.model import Owner, Rebase
+from pieglobalsfind.rankset import ALL
 
 MOST_RANKS = 16  # rows that say where other ranks have it
 
@@ -19,21 +21,24 @@ def run(face: Face, text: str) -> Iterator[Block]:
     address = face.address(text.strip())
     owner = moment.translator.owner(address)
     yield Text(f"{address:#x}: {owner_text(moment, owner)}")
-    rows = tuple(instances(moment, owner))
+    rows = tuple(instances(moment, face.job(), owner))
     if rows:
         yield Table((Column("rank", numeric=True), Column("address")), rows[:MOST_RANKS])
     if len(rows) > MOST_RANKS:
         yield Text(f"and in {len(rows) - MOST_RANKS} more ranks")
 
 
-def instances(moment: Moment, owner: Owner) -> Iterator[tuple[str, str]]:
+def instances(moment: Moment, job: JobMoment, owner: Owner) -> Iterator[tuple[str, str]]:
     """Where each rank has what lies at the owner's original address."""
     if owner.object is None:
         return
-    for rank in moment.table.ranks:
-        for one in rank.placements:
-            if isinstance(one, Rebase) and one.object == owner.object and owner.offset < one.size:
-                yield str(rank.rank), f"{one.copy + owner.offset:#x}"
+    for number in job.select(ALL, lambda _: ""):
+        found = counterpart(job.of(number), moment.table.objects[owner.object])
+        if found is None:
+            continue
+        for one in job.rank(number).placements:
+            if isinstance(one, Rebase) and one.object == found.index and owner.offset < one.size:
+                yield str(number), f"{one.copy + owner.offset:#x}"
 
 
 COMMAND = Command(

@@ -157,6 +157,50 @@ tell("worked", value("$worked"))
     assert told["stops"].count("move_on") == 3 * RANKS - 5, told.output
 
 
+def test_hits_of_all_ranks_are_counted(session: Session, rankrun: Path, program: Path) -> None:
+    """Ignored ones too, as GDB counts; places where a condition is false are no hits."""
+    script = """
+gdb.execute("break move_on")
+gdb.execute("ignore 1 5")
+gdb.execute("break work if rank != 1")
+gdb.execute("break MPI_Finalize")
+stops = []
+gdb.execute("run")
+while gdb.selected_inferior().pid:
+    stops.append(gdb.selected_frame().name())
+    gdb.execute("continue")
+tell("stops", stops)
+tell("hits", [[value("$_rank_hits(%d)" % number) for number in (1, 2, 3)],
+              [[value("$_rank_hits(%d, %d)" % (number, rank)) for rank in range(4)] for number in (1, 2)]])
+tell("shown", ask("info breakpoints"))
+tell("again", [ask("info breakpoints 1"), value("$_rank_hits(1)")])
+tell("wrong", [ask("print $_rank_hits(9)"), ask("print $_rank_hits()")])
+gdb.execute("run")
+tell("anew", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
+gdb.breakpoints()[0].hit_count = 0
+gdb.execute("delete 2")
+gdb.execute("continue")
+tell("reset", [value("$_rank_hits(1)"), ask("info breakpoints")])
+ask("kill")
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["stops"].count("move_on") == 3 * RANKS - 5, told.output
+    assert told["hits"] == [[3 * RANKS, RANKS - 1, RANKS], [[3] * RANKS, [1, 0, 1, 1]]]
+    hits = [line.strip() for line in told["shown"].splitlines() if "already hit" in line]
+    assert hits == [
+        f"breakpoint already hit {RANKS} times",  # MPI_Finalize is no rank's own, GDB's count is right
+        f"Breakpoint 1 already hit {3 * RANKS} times: 3 times each by ranks 0-{RANKS - 1}",
+        f"Breakpoint 2 already hit {RANKS - 1} times: once each by ranks 0,2-{RANKS - 1}",
+    ], told["shown"]
+    again, total = told["again"]
+    assert hits[1] in again and total == 3 * RANKS
+    assert told["wrong"][0] == "error: there is no breakpoint 9", told["wrong"]
+    assert "takes one or two arguments, not 0" in told["wrong"][1]
+    assert sum(told["anew"]) in (1, 2), told["anew"]
+    count, shown = told["reset"]
+    assert count == 1 and "Breakpoint 1 already hit once: once by rank " in shown, (count, shown)
+
+
 def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:
     script = """
 gdb.execute("break move_on")

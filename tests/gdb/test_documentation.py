@@ -18,5 +18,12 @@ def test_every_command_is_documented(session: Session) -> None:
     documented = set(re.findall(r"`(?:set )?(rank [a-z][\w-]*)", page))
     aliases = {"rank backtrace"}
     assert commands - aliases | settings == documented
-    for function in ("$_rank", "$_rank_count()", '$_rankaddr("symbol", N)', "$_rank_of(ADDRESS)", "$_rank_in("):
+    for function in (
+        "$_rank",
+        "$_rank_count()",
+        '$_rankaddr("symbol", N)',
+        "$_rank_of(ADDRESS)",
+        "$_rank_in(",
+        "$_rank_hits(",
+    ):
         assert function in page

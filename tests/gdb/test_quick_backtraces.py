@@ -44,9 +44,9 @@ from gdbext.face import GdbFace
 entered = []
 enter = GdbFace._enter
 
-def record(face, moment, rank, reason):
+def record(face, rank, reason):
     entered.append(rank)
-    return enter(face, moment, rank, reason)
+    return enter(face, rank, reason)
 
 GdbFace._enter = record
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.targets import open_target
 from tests.conftest import Job, StartJob
 from tests.gdb.session import Session
+from tests.waiting import wait_until
 
 from .conftest import PROGRAMS, Build
 from .test_processes import children
@@ -49,17 +49,20 @@ def wandering(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path, 
 
 def wait_for_processes(job: Job) -> list[int]:
     """The pids of the job's processes, once all have their ranks."""
-    for _ in range(600):
-        found = children(job.pid)
-        try:
-            if len(found) == PROCESSES and all(
-                any(rank.state == "running" for rank in decode(open_target(pid=pid)).ranks) for pid in found
-            ):
-                return found
-        except RanklensError:
-            pass
-        time.sleep(0.1)
-    pytest.fail("the job's processes did not come up")
+    return wait_until(lambda: processes_of(job), "the job's processes did not come up")
+
+
+def processes_of(job: Job) -> list[int]:
+    found = children(job.pid)
+    return found if len(found) == PROCESSES and are_running(found) else []
+
+
+def are_running(pids: list[int]) -> bool:
+    """Whether a rank runs in each process."""
+    try:
+        return all(any(rank.state == "running" for rank in decode(open_target(pid=pid)).ranks) for pid in pids)
+    except RanklensError:
+        return False
 
 
 @pytest.mark.parametrize("wandering", ["whole", "lean"], indirect=True)

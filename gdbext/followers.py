@@ -1,0 +1,280 @@
+"""Internal breakpoints in ranks' copies, each in the name of a user's breakpoint: those of one inferior.
+
+Takes users' breakpoints and rank tables; keeps a `Follower` at every place of a breakpoint in every rank that lives in
+the inferior. It stops by the user's breakpoint's rules: condition, ignore count, thread, commands.
+
+GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gdb
+
+from gdbext import stacks
+from gdbext.face import GdbFace
+from gdbext.hits import Hits
+from gdbext.locations import IN_MEMORY, locations_in
+from gdbext.quiet import DebuggerError, execute, quoted, warnings
+from gdbext.stops import ranks_of
+from pieglobalsfind import tasks
+from pieglobalsfind.command import Moment
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
+from pieglobalsfind.render import escape
+from pieglobalsfind.stop_request import is_in
+
+RANK_IN_FOCUS = re.compile(r"\$_rank\b")
+
+Key = tuple[int, int, int]  # the user's breakpoint, the rank, the address
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the code of an object, the same in every copy."""
+
+    object: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A stop in the name of a user's breakpoint; `where` is how GDB shows the place, "" if it can still be asked."""
+
+    user: gdb.Breakpoint
+    number: int
+    rank: int
+    temporary: bool
+    silent: bool
+    where: str
+
+
+class Followers:
+    """Those of one inferior; methods that take a moment are for when it is the selected one."""
+
+    def __init__(self, face: GdbFace, inferior: int, on_hit: Callable[[Hit], None], hits: Hits) -> None:
+        self._face = face
+        self._hits = hits
+        self._inferior = inferior
+        self._on_hit = on_hit
+        self._standing: dict[Key, Follower] = {}
+        self._followed: dict[int, frozenset[Place]] = {}
+        self._known: dict[int, object] = {}
+        self._leaving: set[int] = set()
+        self.ranks: set[int] = set()
+
+    def synchronize(self, moment: Moment) -> None:
+        """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
+        self.ranks = {one.rank for one in moment.table.ranks} - self._leaving
+        wanted = dict(self._wanted(moment))
+        self.drop(lambda follower: follower.key not in wanted)
+        for key, (user, address) in wanted.items():
+            if key not in self._standing:
+                self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
+            self._standing[key].adopt_commands()
+
+    def _wanted(self, moment: Moment) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
+        for user in gdb.breakpoints():
+            if follows(user) and user.enabled:
+                places = self._places(moment, user)
+                only, _ = ranks_of(user.condition)
+                for rank in moment.table.ranks:
+                    if not self.is_here(rank) or (only and not is_in(rank.rank, only)):
+                        continue
+                    for one in rank.placements:
+                        if isinstance(one, Rebase):
+                            for place in places:
+                                address = one.copy + place.offset
+                                if place.object == one.object and tasks.danger(moment, address) is None:
+                                    yield (user.number, rank.rank, address), (user, address)
+
+    def _places(self, moment: Moment, user: gdb.Breakpoint) -> frozenset[Place]:
+        """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand."""
+        found = set()
+        for location in locations_in(user, self._inferior):
+            owner = moment.translator.owner(location.address)
+            if owner.object is not None and moment.table.objects[owner.object].privatized:
+                found.add(Place(owner.object, owner.offset))
+        if found or not user.pending:
+            self._followed[user.number] = frozenset(found)
+        return self._followed.get(user.number, frozenset())
+
+    def stand_for(self, number: int) -> bool:
+        """Whether a user's breakpoint stands in copies here."""
+        return bool(self._followed.get(number))
+
+    def is_news(self, user: gdb.Breakpoint) -> bool:
+        """Whether a user's breakpoint is not as it was when this was asked before."""
+        addresses = tuple(one.address for one in locations_in(user, self._inferior))
+        now = (user.enabled, user.commands, user.pending, user.condition, addresses)
+        was = self._known.get(user.number)
+        self._known[user.number] = now
+        return was != now
+
+    def renew(self, pc: int) -> None:
+        """Replace the followers where GDB has stopped, which GDB puts into several inferiors.
+
+        As symbols move it would warn that it no longer knows at which of their locations that was.
+        """
+        for key, old in list(self._standing.items()):
+            if old.address == pc:
+                self._standing[key] = old.renewed()
+                old.delete()
+
+    def is_here(self, rank: Rank) -> bool:
+        return rank.state not in (EXITED, MIGRATED_OUT) and rank.rank not in self._leaving
+
+    def let_go(self, rank: int) -> None:
+        """Take all that is ours out of a rank's copies: its bytes leave for another process now."""
+        self._leaving.add(rank)
+        self.ranks.discard(rank)
+        self.drop(lambda follower: follower.rank == rank)
+
+    def arrived(self, rank: int) -> None:
+        """The rank is (back) in this process."""
+        self._leaving.discard(rank)
+
+    def drop(self, which: Callable[[Follower], bool]) -> None:
+        for key in [key for key, follower in self._standing.items() if which(follower)]:
+            follower = self._standing.pop(key)
+            if follower.is_valid():
+                follower.delete()
+
+    def deleted(self, number: int) -> None:
+        """A user's breakpoint is no more; its followers are still there."""
+        self._followed.pop(number, None)
+        self._known.pop(number, None)
+
+    def forget(self) -> None:
+        """The process is gone."""
+        self.drop(lambda follower: True)
+        self._followed.clear()
+        self._known.clear()
+        self._leaving.clear()
+        self.ranks.clear()
+
+
+class Pinned(gdb.Breakpoint):
+    """A silent internal breakpoint at an address of the selected inferior."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.home = gdb.selected_inferior().num
+        super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
+        self.silent = True
+
+    def stay(self) -> None:
+        """Leave the inferiors into which GDB has put it by itself."""
+        for one in getattr(self, "locations", ()):  # GDB 12 has no such list
+            if one.enabled and self.home not in one.thread_groups:
+                one.enabled = False
+
+
+class Follower(Pinned):
+    """Stands in one rank's copy for a user's breakpoint."""
+
+    def __init__(
+        self,
+        face: GdbFace,
+        on_hit: Callable[[Hit], None],
+        hits: Hits,
+        user: gdb.Breakpoint,
+        key: Key,
+        address: int,
+    ) -> None:
+        super().__init__(address)
+        self._hits = hits
+        self.key = key
+        self.rank = key[1]
+        self._on_hit = on_hit
+        self._face = face
+        self._user = user
+
+    def renewed(self) -> Follower:
+        found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        found.adopt_commands()
+        return found
+
+    def adopt_commands(self) -> None:
+        wanted = self._user.commands
+        if self.commands != wanted:
+            self.commands = wanted
+
+    def stop(self) -> bool:
+        """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
+        user = self._user
+        if not user.is_valid() or not user.enabled or self.home != gdb.selected_inferior().num:
+            return False
+        if self._is_native() or not self._is_thread():
+            return False
+        only, condition = ranks_of(user.condition)
+        try:
+            if only is not None and not is_in(self.rank, only):
+                return False
+            if condition is not None and not self._is_true(condition):
+                return False
+        except (gdb.error, RanklensError) as error:
+            gdb.write(f"Error in testing condition for breakpoint {user.number}:\n{escape(str(error))}\n")
+        self._hits.add(user.number, self.rank)
+        if user.ignore_count > 0:
+            user.ignore_count -= 1
+            return False
+        self._on_hit(self._hit())
+        return True
+
+    def _hit(self) -> Hit:
+        user = self._user
+        with warnings("the rank's symbols are missing"):
+            self._move_symbols()
+        silent = (user.commands or "").split("\n")[0].strip() == "silent" or bool(user.silent)
+        where = self._where() if user.commands and not silent else ""
+        return Hit(user, user.number, self.rank, bool(user.temporary), silent, where)
+
+    def _where(self) -> str:
+        """What GDB prints of the place at a stop.
+
+        For breakpoints with commands it is told now: once GDB has stopped, each command that we have it execute makes
+        it execute the user's before.
+        """
+        line = stacks.line_of(gdb.newest_frame())
+        sal = gdb.newest_frame().find_sal()
+        if sal.symtab is None:
+            return f"{line}\n"
+        try:
+            source = execute(f"list {quoted(sal.symtab.filename)}:{sal.line},{sal.line}")
+        except DebuggerError:
+            source = f"{sal.line}\tin {sal.symtab.filename}\n"
+        return f"{line}\n{source}"
+
+    def _is_native(self) -> bool:
+        """Whether GDB has a location of the user's breakpoint here, and stops by itself."""
+        return any(one.enabled and one.address == self.address for one in locations_in(self._user, self.home))
+
+    def _is_thread(self) -> bool:
+        wanted = self._user.thread
+        return wanted is None or wanted == gdb.selected_thread().global_num
+
+    def _is_true(self, condition: str) -> bool:
+        """The condition with the rank's own globals and the frame's locals."""
+        self._move_symbols()
+        return bool(gdb.parse_and_eval(condition))
+
+    def _move_symbols(self) -> None:
+        self._face.state().focus.move(self._face.moment(), self.rank, inserted=True)
+
+
+def follows(breakpoint: Any) -> bool:
+    """Whether it is a user's breakpoint on code."""
+    return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
+
+
+def leave_to_followers(user: gdb.Breakpoint) -> None:
+    """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
+    if user.condition and RANK_IN_FOCUS.search(user.condition) and ranks_of(user.condition)[1]:
+        for one in user.locations:
+            if one.enabled:
+                one.enabled = False

@@ -1,0 +1,219 @@
+"""The inferiors of one GDB: what is known of each between two stops, and which of them are processes of one job.
+
+Takes GDB's inferiors; gives rank tables. It goes from one inferior to another and back, and runs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Optional
+
+import gdb
+
+from gdbext.focus import Focus
+from gdbext.quiet import execute, gdb_errors
+from gdbext.selection import Selection
+from gdbext.settings import Settings
+from gdbext.target import connection_kind, open_inferior
+from pieglobalsfind.command import Moment
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.job_moment import JobMoment, Process
+from pieglobalsfind.model import RankTable
+
+JobKey = tuple[str, object]
+
+
+class State:
+    """What is known of one inferior."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pid = 0
+        self.moment: Optional[Moment] = None
+        self.focus = Focus(settings)
+        self.told: set[str] = set()
+
+
+class Inferiors:
+    """All inferiors, and the rank tables of their processes while these stand still."""
+
+    def __init__(self, selection: Selection, settings: Settings) -> None:
+        self._selection = selection
+        self._settings = settings
+        self._states: dict[int, State] = {}
+        self._jobs: dict[int, JobMoment] = {}
+        self.runs = 0  # how often something has run since
+        self.hit_several = False  # whether what has stopped is a breakpoint in several places
+
+    def state(self) -> State:
+        """Of the selected inferior; a process that has been replaced is forgotten."""
+        inferior = gdb.selected_inferior()
+        state = self._states.get(inferior.num)
+        if state is None:
+            state = self._states[inferior.num] = State(self._settings)
+        if state.pid != inferior.pid:
+            state.pid = inferior.pid
+            state.told.clear()
+            state.focus.forget()
+            self.forget_moment()
+            if self._selection.inferior in (0, inferior.num):
+                self._selection.clear("the process is new")
+        return state
+
+    def forget_moment(self) -> None:
+        """The selected inferior's ranks are to be read again."""
+        state = self._states.get(gdb.selected_inferior().num)
+        if state is not None:
+            state.moment = None
+        self._jobs.clear()
+
+    def has_run(self) -> None:
+        """What was read of any inferior may be no longer so."""
+        self.runs += 1
+        self.hit_several = False
+        self._jobs.clear()
+        for state in self._states.values():
+            state.moment = None
+
+    def ended(self, inferior: gdb.Inferior) -> None:
+        """Its process is gone."""
+        self.has_run()
+        if not any(one.pid and one.num != inferior.num for one in gdb.inferiors()):
+            self.state().focus.forget()
+        elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
+            self._states[inferior.num].pid = -1
+        if self._selection.inferior == inferior.num:
+            self._selection.clear("the process has ended")
+
+    def removed(self, inferior: gdb.Inferior) -> None:
+        """GDB has no such inferior any more."""
+        self._states.pop(inferior.num, None)
+        self._jobs.clear()
+
+    def moment(self) -> Moment:
+        """Of the selected inferior; raises `RanklensError` if it has no ranks."""
+        state = self.state()
+        if state.moment is None:
+            target = open_inferior()
+            state.moment = Moment(target, decode(target))
+        return state.moment
+
+    def job(self) -> JobMoment:
+        """The processes of the selected inferior's job; of the only job if that inferior is in none."""
+        here = gdb.selected_inferior()
+        state = self.state()
+        if here.num in self._jobs and (state.moment is not None or not here.pid):
+            return self._jobs[here.num]
+        if not any(one.pid and one.num != here.num for one in gdb.inferiors()):
+            found = JobMoment((Process(self.moment(), name_of(here), here.pid),))
+        else:
+            found = self._gathered(here)
+        self._jobs[here.num] = found
+        for one in self._states:
+            if any(self._states[one].moment is process.moment for process in found.processes):
+                self._jobs[one] = found
+        return found
+
+    def _gathered(self, here: gdb.Inferior) -> JobMoment:
+        """The job of one among several inferiors."""
+        processes: dict[JobKey, list[Process]] = {}
+        keys: dict[int, JobKey] = {}
+        failures: dict[int, str] = {}
+        for inferior in (one for one in gdb.inferiors() if one.pid):
+            try:
+                moment = self._moment_of(inferior)
+            except NotVirtualizedError:  # a launcher, for instance
+                continue
+            except RanklensError as error:
+                failures[inferior.num] = f"inferior {inferior.num} is left out: {error.sentence}"
+                continue
+            key = keys[inferior.num] = job_of(inferior, moment.table)
+            processes.setdefault(key, []).append(Process(moment, name_of(inferior), inferior.pid))
+        if here.num not in keys and len(processes) != 1:
+            if processes:
+                raise UsageError(f"inferior {here.num} has no ranks, and the others are of several jobs", "select one")
+            self.moment()  # says why it has none
+        own = keys.get(here.num, next(iter(processes), None))
+        strangers = [number for number, key in keys.items() if key != own]
+        told = [f"inferior {one} runs another job: select it, and rank numbers mean that one" for one in strangers]
+        return JobMoment(processes.get(own, ()) if own else (), (*failures.values(), *told))
+
+    def _moment_of(self, inferior: gdb.Inferior) -> Moment:
+        if is_running(inferior) and inferior.num != gdb.selected_inferior().num:
+            raise TargetError("it runs", "stop it first: interrupt -a")
+        with within(inferior.num):
+            return self.moment()
+
+    def enter(self, process: Process) -> None:
+        """Make the process's inferior the selected one."""
+        for number, state in self._states.items():
+            if state.moment is process.moment:
+                enter(number)
+
+
+def name_of(inferior: gdb.Inferior) -> str:
+    return f"inferior {inferior.num} ({inferior.pid})"
+
+
+def job_of(inferior: gdb.Inferior, table: RankTable) -> JobKey:
+    """What processes of one job have in common: the id in their registries, or else what launched them."""
+    if table.job_id:
+        return "job", table.job_id
+    if table.process_count > 1 and connection_kind(inferior) == "native":
+        from pieglobalsfind import launch, processes
+
+        known = processes.processes()
+        own = known.get(inferior.pid)
+        if own is not None:
+            return "launch", own.launch or launch.launcher_of(own.pid, known) or own.parent
+    return "inferior", inferior.num
+
+
+def is_running(inferior: gdb.Inferior) -> bool:
+    return any(one.is_running() for one in inferior.threads())
+
+
+def enter(number: int) -> None:
+    """Make an inferior the selected one, without GDB's words about it."""
+    if number == gdb.selected_inferior().num:
+        return
+    with gdb_errors():
+        found = next((one for one in gdb.inferiors() if one.num == number), None)
+        threads = found.threads() if found is not None else ()
+        if threads:
+            min(threads, key=lambda one: one.num).switch()
+        else:
+            execute(f"inferior {number}")
+
+
+@contextmanager
+def within(number: int) -> Iterator[None]:
+    """An inferior is the selected one inside; then the thread and the frame are that were selected before."""
+    before = gdb.selected_inferior().num
+    if number == before:
+        yield
+        return
+    thread = gdb.selected_thread()
+    level = 0
+    if thread is not None and not thread.is_running():
+        level = gdb.selected_frame().level()
+    enter(number)
+    try:
+        yield
+    finally:
+        if thread is not None and thread.is_valid():
+            thread.switch()
+            select_level(level)
+        else:
+            enter(before)
+
+
+def select_level(level: int) -> None:
+    """Select the frame of a level in GDB's chain, or the nearest one that there is."""
+    frame: Optional[gdb.Frame] = gdb.newest_frame() if level else None
+    while frame is not None and frame.is_valid():
+        if frame.level() == level:
+            frame.select()
+            return
+        frame = frame.older()

@@ -1,0 +1,287 @@
+"""One GDB on all processes of a job: rank numbers mean the whole job, and breakpoints go where ranks go.
+
+What wander.c does tells where each rank is and how often; what a rank says of itself (`my_rank`) tells whose values
+they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Job, StartJob
+from tests.gdb.session import Session
+from tests.host.script import Told
+from tests.waiting import wait_until
+
+from .conftest import PROGRAMS, Build
+from .test_gdb import PROCESSES, RANKS, ROUNDS, are_running, visits, wait_for_processes, wandering
+
+__all__ = ["wandering"]
+
+BEGIN = """
+from collections import Counter
+
+ask("set schedule-multiple on")
+
+def attach(pids):
+    ask("attach %d" % pids[0])
+    for number, pid in enumerate(pids[1:], 2):
+        ask("add-inferior")
+        ask("inferior %d" % number)
+        ask("attach %d" % pid)
+
+def alive():
+    return [one.num for one in gdb.inferiors() if one.pid]
+
+def here():
+    "Whom GDB has stopped, by what it says and by what the program says."
+    return [gdb.selected_inferior().num, value("$_rank"), value("my_rank"), gdb.selected_frame().name()]
+
+stopped = []
+gdb.events.stop.connect(lambda event: stopped.append(isinstance(event, gdb.BreakpointEvent)))
+
+def hits(most):
+    "Goes on until so many stops, or until no process is left."
+    found, said = [], []
+    for _ in range(2 * most + 10):
+        if len(found) == most or not alive():
+            break
+        del stopped[:]
+        said.append(ask("continue"))
+        if any(stopped):
+            found.append(here())
+        elif alive() and not gdb.selected_inferior().pid:
+            ask("inferior %d" % alive()[0])
+    tell("said", said)
+    return found
+
+def let_go():
+    "The job goes on to its end without GDB."
+    ask("delete")
+    for number in alive():
+        ask("detach inferiors %d" % number)
+"""
+
+
+@pytest.fixture
+def session(gdb: Path, tmp_path: Path) -> Session:
+    return Session(gdb, tmp_path)
+
+
+def attach(session: Session, pids: list[int], script: str) -> Told:
+    lines = script.strip("\n").splitlines()
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    return session.run("\n".join([BEGIN, f"attach({pids})", *(line[indent:] for line in lines)]))
+
+
+def is_well_done(job: Job) -> bool:
+    """The job ended as it does without a debugger."""
+    done = job.finish() == 0
+    return done and len(job.lines) == RANKS * ROUNDS and all(": 0 wrong" in line for line in job.lines)
+
+
+def test_rank_numbers_mean_the_whole_job(wandering: Job, session: Session, tmp_path: Path) -> None:
+    pids = wait_for_processes(wandering)
+    lines = (PROGRAMS / "wander.c").read_text().splitlines()
+    after_last_move = next(number for number, line in enumerate(lines, 1) if "printf(" in line)
+    script = f"""
+        tell("first", [ask("rank"), ask("rank list")])
+        ask("tbreak wander.c:{after_last_move} if round == {ROUNDS - 1}")
+        open({str(tmp_path / "go")!r}, "w").close()
+        hits(1)
+        tell("list", [line.replace("*", " ").split() for line in ask("rank list").splitlines()[1:]])
+        tell("print", ask("rank print my_rank"))
+        tell("diff", ask("rank diff 2 * (my_rank / 2)"))
+        tell("find", ask("rank find 2"))
+        tell("apply", ask("rank apply all -s print 100 + my_rank"))
+        tell("bt", ask("rank apply all bt"))
+        tell("one by one", "".join("".join([ask("rank %d" % rank) and "", ask("bt")]) for rank in range({RANKS})))
+        tell("tree", ask("rank tree"))
+        tell("count", value("$_rank_count()"))
+        tell("where", gdb.selected_inferior().num)
+        tell("there", [ask('print *(int *)$_rankaddr("my_rank", %d)' % rank) for rank in range({RANKS})])
+        tell("owner", value("$_rank_of(&my_rank)") == here()[1])
+        selected = []
+        for rank in (3, 0, 2, 1):
+            said = ask("rank %d" % rank)
+            selected.append([gdb.selected_inferior().num, value("$_rank"), value("my_rank"), said.split("]")[0],
+                             ask("rank")])
+        tell("selected", selected)
+        ask("rank apply 0-2 print my_rank")
+        tell("still", [value("$_rank"), value("my_rank")])
+        tell("none", [ask("rank 4"), ask("rank list 2-9")])
+        ask("inferior %d" % (3 - gdb.selected_inferior().num))
+        tell("other", [gdb.selected_inferior().num, ask("rank")])
+        let_go()
+        """
+    told = attach(session, pids, script)
+    rank, rows = told["first"]
+    assert "Rank 2 is selected because it runs on the stopped thread" in rank and "in inferior 2 (" in rank
+    assert [line.replace("*", " ").split()[0] for line in rows.splitlines()[1:]] == ["0", "1", "2", "3"], rows
+    homes = {}
+    for row in told["list"]:
+        assert row[1] in ("running", "ready", "blocked"), told["list"]
+        at = row.index("inferior")
+        homes[int(row[0])] = int(row[at + 1]), int(row[at + 2].strip("()"))
+    assert sorted(homes) == list(range(RANKS))
+    assert set(homes.values()) <= {(1, pids[0]), (2, pids[1])}
+    assert "warning" not in told["print"], told["print"]
+    assert told["print"].split() == [word for rank in range(RANKS) for word in (f"{rank}:", str(rank))]
+    assert told["diff"] == "0-1: 0\n2-3: 2\n"
+    assert "my_rank (wander.c:22): 2\n" in told["find"]
+    assert [line.split(" = ")[1] for line in told["apply"].splitlines() if " = " in line] == [
+        "100",
+        "101",
+        "102",
+        "103",
+    ]
+    assert [line for line in told["bt"].splitlines() if line[0] != "R"] == told["one by one"].splitlines()
+    assert "[0-3]" in told["tree"] and "main at wander.c" in told["tree"]
+    assert told["count"] == RANKS and told["owner"]
+    for number, said in enumerate(told["there"]):
+        home = homes[number][0]
+        refused = f"rank {number} is in inferior {home} ({pids[home - 1]}), whose memory is another"
+        assert said.endswith(f" = {number}\n") if home == told["where"] else refused in said, told["there"]
+    for number, (inferior, selected, own, said, why) in zip((3, 0, 2, 1), told["selected"]):
+        assert (inferior, selected, own) == (homes[number][0], number, number), told["selected"]
+        assert f"in inferior {inferior} ({pids[inferior - 1]})" in said and f"Rank {number} is selected" in why
+    assert told["still"] == [1, 1]
+    assert told["none"] == [
+        "error: there is no rank 4: these processes have 0-3",
+        "error: there is no rank 4: these processes have 0-3",
+    ]
+    inferior, why = told["other"]
+    assert f"in inferior {inferior} (" in why or "none runs on thread" in why
+    assert is_well_done(wandering), wandering.stderr()
+
+
+@pytest.mark.parametrize("wandering", ["whole", "lean"], indirect=True)
+def test_a_breakpoint_goes_where_ranks_go(wandering: Job, session: Session, tmp_path: Path) -> None:
+    pids = wait_for_processes(wandering)
+    script = f"""
+        ask("break wrong_values")
+        open({str(tmp_path / "go")!r}, "w").close()
+        tell("hits", hits({RANKS * ROUNDS}))
+        tell("counted", [value("$_rank_hits(1)"), ask("info breakpoints")])
+        let_go()
+        """
+    told = attach(session, pids, script)
+    count, shown = told["counted"]
+    assert count == RANKS * ROUNDS
+    assert [line for line in shown.splitlines() if "already hit" in line] == [
+        f"Breakpoint 1 already hit {RANKS * ROUNDS} times: {ROUNDS} times each by ranks 0-{RANKS - 1}"
+    ], shown
+    assert all(rank == own and name == "wrong_values" for _, rank, own, name in told["hits"]), told["hits"]
+    expected = Counter(
+        {(process + 1, rank): times for process in range(PROCESSES) for rank, times in visits(process).items() if times}
+    )
+    assert Counter((inferior, rank) for inferior, rank, _, _ in told["hits"]) == expected
+    assert "warning" not in "".join(told["said"]) + told.output, told.output
+    assert is_well_done(wandering), wandering.stderr()
+
+
+@pytest.mark.parametrize(
+    "command, ranks",
+    [
+        ("rank break wrong_values 1,2", {1, 2}),
+        ("break wrong_values if $_rank == 3", {3}),
+        ('break wrong_values if my_rank % 2 == 0 && $_rank_in("0-2")', {0, 2}),
+    ],
+)
+def test_conditions_mean_the_rank_that_stops_in_whichever_inferior(
+    command: str, ranks: set[int], wandering: Job, session: Session, tmp_path: Path
+) -> None:
+    pids = wait_for_processes(wandering)
+    script = f"""
+        ask({command!r})
+        open({str(tmp_path / "go")!r}, "w").close()
+        tell("hits", hits({len(ranks) * ROUNDS}))
+        let_go()
+        """
+    told = attach(session, pids, script)
+    assert Counter(rank for _, rank, _, _ in told["hits"]) == dict.fromkeys(ranks, ROUNDS), told.output
+    assert all(rank == own for _, rank, own, _ in told["hits"])
+    assert is_well_done(wandering), wandering.stderr()
+
+
+def test_an_inferior_that_goes_leaves_the_others_as_they_were(wandering: Job, session: Session, tmp_path: Path) -> None:
+    """Breakpoints go on to hit those who are in the process that is left, and spare the others."""
+    pids = wait_for_processes(wandering)
+    script = f"""
+        ask("break wrong_values")
+        ask("detach inferiors 2")
+        tell("nowhere", [ask("rank"), ask("rank list 0")])
+        ask("inferior 1")
+        ask("remove-inferiors 2")
+        tell("list", ask("rank list"))
+        tell("gone", ask("rank 3"))
+        open({str(tmp_path / "go")!r}, "w").close()
+        tell("hits", hits({sum(visits(0).values())}))
+        let_go()
+        """
+    told = attach(session, pids, script)
+    rank, row = told["nowhere"]
+    assert "No rank is selected" in rank and row.splitlines()[1].split()[:2] == ["0", "running"], told["nowhere"]
+    assert [line.replace("*", " ").split()[0] for line in told["list"].splitlines()[1:]] == ["0", "1"]
+    assert told["gone"] == "error: rank 3 lives in another process of the job: this one has 0-1"
+    assert all(rank == own for _, rank, own, _ in told["hits"]), told["hits"]
+    assert Counter(rank for _, rank, _, _ in told["hits"]) == +visits(0)
+    assert is_well_done(wandering), wandering.stderr()
+
+
+def test_jobs_that_have_nothing_to_do_with_each_other_are_kept_apart(
+    wandering: Job, start_job: StartJob, build: Build, rankrun: Path, session: Session, tmp_path: Path
+) -> None:
+    other = start_job(rankrun, "-n", 3, build("wander.c", "-O0", "-DSTAY"), tmp_path / "never")
+    wait_until(lambda: are_running([other.pid]), "the other job's ranks did not come up")
+    pids = wait_for_processes(wandering)
+    told = attach(
+        session,
+        [*pids, other.pid],
+        """
+        tell("third", [ask("rank list"), ask("rank 3"), value("$_rank_count()")])
+        ask("inferior 1")
+        tell("first", [ask("rank list"), ask("rank 3"), value("$_rank_count()")])
+        """,
+    )
+    ranks, missing, count = told["third"]
+    numbers = [line.replace("*", " ").split()[0] for line in ranks.splitlines()[1:4]]
+    assert numbers == ["0", "1", "2"] and count == 3
+    assert "inferior 1 runs another job: select it, and rank numbers mean that one" in ranks
+    assert missing == "error: there is no rank 3: this process has 0-2"
+    ranks, found, count = told["first"]
+    assert "inferior 3 runs another job" in ranks and "in inferior 2 (" in found and count == RANKS
+
+
+def test_processes_that_a_launcher_forks_become_one_job(
+    build: Build, rankrun: Path, session: Session, tmp_path: Path
+) -> None:
+    """From the start: `detach-on-fork off`, breakpoints pending until the processes have loaded the program."""
+    program = build("wander.c", "-O0")
+    (tmp_path / "go").touch()
+    script = f"""
+{BEGIN}
+ask("set detach-on-fork off")
+ask("break wrong_values")
+said = [ask("run")]
+stops = [here()]
+tell("stop", said)
+tell("list", ask("rank list"))
+tell("hits", stops + hits({RANKS * ROUNDS - 1}))
+ask("delete")
+for _ in range(20):
+    if alive():
+        ask("inferior %d" % alive()[0])
+        ask("continue")
+tell("alive", alive())
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, "--procs", PROCESSES, program, tmp_path / "go")
+    assert all(rank == own and name == "wrong_values" for _, rank, own, name in told["hits"]), told["hits"]
+    assert Counter(rank for _, rank, _, _ in told["hits"]) == dict.fromkeys(range(RANKS), ROUNDS)
+    assert len({inferior for inferior, _, _, _ in told["hits"]}) == PROCESSES
+    assert [line.replace("*", " ").split()[0] for line in told["list"].splitlines()[1:]] == ["0", "1", "2", "3"]
+    assert "SIGTRAP" not in told.output and told.output.count(": 0 wrong") == RANKS * ROUNDS, told.output
+    assert told["alive"] == [], told.output
