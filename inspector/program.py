@@ -118,7 +118,7 @@ def written_to(elf: ElfFile, declared: Variables) -> Iterator[Variable]:
 
 def is_constant(types: TypeTable, index: int) -> bool:
     """Whether the variable itself is const (not what it points to)."""
-    found = types.types[index]
+    found = types[index]
     if isinstance(found, Array):
         return is_constant(types, found.element)
     return isinstance(found, Qualified) and (found.qualifier == "const" or is_constant(types, found.target))

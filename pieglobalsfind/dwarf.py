@@ -38,9 +38,14 @@ class DebugInfo:
         return LineReader(self._module, demangle)
 
     @cached_property
+    def reader(self) -> VariableReader:
+        """Who reads the variables, and knows where their types are."""
+        return VariableReader(self._module, demangle)
+
+    @cached_property
     def declared(self) -> Variables:
         """Variables and their types together."""
-        return VariableReader(self._module, demangle).read()
+        return self.reader.read()
 
     def root(self, type_name: str) -> Optional[Variables]:
         """The type of that name as a struct of globals; None if it is not defined here."""
@@ -56,7 +61,7 @@ class DebugInfo:
 
     def variables(self) -> tuple[Variable, ...]:
         """Every variable of static storage, in ascending order of place."""
-        return self.declared.variables
+        return tuple(self.declared.variables)
 
     @property
     def types(self) -> TypeTable:
@@ -64,6 +69,5 @@ class DebugInfo:
         return self.declared.types
 
     def close(self) -> None:
-        """Release the file; no further question may be asked."""
-        self.__dict__.pop("_lines", None)
-        self._module.close()
+        """No further question may be asked. Types that were handed out can still be read: they keep the file open."""
+        self.__dict__.clear()

@@ -1,41 +1,48 @@
-"""Variables and types of a file, kept per build-id so that the second question needs no DWARF.
+"""Variables of a file, kept per build-id so that the second question needs no walk through its DWARF.
 
-Takes a path and a build-id; writes and reads JSON through the index. Whatever it finds in a cache that is not what it
-wrote, it ignores.
+Takes a path and a build-id; keeps what every variable is, and where its type's DIE stands, as columns of numbers: they
+are read as fast as the file, and a variable or type is made when it is asked for. Whatever is found in a cache that is
+not what was written there is ignored.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from typing import Any
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Optional, Union, overload
 
-from pieglobalsfind import dwarf_types as kinds
+from pieglobalsfind.demangle import demangle
 from pieglobalsfind.dwarf import DebugInfo
-from pieglobalsfind.dwarf_types import Expression, Type, TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_libdw import Module
+from pieglobalsfind.dwarf_types import (
+    COMMON,
+    FILE_STATIC,
+    FUNCTION_STATIC,
+    GLOBAL,
+    MODULE,
+    THREAD_LOCAL,
+    VOID,
+    Row,
+    Rows,
+    Type,
+    TypeTable,
+    Variables,
+    Void,
+)
+from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader
+from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.index import load, store
 
-KIND = "variables-1"  # changes with the form of what is stored
-
-_CLASSES: dict[str, Any] = {
-    name: getattr(kinds, name)
-    for name in [
-        "Void",
-        "Base",
-        "Pointer",
-        "MemberPointer",
-        "Member",
-        "Struct",
-        "Dimension",
-        "Array",
-        "Text",
-        "Enumerator",
-        "Enum",
-        "Typedef",
-        "Qualified",
-        "Function",
-    ]
-}
+KIND = f"variables-2-{sys.byteorder}"  # changes with the form of what is stored
+STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
+SPOKEN = ("other", *sorted(set(LANGUAGES.values())))  # languages
+HEAD = struct.Struct("=QQQ")  # variables, types, bytes of text
+# name, linkage name, file, line, type, size, storage, language, place, whether that is thread-local, function, block
+COLUMNS = "IIIIIQBBQBII"
+TEXTS = (0, 1, 2, 10, 11)
+LINE, TYPE, SIZE, STORAGE, LANGUAGE, PLACE, IS_THREAD_LOCAL = 3, 4, 5, 6, 7, 8, 9
 
 
 def declared(path: str, build_id: bytes) -> Variables:
@@ -43,58 +50,150 @@ def declared(path: str, build_id: bytes) -> Variables:
     stored = load(build_id, KIND) if build_id else None
     if stored is not None:
         try:
-            return decode(stored)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+            return decode(stored, path)
+        except (ValueError, struct.error):
             pass  # a damaged cache is no cache
     information = DebugInfo.open(path)
+    found = information.declared
+    if build_id and information.is_there:
+        encoded = encode(found, information.reader)
+        if encoded is not None:
+            store(build_id, KIND, encoded)
+    return found
+
+
+class StoredRows(Sequence[Row]):
+    """Rows out of columns."""
+
+    def __init__(self, columns: Sequence[array[int]], text: bytes) -> None:
+        self._columns = columns
+        self._text = text
+        self._strings: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns[PLACE])
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Row, Sequence[Row]]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(len(self))[index]]
+        one = [column[index] for column in self._columns]
+        name, linkage, file, function, block = (self._string(one[column]) for column in TEXTS)
+        address, offset = (None, one[PLACE]) if one[IS_THREAD_LOCAL] else (one[PLACE], None)
+        storage, language = STORAGES[one[STORAGE]], SPOKEN[one[LANGUAGE]]
+        kind, size = one[TYPE], one[SIZE]
+        return Row(name, linkage, file, one[LINE], kind, size, storage, language, address, offset, function, block)
+
+    def _string(self, start: int) -> str:
+        if start not in self._strings:
+            self._strings[start] = self._text[start : self._text.index(b"\0", start)].decode("utf-8", "replace")
+        return self._strings[start]
+
+
+class StoredTypes(Sequence[Type]):
+    """Types whose DIEs' places were kept; the file is opened when the first is asked for."""
+
+    def __init__(self, path: str, units: Sequence[int], distances: Sequence[int]) -> None:
+        self._path = path
+        self._stored = units, distances
+        self._opened: Optional[Sequence[Type]] = None
+
+    def __len__(self) -> int:
+        return 1 + len(self._stored[0]) if self._opened is None else len(self._opened)
+
+    @overload
+    def __getitem__(self, index: int) -> Type: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Type]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Type, Sequence[Type]]:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened[index]
+
+    def _open(self) -> Sequence[Type]:
+        """The types by the file's own reader, with the indices that variables name; without the file, the reason."""
+        try:
+            reader = VariableReader(Module(self._path), demangle)
+            for number, place in enumerate(zip(*self._stored)):
+                if reader.type_at(*place) != number + 1:
+                    raise ObjectFileError(f"{self._path} is not the file whose variables were kept")
+        except ObjectFileError as error:
+            return [Void(), *[Void(reason=error.sentence)] * len(self._stored[0])]
+        return reader.types
+
+
+# ---- as bytes ----
+
+
+def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
+    """All variables, and where their types are; None if something has no room, or a type is in another file."""
+    if not isinstance(found.variables, Rows):
+        return None
+    text, starts = bytearray(b"\0"), {"": 0}
+    types: dict[int, int] = {VOID: 0}
+    places: list[tuple[int, int]] = []
+    rows = found.variables.rows
+    for index in {row.type: 0 for row in rows}:
+        place = reader.place_of(index) if index != VOID else None
+        if place is not None:
+            places.append(place)
+            types[index] = len(places)
+        elif index != VOID:
+            return None
+    for word in {word: 0 for row in rows for word in (row.name, row.linkage_name, row.file, row.function, row.block)}:
+        if word not in starts:
+            starts[word] = len(text)
+            text += word.encode("utf-8", "replace") + b"\0"
     try:
-        found = information.declared
-        if build_id and information.is_there:
-            store(build_id, KIND, encode(found))
-        return found
-    finally:
-        information.close()
+        columns = [array(code, column) for code, column in zip(COLUMNS, columns_of(rows, starts, types))]
+        columns += [array("I", [one[part] for one in places]) for part in (0, 1)]
+    except OverflowError:
+        return None
+    head = HEAD.pack(len(found.variables), len(places), len(text))
+    return b"".join([head, *(one.tobytes() for one in columns), text])
 
 
-def encode(found: Variables) -> bytes:
-    """As JSON: every dataclass is a list of its name and its fields."""
-    content = {
-        "types": [plain(one) for one in found.types.types],
-        "variables": [list(vars(one).values()) for one in found.variables],
-    }
-    return json.dumps(content, separators=(",", ":")).encode()
+def columns_of(rows: Sequence[Row], starts: dict[str, int], types: dict[int, int]) -> Iterable[list[int]]:
+    """The rows as columns of numbers, in the order of `COLUMNS`."""
+    names, linkages, files, lines, kinds, sizes, storages, languages, addresses, offsets, functions, blocks = (
+        zip(*rows) if rows else [()] * 12
+    )
+    yield from ([starts[one] for one in column] for column in (names, linkages, files))
+    yield list(lines)
+    yield [types[one] for one in kinds]
+    yield list(sizes)
+    yield [STORAGES.index(one) for one in storages]
+    yield [SPOKEN.index(one) for one in languages]
+    yield [offset if address is None else address for address, offset in zip(addresses, offsets)]
+    yield [address is None for address in addresses]
+    yield from ([starts[one] for one in column] for column in (functions, blocks))
 
 
-def decode(stored: bytes) -> Variables:
-    """The reverse of `encode`; raises one of the usual errors on anything else."""
-    content = json.loads(stored)
-    types: tuple[Type, ...] = tuple(rich(one) for one in content["types"])
-    variables = tuple(Variable(*one) for one in content["variables"])
-    check(types, variables)
-    return Variables(variables, TypeTable(types))
+def decode(stored: bytes, path: str) -> Variables:
+    """The reverse of `encode`; raises `ValueError` or `struct.error` on anything else."""
+    count, type_count, text_size = HEAD.unpack_from(stored)
+    columns, at = [], HEAD.size
+    for code, length in [*((code, count) for code in COLUMNS), ("I", type_count), ("I", type_count)]:
+        column = array(code)
+        column.frombytes(stored[at : at + length * column.itemsize])
+        if len(column) != length:
+            raise ValueError("cut short")
+        columns.append(column)
+        at += length * column.itemsize
+    text = stored[at:]
+    check(columns, type_count, text, text_size)
+    starts = [0 if local else place for place, local in zip(columns[PLACE], columns[IS_THREAD_LOCAL])]
+    types = StoredTypes(path, *columns[-2:])
+    return Variables(Rows(StoredRows(columns[:-2], text)), TypeTable(types), starts)
 
 
-def plain(value: Any) -> Any:
-    if isinstance(value, Expression):
-        return ["x", value.code.hex()]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, *(plain(one) for one in vars(value).values())]
-    return ["", *(plain(one) for one in value)] if isinstance(value, tuple) else value
-
-
-def rich(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    head, *rest = value
-    if head == "x":
-        return Expression(bytes.fromhex(rest[0]))
-    fields = tuple(rich(one) for one in rest)
-    return _CLASSES[head](*fields) if head else fields
-
-
-def check(types: tuple[Type, ...], variables: tuple[Variable, ...]) -> None:
-    """Indices must name types, or the cache is not ours."""
-    for variable in variables:
-        types[variable.type]
-        if not isinstance(variable.size, int) or not isinstance(variable.name, str):
-            raise ValueError("not a variable")
+def check(columns: Sequence[array[int]], type_count: int, text: bytes, text_size: int) -> None:
+    """Numbers must mean something, or the cache is not ours."""
+    limits = {**dict.fromkeys(TEXTS, text_size), TYPE: type_count + 1, STORAGE: len(STORAGES), LANGUAGE: len(SPOKEN)}
+    if len(text) != text_size or not text.endswith(b"\0"):
+        raise ValueError("cut short")
+    if any(max(columns[column], default=0) >= limit for column, limit in limits.items()):
+        raise ValueError("not ours")

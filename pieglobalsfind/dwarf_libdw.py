@@ -33,6 +33,8 @@ DW_UT_TYPE = 0x02
 DW_UT_SKELETON = 0x04
 AT_DECL_FILE = 0x3A
 AT_DECL_LINE = 0x3B
+MOST_ATTRIBUTES = 1000  # of one abbreviation; compilers give a DIE some twenty
+NO_ABBREVIATION = (1 << 64) - 1  # DWARF_END_ABBREV of libdw.h
 LONGEST_BLOCK = 4096  # bytes of a DWARF expression; real ones have a few dozen
 LONGEST_STRING = 16384  # bytes of a name; mangled C++ names of some thousand do occur
 SIGNED_FORMS = (0x0D, 0x21)  # DW_FORM_sdata, DW_FORM_implicit_const
@@ -70,6 +72,21 @@ class Operation(ctypes.Structure):
     _fields_ = [("atom", c_uint8), ("number", c_uint64), ("number2", c_uint64), ("offset", c_uint64)]
     atom: int
     number: int
+
+
+class ElfData(ctypes.Structure):
+    """Elf_Data of libelf.h."""
+
+    _fields_ = [
+        ("buffer", c_void_p),
+        ("kind", c_int),
+        ("version", c_uint),
+        ("size", c_size_t),
+        ("offset", ctypes.c_int64),
+        ("align", c_size_t),
+    ]
+    buffer: Optional[int]
+    size: int
 
 
 class Callbacks(ctypes.Structure):
@@ -112,6 +129,19 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dwarf_get_units": (
         c_int,
         (c_void_p, c_void_p, POINTER(c_void_p), POINTER(ctypes.c_uint16), POINTER(c_uint8), _DIE, _DIE),
+    ),
+    "dwarf_getelf": (c_void_p, (c_void_p,)),
+    "elf_nextscn": (c_void_p, (c_void_p, c_void_p)),
+    "elf_getdata": (POINTER(ElfData), (c_void_p, c_void_p)),
+    "dwarf_getstring": (c_void_p, (c_void_p, c_uint64, POINTER(c_size_t))),
+    "dwarf_cuoffset": (c_uint64, (_DIE,)),
+    "dwarf_getabbrev": (c_void_p, (_DIE, c_uint64, POINTER(c_size_t))),
+    "dwarf_getabbrevtag": (c_uint, (c_void_p,)),
+    "dwarf_getabbrevcode": (c_uint, (c_void_p,)),
+    "dwarf_abbrevhaschildren": (c_int, (c_void_p,)),
+    "dwarf_getabbrevattr_data": (
+        c_int,
+        (c_void_p, c_size_t, POINTER(c_uint), POINTER(c_uint), POINTER(ctypes.c_int64), POINTER(ctypes.c_int64)),
     ),
     "dwarf_tag": (c_int, (_DIE,)),
     "dwarf_child": (c_int, (_DIE, _DIE)),
@@ -174,6 +204,14 @@ class Unit:
     die: Die
     skeleton: Die
     holds_type: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section's bytes, and where libdw has them, decompressed: DIEs' addresses lie there."""
+
+    address: int
+    data: bytes
 
 
 class Reader:
@@ -315,7 +353,11 @@ class Module:
     """An ELF file opened for its debug information, with its separate debug file if it has one."""
 
     def __init__(self, path: str) -> None:
+        self._session = None
         self.lib = library()
+        self._places: Optional[list[tuple[int, int]]] = None
+        self._sections: dict[int, Section] = {}
+        self._strings: Optional[bytes] = None  # .debug_str
         self._callbacks = Callbacks(
             find_elf=ctypes.cast(self.lib.dwfl_build_id_find_elf, c_void_p).value,
             find_debuginfo=ctypes.cast(self.lib.dwfl_standard_find_debuginfo, c_void_p).value,
@@ -363,11 +405,70 @@ class Module:
             is_split = bool(split.addr) and kind.value == DW_UT_SKELETON
             yield Unit(split if is_split else die, die, kind.value == DW_UT_TYPE)
 
+    def section(self, address: Optional[int]) -> Optional[Section]:
+        """The section in which a DIE of the file itself lies; None for one of another file (split units)."""
+        for start, size in self._section_places():
+            if address is not None and start <= address < start + size:
+                if start not in self._sections:
+                    self._sections[start] = Section(start, ctypes.string_at(start, size))
+                return self._sections[start]
+        return None
+
+    def _section_places(self) -> list[tuple[int, int]]:
+        if self._places is None:
+            self._places, elf, section = [], self.lib.dwarf_getelf(self._dwarf), None
+            while section := self.lib.elf_nextscn(elf, section):
+                data = self.lib.elf_getdata(section, None)
+                if data and data.contents.buffer and data.contents.size:
+                    self._places.append((data.contents.buffer, data.contents.size))
+        return self._places
+
+    def string(self, offset: int) -> str:
+        """The string at an offset of .debug_str, "" if there is none."""
+        if self._strings is None:
+            size = c_size_t()
+            section = self.section(self.lib.dwarf_getstring(self._dwarf, 0, byref(size)))
+            self._strings = section.data if section is not None else b""
+        end = self._strings.find(b"\0", offset)
+        return self._strings[offset : min(end, offset + LONGEST_STRING)].decode("utf-8", "replace") if end >= 0 else ""
+
+    def offset_in_unit(self, die: Die) -> int:
+        """How far a DIE is from the begin of its unit's header."""
+        return int(self.lib.dwarf_cuoffset(byref(die)))
+
+    def abbreviations(self, unit: Die, most: int) -> Iterator[tuple[int, int, bool, list[tuple[int, int, int]]]]:
+        """Of a unit's abbreviations at most `most`: code, tag, whether it has children, (attribute, form, value)."""
+        lib, offset, length = self.lib, 0, c_size_t()
+        for _ in range(most):
+            found = lib.dwarf_getabbrev(byref(unit), offset, byref(length))
+            if not found or found == NO_ABBREVIATION:
+                return
+            offset += length.value
+            attributes = list(self._attributes_of(found))
+            has_children = bool(lib.dwarf_abbrevhaschildren(found))
+            yield lib.dwarf_getabbrevcode(found), lib.dwarf_getabbrevtag(found), has_children, attributes
+
+    def _attributes_of(self, abbreviation: int) -> Iterator[tuple[int, int, int]]:
+        """Until the last: dwarf_getattrcnt() miscounts where a form's value stands in the abbreviation (0.188)."""
+        code, form, value, offset = c_uint(), c_uint(), ctypes.c_int64(), ctypes.c_int64()
+        read = self.lib.dwarf_getabbrevattr_data
+        for number in range(MOST_ATTRIBUTES):
+            if read(abbreviation, number, byref(code), byref(form), byref(value), byref(offset)) != 0:
+                return
+            if not code.value and not form.value:
+                return
+            yield code.value, form.value, value.value
+
+    def __del__(self) -> None:
+        if getattr(self, "_session", None):
+            self.close()
+
     def close(self) -> None:
         """Release everything; DIEs of this module must not be used any more."""
         if self._session:
             self.lib.dwfl_end(self._session)
         self._session = self._dwarf = self._module = None
+        self._places, self._sections, self._strings = [], {}, b""
 
 
 def text_of_error(lib: Any) -> str:

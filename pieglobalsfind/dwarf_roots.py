@@ -10,7 +10,7 @@ from typing import Optional
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader
 from pieglobalsfind.dwarf_type_reader import AT_DECLARATION, AT_NAME, RECORDS, TypeReader
-from pieglobalsfind.dwarf_types import ROOT, Variable, Variables
+from pieglobalsfind.dwarf_types import ROOT, TypeTable, Variable, Variables
 from pieglobalsfind.dwarf_variables import LANGUAGES, TAG_MODULE, TAG_NAMESPACE, TAG_SUBPROGRAM
 
 TAG_TYPEDEF = 0x16
@@ -20,17 +20,18 @@ DEEPEST = 16  # namespaces and functions around the type
 def root(module: Module, type_name: str) -> Optional[Variables]:
     """The struct, class or typedef of that name, None if no unit defines it."""
     reader = Reader()
-    types = TypeReader(reader, lambda die: "")
+    languages = {unit.die.cu: LANGUAGES.get(reader.language(unit.die), "other") for unit in module.units()}
+    types = TypeReader(module, reader, lambda die: "", lambda die: languages.get(die.cu) == "Fortran")
     wanted = type_name
     for tag in ("struct ", "class ", "union ", "type("):
         wanted = wanted[len(tag) :].rstrip(")") if wanted.startswith(tag) else wanted
     for unit in module.units():
-        language = LANGUAGES.get(reader.language(unit.die), "other")
+        language = languages.get(unit.die.cu, "other")
         for die in definitions(reader, unit.die, DEEPEST):
             if reader.own_string(die, AT_NAME) == wanted.rpartition("::")[2]:
-                index = types.defined(die, language == "Fortran")
+                index = types.at(die.addr or 0, die.cu)
                 file, line = reader.declared_at(die, {unit.die.cu: unit})
-                table = types.table()
+                table = TypeTable(types)
                 found = Variable(type_name, "", file, line, index, table.size(index), ROOT, language, None)
                 return Variables((found,), table)
     return None

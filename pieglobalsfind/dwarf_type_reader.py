@@ -1,16 +1,17 @@
-"""Reads type DIEs into a `TypeTable`: only what variables need, and nothing twice.
+"""Reads type DIEs when somebody asks for them, and nothing twice.
 
-Takes DIEs of one file through a `Reader`. What is met only behind a pointer stays opaque (its name, not its members),
-so that one `PyObject *` does not drag in a whole program. It never recurses, and breaks loops that damaged files hold.
+Takes DIEs of one file through a `Reader`; is the sequence of types of a `TypeTable`. What is met gets an index; it is
+read, with all that it holds by value, when the index is asked for: no `PyObject *` drags in a whole program. It never
+recurses, and breaks loops that damaged files hold.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Optional, Union, overload
 
-from pieglobalsfind.dwarf_libdw import Die, Reader
+from pieglobalsfind.dwarf_libdw import Die, Module, Reader
 from pieglobalsfind.dwarf_types import (
     ENCODINGS,
     VOID,
@@ -30,7 +31,6 @@ from pieglobalsfind.dwarf_types import (
     Text,
     Type,
     Typedef,
-    TypeTable,
     Void,
 )
 
@@ -75,19 +75,26 @@ POINTERS = {0x0F: "*", 0x10: "&", 0x42: "&&"}
 RECORDS = {0x02: "class", 0x13: "struct", 0x17: "union", 0x38: "class"}
 
 
-class TypeReader:
-    """Collects the types of one file. Ask `index` for each, then take the `table` once."""
+NEW, BEING_READ, SETTLED = 0, 1, 2
 
-    def __init__(self, reader: Reader, scope_of: Callable[[Die], str]) -> None:
-        """`scope_of` gives the qualification of a named type ("app::"), as far as the walk has seen it."""
+
+class TypeReader(Sequence[Type]):
+    """The types of one file, those that were met so far. The file stays open as long as this is in use."""
+
+    def __init__(
+        self, module: Module, reader: Reader, scope_of: Callable[[Die], str], is_fortran: Callable[[Die], bool]
+    ) -> None:
+        """`scope_of` gives the qualification of a named type ("app::"), `is_fortran` what the DIE's unit is."""
+        self._module = module  # which closes when nobody has it any more
         self._reader = reader
         self._scope_of = scope_of
+        self._is_fortran = is_fortran
         self._types: list[Type] = [Void()]
+        self._state = bytearray([SETTLED])
+        self._places: list[tuple[int, Optional[int]]] = [(0, None)]  # a DIE's address and unit (Dwarf_CU)
         self._indices: dict[int, int] = {}
-        self._whole: set[int] = set()
-        self._queue: deque[tuple[int, Die, bool]] = deque()
         self._fortran = False
-        self._makers: dict[int, Callable[[Die, int, bool], Type]] = {
+        self._makers: dict[int, Callable[[Die, int], Type]] = {
             0x01: self._array,
             0x04: self._enum,
             0x12: self._text,
@@ -100,86 +107,89 @@ class TypeReader:
             **dict.fromkeys(POINTERS, self._pointer),
         }
 
-    def of(self, die: Die, fortran: bool) -> int:
-        """The index of the type that a variable's DIE names, with all that it needs by value."""
-        self._fortran = fortran
-        index = self._target(die, whole=True)
-        self._drain()
-        return index
+    def __len__(self) -> int:
+        return len(self._types)
 
-    def defined(self, die: Die, fortran: bool) -> int:
-        """The index of the type that a DIE defines, with all that it needs by value."""
-        self._fortran = fortran
-        index = self._index(die, whole=True)
-        self._drain()
-        return index
+    @overload
+    def __getitem__(self, index: int) -> Type: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Type]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Type, Sequence[Type]]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(len(self))[index]]
+        if self._state[index] != SETTLED:
+            settle(range(len(self))[index], self._types, self._state, self._read_at)
+        return self._types[index]
 
-    def _drain(self) -> None:
-        while self._queue:
-            entry, type_die, whole = self._queue.popleft()
-            self._types[entry] = self._read(type_die, whole)
+    def of(self, die: Die) -> int:
+        """The index of the type that a DIE names by DW_AT_type."""
+        return self._target(die)
 
-    def table(self) -> TypeTable:
-        """All types read so far; loops by value are cut."""
-        return TypeTable(tuple(without_loops(self._types)))
-
-    def _target(self, die: Die, whole: bool, attribute: int = AT_TYPE) -> int:
-        named = self._reader.reference(die, attribute, inherited=True)
-        return VOID if named is None else self._index(named, whole)
-
-    def _index(self, die: Die, whole: bool) -> int:
-        key = die.addr or 0
-        index = self._indices.get(key)
-        if index is None:
-            if len(self._types) >= MOST_TYPES:
-                return VOID
-            index = self._indices[key] = len(self._types)
-            self._types.append(Void())
-        elif index in self._whole or not whole:
+    def at(self, address: int, unit: Optional[int]) -> int:
+        """The index of the type whose DIE is at an address in a unit (Dwarf_CU)."""
+        index = self._indices.get(address)
+        if index is not None:
             return index
-        if whole:
-            self._whole.add(index)
-        self._queue.append((index, die, whole))
+        if len(self._types) >= MOST_TYPES:
+            return VOID
+        index = self._indices[address] = len(self._types)
+        self._types.append(Void())
+        self._state.append(NEW)
+        self._places.append((address, unit))
         return index
 
-    def _read(self, die: Die, whole: bool) -> Type:
+    def place(self, index: int) -> tuple[int, Optional[int]]:
+        """The address and unit of a type's DIE."""
+        return self._places[index]
+
+    def _target(self, die: Die, attribute: int = AT_TYPE) -> int:
+        named = self._reader.reference(die, attribute, inherited=True)
+        return VOID if named is None else self.at(named.addr or 0, named.cu)
+
+    def _read_at(self, index: int) -> Type:
+        address, unit = self._places[index]
+        die = Die(addr=address, cu=unit)
+        self._fortran = self._is_fortran(die)
+        return self._read(die)
+
+    def _read(self, die: Die) -> Type:
         tag = self._reader.tag(die)
         if tag in RECORDS:
-            return self._record(die, RECORDS[tag], whole)
+            return self._record(die, RECORDS[tag])
         maker = self._makers.get(tag)
         if maker is None:
             return Void(reason=f"debug information of kind {tag:#x} is not known")
-        return maker(die, tag, whole)
+        return maker(die, tag)
 
     def _size(self, die: Die) -> int:
         size = self._reader.number(die, AT_BYTE_SIZE) or 0
         return size if 0 <= size <= LARGEST_SIZE else 0
 
-    def _base(self, die: Die, tag: int, whole: bool) -> Type:
+    def _base(self, die: Die, tag: int) -> Type:
         encoding = self._reader.number(die, AT_ENCODING) or 0
         name = self._reader.own_string(die, AT_NAME)
         return Base(name, self._size(die), ENCODINGS.get(encoding, f"encoding {encoding:#x}"))
 
-    def _unspecified(self, die: Die, tag: int, whole: bool) -> Type:
+    def _unspecified(self, die: Die, tag: int) -> Type:
         name = self._reader.own_string(die, AT_NAME) or "void"
         # decltype(nullptr) has the size of a pointer (C++ [basic.fundamental]), though DWARF may not say it
         return Void(name, self._size(die) or (8 if "nullptr" in name else 0))
 
-    def _pointer(self, die: Die, tag: int, whole: bool) -> Type:
-        return Pointer(self._target(die, whole=False), self._size(die) or 8, POINTERS[tag])
+    def _pointer(self, die: Die, tag: int) -> Type:
+        return Pointer(self._target(die), self._size(die) or 8, POINTERS[tag])
 
-    def _member_pointer(self, die: Die, tag: int, whole: bool) -> Type:
-        target = self._target(die, whole=False)
-        container = self._target(die, whole=True, attribute=AT_CONTAINING_TYPE)
+    def _member_pointer(self, die: Die, tag: int) -> Type:
+        target = self._target(die)
+        container = self._target(die, AT_CONTAINING_TYPE)
         pointee = self._reader.reference(die, AT_TYPE)
         to_function = pointee is not None and self._reader.tag(pointee) == 0x15
         return MemberPointer(target, container, self._size(die) or (16 if to_function else 8))
 
-    def _qualified(self, die: Die, tag: int, whole: bool) -> Type:
-        return Qualified(QUALIFIERS[tag], self._target(die, whole))
+    def _qualified(self, die: Die, tag: int) -> Type:
+        return Qualified(QUALIFIERS[tag], self._target(die))
 
-    def _typedef(self, die: Die, tag: int, whole: bool) -> Type:
-        return Typedef(self._scoped_name(die), self._target(die, whole))
+    def _typedef(self, die: Die, tag: int) -> Type:
+        return Typedef(self._scoped_name(die), self._target(die))
 
     def _scoped_name(self, die: Die) -> str:
         """Qualified; a type unit defines what a declaration in its namespace announces (DW_AT_specification)."""
@@ -188,20 +198,20 @@ class TypeReader:
         prefix = self._scope_of(die) or (self._scope_of(declared) if declared is not None else "")
         return prefix + name if name else ""
 
-    def _function(self, die: Die, tag: int, whole: bool) -> Type:
+    def _function(self, die: Die, tag: int) -> Type:
         parameters: list[int] = []
         variadic = False
         for child in self._reader.children(die):
             kind = self._reader.tag(child)
             if kind == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL):
-                parameters.append(self._target(child, whole=False))
+                parameters.append(self._target(child))
             variadic = variadic or kind == TAG_UNSPECIFIED_PARAMETERS
-        return Function(self._target(die, whole=False), tuple(parameters), variadic)
+        return Function(self._target(die), tuple(parameters), variadic)
 
-    def _text(self, die: Die, tag: int, whole: bool) -> Type:
+    def _text(self, die: Die, tag: int) -> Type:
         return Text(self._size(die))
 
-    def _enum(self, die: Die, tag: int, whole: bool) -> Type:
+    def _enum(self, die: Die, tag: int) -> Type:
         enumerators = tuple(
             Enumerator(self._reader.own_string(child, AT_NAME), self._reader.number(child, AT_CONST_VALUE) or 0)
             for child in self._reader.children(die)
@@ -210,8 +220,8 @@ class TypeReader:
         signed = any(one.value < 0 for one in enumerators)
         return Enum(self._scoped_name(die), self._size(die), enumerators, signed)
 
-    def _array(self, die: Die, tag: int, whole: bool) -> Type:
-        element = self._target(die, whole)
+    def _array(self, die: Die, tag: int) -> Type:
+        element = self._target(die)
         dimensions = tuple(
             self._dimension(child) for child in self._reader.children(die) if self._reader.tag(child) == TAG_SUBRANGE
         )
@@ -238,13 +248,13 @@ class TypeReader:
         block = self._reader.block(die, attribute)
         return None if block is None else Expression(block)
 
-    def _record(self, die: Die, kind: str, whole: bool) -> Type:
+    def _record(self, die: Die, kind: str) -> Type:
         signature = self._reader.reference(die, AT_SIGNATURE)
         name = self._scoped_name(die)
         if signature is not None and signature.addr != die.addr:
             die = signature  # a declaration that stands for a type unit (DWARF 5, 3.1.4)
             name = name or self._scoped_name(die)
-        opaque = not whole or self._reader.has(die, AT_DECLARATION)
+        opaque = self._reader.has(die, AT_DECLARATION)
         members = () if opaque else tuple(self._members(die))
         return Struct(kind, name, self._size(die), members, opaque)
 
@@ -255,7 +265,7 @@ class TypeReader:
                 yield self._member(child, tag == TAG_INHERITANCE)
 
     def _member(self, die: Die, is_base: bool) -> Member:
-        name, target = self._reader.own_string(die, AT_NAME), self._target(die, whole=True)
+        name, target = self._reader.own_string(die, AT_NAME), self._target(die)
         offset = self._reader.number(die, AT_DATA_MEMBER_LOCATION) or 0
         bit_size = self._reader.number(die, AT_BIT_SIZE) or 0
         if not bit_size:
@@ -293,28 +303,28 @@ def by_value(found: Type) -> tuple[int, ...]:
     return (found.target,) if isinstance(found, (Typedef, Qualified)) else ()
 
 
-def without_loops(types: list[Type]) -> list[Type]:
-    """Replace what would contain itself, which only a damaged file holds, and give arrays their sizes."""
-    result = list(types)
-    state = [0] * len(types)  # 0 new, 1 being looked at, 2 done
-    for start in range(len(types)):
-        stack = [start]
-        while stack:
-            index = stack[-1]
-            if state[index] == 0:
-                state[index] = 1
-                for inner in by_value(result[index]):
-                    if state[inner] == 1:
-                        result[index] = Void("void", 0, "a type that contains itself")
-                        break
-                    if state[inner] == 0:
-                        stack.append(inner)
-            else:
-                stack.pop()
-                if state[index] == 1:
-                    state[index] = 2
-                    result[index] = with_size(result[index], result)
-    return result
+def settle(start: int, types: list[Type], state: bytearray, read: Callable[[int], Type]) -> None:
+    """Read a type and all that lies within its objects; cut what would contain itself, give arrays their sizes.
+
+    Only a damaged file holds such loops.
+    """
+    stack = [start]
+    while stack:
+        index = stack[-1]
+        if state[index] == NEW:
+            types[index] = read(index)
+            state[index] = BEING_READ
+            for inner in by_value(types[index]):
+                if state[inner] == BEING_READ:
+                    types[index] = Void("void", 0, "a type that contains itself")
+                    break
+                if state[inner] == NEW:
+                    stack.append(inner)
+        else:
+            stack.pop()
+            if state[index] == BEING_READ:
+                state[index] = SETTLED
+                types[index] = with_size(types[index], types)
 
 
 def with_size(found: Type, types: list[Type]) -> Type:

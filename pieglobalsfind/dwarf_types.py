@@ -1,14 +1,16 @@
 """Types and variables as debug information describes them: frozen facts that name one another by index.
 
-Takes nothing and reads nothing. Types refer to types by their index in a `TypeTable`, because they form loops (a list's
-node points to its like); by value no type contains itself, which the reader makes sure of.
+Takes nothing and reads nothing; a sequence of types or variables may read what is asked for. Types refer to types by
+their index in a `TypeTable`, because they form loops (a list's node points to its like); by value no type contains
+itself, which the reader makes sure of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Optional, Union
+from functools import cached_property
+from typing import NamedTuple, Optional, Union, overload
 
 VOID = 0  # the index of `void` in every table
 
@@ -100,7 +102,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Struct:
-    """`kind` is "struct", "class" or "union". With `opaque`, it was only met behind a pointer or only declared."""
+    """`kind` is "struct", "class" or "union". With `opaque`, it is only declared."""
 
     kind: str
     name: str
@@ -186,9 +188,9 @@ Type = Union[Bare, Typedef, Qualified]
 
 @dataclass(frozen=True)
 class TypeTable:
-    """All types of a file's variables. Indices stay valid for the table's life; 0 is void."""
+    """The types of a file's variables. Indices stay valid for the table's life; 0 is void."""
 
-    types: tuple[Type, ...]
+    types: Sequence[Type]
 
     def __getitem__(self, index: int) -> Type:
         return self.types[index]
@@ -230,6 +232,49 @@ class Variable:
     block: str = ""
 
 
+class Row(NamedTuple):
+    """The fields of a `Variable` in their order: of tens of thousands, most are never asked for."""
+
+    name: str
+    linkage_name: str
+    file: str
+    line: int
+    type: int
+    size: int
+    storage: str
+    language: str
+    address: Optional[int]
+    tls_offset: Optional[int]
+    function: str
+    block: str
+
+
+class Rows(Sequence[Variable]):
+    """Variables that are made when they are asked for."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Variable: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Variable]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Variable, Sequence[Variable]]:
+        if isinstance(index, slice):
+            return Rows(self.rows[index])
+        return self._all[index] if "_all" in self.__dict__ else Variable(*self.rows[index])
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._all)
+
+    @cached_property
+    def _all(self) -> tuple[Variable, ...]:
+        return tuple(Variable(*row) for row in self.rows)
+
+
 @dataclass(frozen=True)
 class Line:
     """A place in the source: the file as DWARF names it, and its line."""
@@ -240,10 +285,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Variables:
-    """What one ELF file declares: variables in ascending order of place, and their types."""
+    """What one ELF file declares: variables in ascending order of place, thread-local ones first, and their types.
 
-    variables: tuple[Variable, ...]
+    `starts` are the variables' addresses, 0 for thread-local ones.
+    """
+
+    variables: Sequence[Variable]
     types: TypeTable
+    starts: Sequence[int] = ()
 
     def __iter__(self) -> Iterator[Variable]:
         return iter(self.variables)

@@ -1,23 +1,25 @@
 """Finds every variable of static storage in a file's DIEs, with its name, place, type and storage.
 
-Takes an opened `Module`; walks each unit once, without recursion. Variables without memory (declarations, what the
-compiler turned into constants, locals) are left out; so is what the linker discarded.
+Takes an opened `Module`; walks each unit once, without recursion: as bytes (dwarf_scan.py), or, where those are unusual
+or of another file, DIE by DIE. Variables without memory (declarations, what the compiler turned into constants, locals)
+are left out; so is what the linker discarded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Optional
+from typing import Any, NamedTuple, Optional, Union, cast
 
-from pieglobalsfind.dwarf_libdw import Die, Module, Reader
+from pieglobalsfind.dwarf_libdw import LONGEST_STRING, Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import type_name
+from pieglobalsfind.dwarf_scan import DEEPEST, UnitBytes, UnreadableError
 from pieglobalsfind.dwarf_type_reader import (
     AT_ARTIFICIAL,
     AT_DECLARATION,
     AT_EXTERNAL,
     AT_NAME,
     AT_SPECIFICATION,
+    LARGEST_SIZE,
     RECORDS,
     TAG_PARAMETER,
     TypeReader,
@@ -29,11 +31,12 @@ from pieglobalsfind.dwarf_types import (
     GLOBAL,
     MODULE,
     THREAD_LOCAL,
-    Variable,
+    VOID,
+    Row,
+    Rows,
+    TypeTable,
     Variables,
 )
-
-DEEPEST = 200  # nested scopes; compilers stop far earlier
 
 # DW_TAG
 TAG_LEXICAL_BLOCK = 0x0B
@@ -65,11 +68,11 @@ LANGUAGES = {
     **dict.fromkeys((0x07, 0x08, 0x0E, 0x22, 0x23, 0x2D), "Fortran"),
 }
 
+
 Demangle = Callable[[str], str]
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """Where the walk is: `prefix` qualifies names ("app::"), within the function `function` if there is one."""
 
     prefix: str = ""
@@ -77,39 +80,170 @@ class Scope:
     kind: str = ""  # storage of what is declared right here, "" for a file's or namespace's variable
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a variable lies: a vaddr, or an offset in the module's TLS block."""
 
     offset: int
     thread_local: bool
 
 
+class FileNames(dict[int, str]):
+    """The files of a unit by their numbers, looked up once."""
+
+    def __init__(self, reader: Reader, unit: Unit) -> None:
+        super().__init__()
+        self._reader = reader
+        self._unit = unit
+
+    def __missing__(self, number: int) -> str:
+        name = self[number] = self._reader.file_name(self._unit, number)
+        return name
+
+
 class VariableReader:
-    """One walk over one file."""
+    """The variables of one file, and the reader of their types, which needs the scopes that were walked through."""
 
     def __init__(self, module: Module, demangle: Demangle) -> None:
         self._module = module
-        self._units = {unit.die.cu: unit for unit in module.units()}
+        self._list = tuple(module.units())
+        self._units = {unit.die.cu: unit for unit in self._list}
+        self._numbers = {unit.die.cu: number for number, unit in enumerate(self._list)}
         self._demangle = demangle
         self._reader = Reader()
+        self._bytes: dict[Optional[int], Optional[UnitBytes]] = {}
         self._prefixes: dict[int, str] = {}  # of declarations that a definition elsewhere may name
-        self._types = TypeReader(self._reader, lambda die: self._prefixes.get(die.addr or 0, ""))
+        self._walked: set[Optional[int]] = set()
+        self._names: dict[int, str] = {}  # of functions
+        self.types = TypeReader(module, self._reader, self._prefix, self._is_fortran)
+        self._table = TypeTable(self.types)
         self._language = ""
 
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
-        found: dict[tuple[str, Optional[int], Optional[int], int], Variable] = {}
+        found: dict[tuple[str, Optional[int], Optional[int], int], Row] = {}
         # units of types first: they say in which namespaces the types of variables are
-        for unit in sorted(self._units.values(), key=lambda one: not one.holds_type):
-            self._language = LANGUAGES.get(self._reader.language(unit.die), "other")
-            for variable in self._walk(unit.die):
-                found.setdefault((variable.name, variable.address, variable.tls_offset, variable.line), variable)
-        types = self._types.table()
-        sized = (replace(one, size=types.size(one.type)) for one in found.values())
-        return Variables(tuple(sorted(sized, key=lambda one: (one.address or 0, one.tls_offset or 0, one.name))), types)
+        for unit in sorted(self._list, key=lambda one: not one.holds_type):
+            for row in self._rows(unit):
+                found.setdefault((row.name, row.address, row.tls_offset, row.line), row)
+        # only now are all scopes known that types are named by
+        sizes = {index: self._size_of(index) for index in {row.type: 0 for row in found.values()}}
+        sized = [row._replace(size=sizes[row.type]) for row in found.values()]
+        sized.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
+        return Variables(Rows(sized), self._table, [row.address or 0 for row in sized])
 
-    def _walk(self, unit: Die) -> Iterator[Variable]:
+    def place_of(self, index: int) -> Optional[tuple[int, int]]:
+        """Where a type's DIE is: its unit's number, and how far from the unit's own DIE; None if in another file."""
+        address, cu = self.types.place(index)
+        number = self._numbers.get(cu)
+        if number is None or self.bytes_of(self._list[number]) is None:
+            return None
+        return number, address - (self._list[number].die.addr or 0)
+
+    def type_at(self, number: int, distance: int) -> Optional[int]:
+        """The index of the type whose DIE is at such a place, None if there is no such place."""
+        unit = self._list[number] if number < len(self._list) else None
+        found = self.bytes_of(unit) if unit is not None else None
+        if unit is None or found is None or not 0 < distance < found.end - found.first:
+            return None
+        return self.types.at(found.address(found.first + distance), unit.die.cu)
+
+    def bytes_of(self, unit: Unit) -> Optional[UnitBytes]:
+        """The unit as bytes, None where it has to be read by libdw."""
+        if unit.die.cu not in self._bytes:
+            section = self._module.section(unit.die.addr)
+            try:
+                self._bytes[unit.die.cu] = UnitBytes(self._module, unit, section) if section is not None else None
+            except UnreadableError:
+                self._bytes[unit.die.cu] = None
+        return self._bytes[unit.die.cu]
+
+    def _rows(self, unit: Unit) -> list[Row]:
+        before, self._language = self._language, self._language_of(unit.die.cu)
+        self._walked.add(unit.die.cu)
+        as_bytes = self.bytes_of(unit)
+        try:
+            return list(self._scan(unit, as_bytes) if as_bytes is not None else self._walk(unit.die))
+        except UnreadableError:
+            return list(self._walk(unit.die))
+        finally:
+            self._language = before
+
+    def _size_of(self, index: int) -> int:
+        """A type's size: as its DIE says it, or from all that it is made of."""
+        address, cu = self.types.place(index)
+        found = self._bytes.get(cu)
+        told = found.size_told(address - found.address(0)) if found is not None else None
+        return told if told and told <= LARGEST_SIZE else self._table.size(index)
+
+    def _language_of(self, cu: Optional[int]) -> str:
+        unit = self._units.get(cu)
+        return LANGUAGES.get(self._reader.language(unit.die), "other") if unit is not None else ""
+
+    def _is_fortran(self, die: Die) -> bool:
+        return self._language_of(die.cu) == "Fortran"
+
+    def _prefix(self, die: Die) -> str:
+        """What stands before the name of a type or declaration; its unit is gone through for that if it was not yet."""
+        if die.cu not in self._walked and die.cu in self._units:
+            self._rows(self._units[die.cu])
+        return self._prefixes.get(die.addr or 0, "")
+
+    # ---- as bytes ----
+
+    def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Row]:
+        scopes, files = [(0, Scope())], FileNames(self._reader, unit)
+        for entry in found.entries(self._language == "C++"):
+            while scopes[-1][0] >= entry.depth:
+                scopes.pop()
+            scope, tag = scopes[-1][1], entry.abbreviation.tag
+            if tag not in (TAG_VARIABLE, TAG_MEMBER):
+                inner = self._enter(Die(addr=found.address(entry.at), cu=unit.die.cu), tag, scope)
+                if inner is not None:
+                    scopes.append((entry.depth, inner))
+                continue
+            told = entry.abbreviation.told
+            values = found.variable(entry, told) if told is not None else ()
+            if values and len(place := cast(bytes, values[-1])) == 9 and place[0] == OP_ADDR:
+                row = self._row(unit.die.cu, found, files, values, scope)
+            else:
+                row = self._variable(Die(addr=found.address(entry.at), cu=unit.die.cu), tag, scope)
+            if row is not None:
+                yield row
+
+    def _row(
+        self, cu: Optional[int], found: UnitBytes, files: FileNames, values: tuple[Any, ...], scope: Scope
+    ) -> Optional[Row]:
+        """A variable in memory whose DIE says all of it: what `_describe` gives for its DIE."""
+        name, linkage, file, line, kind, external, place = values
+        address, name = int.from_bytes(place[1:], "little"), self._text(name)
+        if not name or not self._module.low < address < self._module.high:
+            return None
+        in_common = scope.kind.startswith(COMMON)
+        index = VOID if kind is None else self.types.at(found.address(found.begin + kind), cu)
+        return Row(
+            name if in_common else self._qualifier(scope) + name,
+            "" if linkage is None else self._text(linkage),
+            "" if file is None else files[file],
+            line or 0,
+            index,
+            0,
+            self._storage_of(external, scope),
+            self._language,
+            address,
+            None,
+            "" if in_common or scope.function is None else self._function_name(scope.function),
+            scope.kind[len(COMMON) + 1 :] if in_common else "",
+        )
+
+    def _text(self, found: Union[int, bytes]) -> str:
+        """A string that stands in the DIE, or at an offset of .debug_str."""
+        if isinstance(found, int):
+            return self._module.string(found)
+        return found[:LONGEST_STRING].decode("utf-8", "replace")
+
+    # ---- by libdw ----
+
+    def _walk(self, unit: Die) -> Iterator[Row]:
         stack = [(self._reader.children(unit), Scope())]
         while stack:
             children, scope = stack[-1]
@@ -136,11 +270,11 @@ class VariableReader:
         if tag in (TAG_LEXICAL_BLOCK, TAG_INLINED, TAG_ENTRY_POINT):
             return scope
         if tag == TAG_NAMESPACE:
-            return replace(scope, prefix=f"{scope.prefix}{self._name(die) or '(anonymous namespace)'}::")
+            return scope._replace(prefix=f"{scope.prefix}{self._name(die) or '(anonymous namespace)'}::")
         if tag == TAG_MODULE:
-            return replace(scope, prefix=f"{self._name(die)}::", kind=MODULE)
+            return scope._replace(prefix=f"{self._name(die)}::", kind=MODULE)
         if tag == TAG_COMMON_BLOCK:
-            return replace(scope, kind=f"{COMMON} {self._name(die)}")
+            return scope._replace(kind=f"{COMMON} {self._name(die)}")
         return None
 
     def _type_scope(self, die: Die, tag: int, scope: Scope) -> Optional[Scope]:
@@ -150,7 +284,7 @@ class VariableReader:
         if tag not in RECORDS or self._language != "C++":
             return None
         name = self._reader.own_string(die, AT_NAME)
-        return replace(scope, prefix=f"{prefix}{name}::" if name else prefix)
+        return scope._replace(prefix=f"{prefix}{name}::" if name else prefix)
 
     def _name(self, die: Die) -> str:
         return self._reader.string(die, AT_NAME)
@@ -165,6 +299,15 @@ class VariableReader:
 
     def _function_name(self, die: Die) -> str:
         """`work` in C, `module::work` in Fortran, `app::work(int)` in C++."""
+        key = die.addr or 0
+        if key not in self._names:
+            self._names[key] = self._name_of_function(die)
+        return self._names[key]
+
+    def _name_of_function(self, die: Die) -> str:
+        own = self._own_name(die) if self._language != "C++" else ""
+        if own:
+            return self._prefixes.get(die.addr or 0, "") + own
         named = self._reader.reference(die, AT_SPECIFICATION) or self._reader.reference(die, AT_ABSTRACT_ORIGIN)
         own = self._prefixes.get(die.addr or 0, "")
         name = (own if named is None else self._prefixes.get(named.addr or 0, own)) + self._name(die)
@@ -174,20 +317,26 @@ class VariableReader:
         readable = self._demangle(linkage) if linkage else ""
         return readable if readable and readable != linkage else f"{name}({self._parameters(die)})"
 
+    def _own_name(self, die: Die) -> str:
+        """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
+        found = self._bytes.get(die.cu)
+        name = found.name_told((die.addr or 0) - found.address(0)) if found is not None else None
+        return self._module.string(name) if name is not None else ""
+
     def _parameters(self, die: Die) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
+        types = TypeReader(self._module, self._reader, self._prefix, self._is_fortran)  # not all scopes are known yet
         found = [
-            self._types.of(child, False)
+            types.of(child)
             for child in self._reader.children(die)
             if self._reader.tag(child) == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL)
         ]
-        types = self._types.table() if found else None
-        return ", ".join(type_name(types, one, "C++") for one in found) if types is not None else ""
+        return ", ".join(type_name(TypeTable(types), one, "C++") for one in found)
 
     def _linkage_name(self, die: Die) -> str:
         return self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
 
-    def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Variable]:
+    def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Row]:
         if tag == TAG_MEMBER or self._reader.has(die, AT_DECLARATION):
             if scope.prefix and self._language == "C++":
                 self._prefixes[die.addr or 0] = self._qualifier(scope)
@@ -211,7 +360,7 @@ class VariableReader:
             return Place(first[1] + constant_sum(rest[1:]), True)
         return None
 
-    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Variable]:
+    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Row]:
         name = self._name(die)
         if not name:
             return None
@@ -219,27 +368,27 @@ class VariableReader:
         prefix = None if declared is None else self._prefixes.get(declared.addr or 0)
         file, line = self._reader.declared_at(die, self._units)
         in_common = scope.kind.startswith(COMMON)
-        return Variable(
-            name=name if in_common else (self._qualifier(scope) if prefix is None else prefix) + name,
-            linkage_name=self._linkage_name(die),
-            file=file,
-            line=line,
-            type=self._types.of(die, self._language == "Fortran"),
-            size=0,
-            storage=self._storage(die, scope, place),
-            language=self._language,
-            address=None if place.thread_local else place.offset,
-            tls_offset=place.offset if place.thread_local else None,
-            function="" if in_common or scope.function is None else self._function_name(scope.function),
-            block=scope.kind[len(COMMON) + 1 :] if in_common else "",
+        index = self.types.of(die)
+        external = self._reader.flag(die, AT_EXTERNAL)
+        return Row(
+            name if in_common else (self._qualifier(scope) if prefix is None else prefix) + name,
+            self._linkage_name(die),
+            file,
+            line,
+            index,
+            0,
+            THREAD_LOCAL if place.thread_local else self._storage_of(external, scope),
+            self._language,
+            None if place.thread_local else place.offset,
+            place.offset if place.thread_local else None,
+            "" if in_common or scope.function is None else self._function_name(scope.function),
+            scope.kind[len(COMMON) + 1 :] if in_common else "",
         )
 
-    def _storage(self, die: Die, scope: Scope, place: Place) -> str:
-        if place.thread_local:
-            return THREAD_LOCAL
+    def _storage_of(self, external: bool, scope: Scope) -> str:
         if scope.kind:
             return COMMON if scope.kind.startswith(COMMON) else scope.kind
-        return GLOBAL if self._reader.flag(die, AT_EXTERNAL) else FILE_STATIC
+        return GLOBAL if external else FILE_STATIC
 
 
 def constant_sum(operations: tuple[tuple[int, int], ...]) -> int:

@@ -23,7 +23,7 @@ from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # DWARF is read only when a name or a line is asked for
     from pieglobalsfind.dwarf import DebugInfo
-    from pieglobalsfind.dwarf_types import Variable
+    from pieglobalsfind.dwarf_types import Variable, Variables
 
 _NAMELESS = Absent("no symbol covers it")
 _NO_PLACE = Absent("it lies in no file")
@@ -166,28 +166,26 @@ class FileNames:
             return None  # without libdw, or with damaged debug information, there are names and no lines
 
     @cached_property
-    def _variables(self) -> tuple[list[int], list[Variable]]:
-        """Starts and variables, ascending; thread-local ones are not among them."""
+    def _variables(self) -> Optional[Variables]:
         from pieglobalsfind import dwarf_cache
 
         if not self._has_variables or isinstance(self.path, Absent):
-            return [], []
+            return None
         try:
-            declared = dwarf_cache.declared(self.path, self._identity.build_id).variables
+            return dwarf_cache.declared(self.path, self._identity.build_id)
         except ObjectFileError:
-            return [], []
-        found = sorted((one for one in declared if one.address is not None), key=lambda one: one.address or 0)
-        return [one.address or 0 for one in found], found
+            return None
 
     def _variable(self, place: Place) -> Optional[Variable]:
         """The innermost variable at a place."""
-        if place.is_tls:
+        declared = self._variables if not place.is_tls else None
+        if declared is None:
             return None
-        starts, variables = self._variables
-        at = bisect_right(starts, place.vaddr) - 1
+        at = bisect_right(declared.starts, place.vaddr) - 1
         for number in range(at, max(at - OVERLAPPING, -1), -1):
-            if place.vaddr < starts[number] + max(variables[number].size, 1):
-                return variables[number]
+            found = declared.variables[number]
+            if found.address is not None and place.vaddr < found.address + max(found.size, 1):
+                return found
         return None
 
     def _of_code(self, place: Place, found: Optional[FileSymbol]) -> Union[Symbol, Absent]:

@@ -12,7 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from pieglobalsfind.dwarf_expression import evaluate
 from pieglobalsfind.dwarf_names import type_name
-from pieglobalsfind.dwarf_type_reader import without_loops
+from pieglobalsfind.dwarf_type_reader import settle
 from pieglobalsfind.dwarf_types import (
     Array,
     Base,
@@ -84,6 +84,13 @@ def test_truncated_files(build: Build) -> None:
     command = [sys.executable, "-c", READ, *map(str, copies)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def without_loops(types: list[Type]) -> list[Type]:
+    result, state = list(types), bytearray(len(types))
+    for index in range(len(types)):
+        settle(index, result, state, types.__getitem__)
+    return result
 
 
 def test_a_type_that_contains_itself_is_cut() -> None:

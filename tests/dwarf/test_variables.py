@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from pieglobalsfind import dwarf_cache
 from pieglobalsfind.dwarf import DebugInfo
+from pieglobalsfind.dwarf_libdw import Die
 from pieglobalsfind.dwarf_names import type_name
+from pieglobalsfind.dwarf_types import Row, Type, TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_variables import VariableReader
 from tests.dwarf.conftest import Build
 from tests.dwarf.walker import Found, walk
 
@@ -123,10 +130,80 @@ def test_members_and_bit_fields(build: Build) -> None:
     ]
 
 
+def described(found: Variables) -> list[tuple[Variable, list[object]]]:
+    """Every variable, and its type without the indices, which are counted differently by every reader."""
+    return [(replace(one, type=0), spelled(found.types, one.type)) for one in found]
+
+
+def spelled(types: TypeTable, index: int, around: tuple[int, ...] = ()) -> list[object]:
+    """A type with all that it holds, and what its pointers point to as far as that is no loop."""
+    if index in around or len(around) > 20:
+        return ["again"]
+    found, inside = types[index], (*around, index)
+    told: list[object] = [type(found).__name__]
+    for name, value in vars(found).items():
+        if name in ("target", "element", "container", "result"):
+            told.append(spelled(types, value, inside))
+        elif name == "members":
+            told += [(replace(one, type=0), spelled(types, one.type, inside)) for one in value]
+        else:
+            told.append(len(value) if name == "parameters" else value)
+    return told
+
+
+@pytest.mark.parametrize("option", ["-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_cache_gives_the_same_answer(build: Build, source: str) -> None:
-    found = DebugInfo.open(str(build(source, "-O0"))).declared
-    assert dwarf_cache.decode(dwarf_cache.encode(found)) == found
+def test_the_cache_gives_the_same_answer(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, option: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = str(build(source, "-O0", option))
+    cold = described(dwarf_cache.declared(path, b"id"))
+    assert [one.suffix for one in (tmp_path / "cache").rglob("*.*")] == [f".{dwarf_cache.KIND}"]
+    with monkeypatch.context() as patched:
+        patched.setattr(VariableReader, "read", None)  # nothing is walked through again
+        warm = described(dwarf_cache.declared(path, b"id"))
+    assert len(cold) > 10 and warm == cold
+
+
+@pytest.mark.parametrize("option", ["-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize(("source", "compiler"), [*((one, "") for one in SOURCES), ("shapes.cpp", "clang++")])
+def test_as_bytes_and_by_libdw(
+    build: Build, monkeypatch: pytest.MonkeyPatch, source: str, compiler: str, level: str, option: str
+) -> None:
+    """What is read as bytes is what libdw says of every DIE."""
+    path = str(build(source, level, option, compiler=compiler))
+    walked: list[Die] = []
+    walk = VariableReader._walk
+
+    def counted(self: VariableReader, unit: Die) -> Iterator[Row]:
+        walked.append(unit)
+        return walk(self, unit)
+
+    monkeypatch.setattr(VariableReader, "_walk", counted)
+    as_bytes = described(DebugInfo.open(path).declared)
+    assert not walked
+    monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
+    by_libdw = described(DebugInfo.open(path).declared)
+    assert walked and len(as_bytes) > 10 and as_bytes == by_libdw
+
+
+@pytest.mark.parametrize("kept", range(0, 100, 7))
+def test_a_damaged_cache_is_none(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    """Cut short or about another file, it is refused, or its types say so: nothing is read where nothing is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path, other = (str(build(one, "-O0", name=f"{one}.so")) for one in ("shapes.c", "shapes.f90"))
+    information = DebugInfo.open(path)
+    stored = dwarf_cache.encode(information.declared, information.reader)
+    assert stored is not None
+    with pytest.raises((ValueError, struct.error)):
+        dwarf_cache.decode(stored[: len(stored) * kept // 100], path)
+    foreign = dwarf_cache.decode(stored, other)
+    for one in foreign:
+        assert isinstance(foreign.types[one.type], get_args(Type))
+    missing = dwarf_cache.decode(stored, path + ".gone")
+    assert all("cannot be opened" in missing.types[one.type].reason for one in missing)  # type: ignore[union-attr]
 
 
 def test_a_file_without_debug_information_declares_nothing(build: Build) -> None:
