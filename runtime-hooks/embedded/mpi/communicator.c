@@ -46,6 +46,7 @@ void comm_drop(struct communicator *comm) {
     if (--comm->references)
         return;
     group_drop(comm->group);
+    host_release(comm->cartesian);
     host_release(comm);
 }
 
@@ -96,6 +97,7 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
     rank_call_leave();
     found->group->references++;
     *copy = adopt(self, found, context, found->group);
+    comm_get(self, *copy)->cartesian = cartesian_copy(found->cartesian);
     return MPI_SUCCESS;
 }
 
@@ -142,7 +144,7 @@ static int select_color(struct wish *wishes, int size, int color, int *lowest) {
     return kept;
 }
 
-static MPI_Comm split(struct mpi_rank *self, struct communicator *comm, int color, int key) {
+MPI_Comm comm_split(struct mpi_rank *self, struct communicator *comm, int color, int key) {
     int size = comm_size(comm), lowest;
     struct wish *wishes = exchange_wishes(self, comm, (struct wish){color, key, comm->rank});
     uint64_t first = draw_contexts(self, comm, size);
@@ -165,7 +167,7 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
     if (color < 0 && color != MPI_UNDEFINED)
         return mpi_fail(self, found, CALL_Comm_split, MPI_ERR_ARG);
     call_publish(CALL_Comm_split, MPI_PROC_NULL, PUBLISH_NONE, found);
-    *part = split(self, found, color, key);
+    *part = comm_split(self, found, color, key);
     rank_call_leave();
     return MPI_SUCCESS;
 }
@@ -181,7 +183,7 @@ int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *created) {
     /* Disjoint groups may be given in one call: the first member tells them apart. */
     int color = place == MPI_UNDEFINED ? MPI_UNDEFINED : members->members[0];
     call_publish(CALL_Comm_create, MPI_PROC_NULL, PUBLISH_NONE, found);
-    *created = split(self, found, color, place);
+    *created = comm_split(self, found, color, place);
     rank_call_leave();
     return MPI_SUCCESS;
 }

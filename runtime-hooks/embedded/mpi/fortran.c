@@ -141,6 +141,35 @@ BIND(mpi_iprobe_, MPI_Iprobe(*source, *tag, *comm, flag, STATUS), fint *source, 
 BIND(mpi_get_count_, MPI_Get_count((MPI_Status *)status, *type, count), fint *status, fint *type, fint *count)
 BIND(mpi_request_free_, MPI_Request_free(request), fint *request)
 
+/* Grids of ranks, and requests that are begun again. */
+BIND(mpi_cart_create_, MPI_Cart_create(*comm, *count, sizes, periods, *reorder, cart), fint *comm, fint *count,
+     fint *sizes, fint *periods, fint *reorder, fint *cart)
+BIND(mpi_cartdim_get_, MPI_Cartdim_get(*comm, count), fint *comm, fint *count)
+BIND(mpi_cart_get_, MPI_Cart_get(*comm, *room, sizes, periods, coordinates), fint *comm, fint *room, fint *sizes,
+     fint *periods, fint *coordinates)
+BIND(mpi_cart_rank_, MPI_Cart_rank(*comm, coordinates, rank), fint *comm, fint *coordinates, fint *rank)
+BIND(mpi_cart_coords_, MPI_Cart_coords(*comm, *rank, *room, coordinates), fint *comm, fint *rank, fint *room,
+     fint *coordinates)
+BIND(mpi_cart_shift_, MPI_Cart_shift(*comm, *axis, *distance, source, dest), fint *comm, fint *axis, fint *distance,
+     fint *source, fint *dest)
+BIND(mpi_cart_sub_, MPI_Cart_sub(*comm, remain, part), fint *comm, fint *remain, fint *part)
+BIND(mpi_topo_test_, MPI_Topo_test(*comm, status), fint *comm, fint *status)
+BIND(mpi_dims_create_, MPI_Dims_create(*ranks, *count, sizes), fint *ranks, fint *count, fint *sizes)
+BIND(mpi_rsend_, MPI_Rsend(BUFFER, *count, *type, *dest, *tag, *comm), void *buffer, fint *count, fint *type,
+     fint *dest, fint *tag, fint *comm)
+BIND(mpi_irsend_, MPI_Irsend(BUFFER, *count, *type, *dest, *tag, *comm, request), void *buffer, fint *count, fint *type,
+     fint *dest, fint *tag, fint *comm, fint *request)
+BIND(mpi_send_init_, MPI_Send_init(BUFFER, *count, *type, *dest, *tag, *comm, request), void *buffer, fint *count,
+     fint *type, fint *dest, fint *tag, fint *comm, fint *request)
+BIND(mpi_rsend_init_, MPI_Rsend_init(BUFFER, *count, *type, *dest, *tag, *comm, request), void *buffer, fint *count,
+     fint *type, fint *dest, fint *tag, fint *comm, fint *request)
+BIND(mpi_ssend_init_, MPI_Ssend_init(BUFFER, *count, *type, *dest, *tag, *comm, request), void *buffer, fint *count,
+     fint *type, fint *dest, fint *tag, fint *comm, fint *request)
+BIND(mpi_recv_init_, MPI_Recv_init(BUFFER, *count, *type, *source, *tag, *comm, request), void *buffer, fint *count,
+     fint *type, fint *source, fint *tag, fint *comm, fint *request)
+BIND(mpi_start_, MPI_Start(request), fint *request)
+BIND(mpi_startall_, MPI_Startall(*count, requests), fint *count, fint *requests)
+
 static int from_one(int code, fint *index) {
     if (*index != MPI_UNDEFINED)
         ++*index;

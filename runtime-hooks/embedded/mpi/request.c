@@ -12,6 +12,7 @@ struct request *request_new(struct mpi_rank *self, struct communicator *comm, bo
     struct request *request = host_allocate(sizeof *request);
     *request = (struct request){.owner = self->world,
                                 .receives = receives,
+                                .active = true,
                                 .context = comm->context,
                                 .peer = peer,
                                 .tag = tag,
@@ -99,25 +100,46 @@ void request_sweep(struct mpi_rank *self) {
     }
 }
 
-/* Completes the request behind a handle, releases it and nulls the handle. */
+/* A persistent request is not released: it waits for its next start. */
+static int wait_and_rest(struct mpi_rank *self, struct request *request, MPI_Status *status) {
+    await(self, request);
+    int code = complete(request, status);
+    host_release(request->message);
+    request->message = NULL;
+    request->active = false;
+    return code;
+}
+
+/* Completes the request behind a handle; releases it and nulls the handle unless it is persistent. */
 static int finish(struct mpi_rank *self, enum call call, MPI_Request *handle, MPI_Status *status) {
     struct request *request = table_get(&self->requests, *handle);
     struct communicator *comm = request->comm;
     comm_hold(comm);
-    table_remove(&self->requests, *handle);
-    *handle = MPI_REQUEST_NULL;
-    int code = request_wait(self, request, status);
+    int code;
+    if (request->persistent) {
+        code = wait_and_rest(self, request, status);
+    } else {
+        table_remove(&self->requests, *handle);
+        *handle = MPI_REQUEST_NULL;
+        code = request_wait(self, request, status);
+    }
     if (code)
         mpi_fail(self, comm, call, code);
     comm_drop(comm);
     return code;
 }
 
-/* The request behind a handle; NULL with *code set when the handle is bad, and without when it is null. */
-static struct request *lookup(struct mpi_rank *self, enum call call, MPI_Request handle, int *code) {
+/* The request behind a handle, if there is anything to wait for. */
+static struct request *active_get(const struct mpi_rank *self, MPI_Request handle) {
     struct request *request = table_get(&self->requests, handle);
+    return request && request->active ? request : NULL;
+}
+
+/* The same; NULL with *code set when the handle is bad, and without when it is null or inactive. */
+static struct request *lookup(struct mpi_rank *self, enum call call, MPI_Request handle, int *code) {
+    const struct request *request = table_get(&self->requests, handle);
     *code = request || handle == MPI_REQUEST_NULL ? MPI_SUCCESS : mpi_fail(self, NULL, call, MPI_ERR_REQUEST);
-    return request;
+    return active_get(self, handle);
 }
 
 static void publish_request(enum call call, const struct request *request) {
@@ -167,11 +189,11 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses) {
     return finish_all(mpi_self(CALL_Waitall), CALL_Waitall, count, requests, statuses);
 }
 
-/* Index of the first request that is done, -1 if none is; *active tells how many aren't null.  Under the lock. */
+/* Index of the first request that is done, -1 if none is; *active tells how many could be.  Under the lock. */
 static int first_done(struct mpi_rank *self, int count, const MPI_Request requests[], int *active) {
     *active = 0;
     for (int i = 0; i < count; i++) {
-        const struct request *request = table_get(&self->requests, requests[i]);
+        const struct request *request = active_get(self, requests[i]);
         if (!request)
             continue;
         (*active)++;
@@ -234,7 +256,7 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MP
     rank_call_leave();
     *done = first < 0 ? MPI_UNDEFINED : 0;
     for (int i = first; i >= 0 && i < count; i++) {
-        struct request *request = table_get(&self->requests, requests[i]);
+        const struct request *request = active_get(self, requests[i]);
         if (!request || !is_done(self, request))
             continue;
         int code = finish(self, CALL_Waitsome, &requests[i], status_at(statuses, *done));
@@ -269,7 +291,7 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
         return code;
     *flag = 1;
     for (int i = 0; i < count && *flag; i++) {
-        struct request *request = table_get(&self->requests, requests[i]);
+        const struct request *request = active_get(self, requests[i]);
         *flag = !request || is_done(self, request);
     }
     if (*flag)
@@ -303,6 +325,10 @@ int MPI_Request_free(MPI_Request *request) {
         return mpi_fail(self, NULL, CALL_Request_free, MPI_ERR_REQUEST);
     table_remove(&self->requests, *request);
     *request = MPI_REQUEST_NULL;
+    if (!found->active) {
+        request_release(found);
+        return MPI_SUCCESS;
+    }
     found->detached_next = self->detached;
     self->detached = found;
     request_sweep(self);

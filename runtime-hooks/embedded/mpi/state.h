@@ -44,6 +44,17 @@ struct group {
     int members[]; /* ranks of MPI_COMM_WORLD */
 };
 
+/* One direction of a grid of ranks. */
+struct axis {
+    int size;
+    bool is_periodic;
+};
+
+struct cartesian {
+    int count;
+    struct axis axes[];
+};
+
 struct communicator {
     int references;
     uint64_t context; /* equal on all members, and no other communicator's */
@@ -51,6 +62,7 @@ struct communicator {
     int collective; /* how many collectives have begun: the tag of their messages */
     MPI_Errhandler handler;
     struct group *group;
+    struct cartesian *cartesian; /* its own; NULL: its ranks are in no grid */
 };
 
 struct operation {
@@ -82,6 +94,9 @@ struct request {
     int owner;                     /* rank in MPI_COMM_WORLD */
     bool receives;
     bool done;
+    bool persistent;  /* MPI_Start begins it, any number of times */
+    bool active;      /* begun, and not completed since; always so if it is not persistent */
+    bool synchronous; /* how a persistent send is begun */
     enum channel channel;
     uint64_t context;
     int peer;
@@ -144,7 +159,9 @@ struct mpi_rank {
     X(Type_create_hindexed) X(Type_create_struct) X(Type_create_resized) X(Type_commit) X(Type_free) X(Type_size) \
     X(Type_get_extent) X(Op_create) X(Op_free) X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Gather) X(Gatherv) \
     X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall) X(Alltoallv) X(Reduce_scatter) \
-    X(Reduce_scatter_block) X(Scan) X(Exscan) X(Query_thread)
+    X(Reduce_scatter_block) X(Scan) X(Exscan) X(Query_thread) X(Send_init) X(Rsend_init) X(Ssend_init) X(Recv_init) \
+    X(Start) X(Startall) X(Cart_create) X(Cartdim_get) X(Cart_get) X(Cart_rank) X(Cart_coords) X(Cart_shift) \
+    X(Cart_sub) X(Topo_test) X(Dims_create)
 /* clang-format on */
 
 /* Calls beyond the standard: MPIX_##name. */
@@ -218,6 +235,10 @@ struct communicator *comm_get(struct mpi_rank *self, MPI_Comm handle); /* NULL: 
 void comm_hold(struct communicator *comm);
 void comm_drop(struct communicator *comm);
 void comms_initialize(struct mpi_rank *self);
+MPI_Comm comm_split(struct mpi_rank *self, struct communicator *comm, int color, int key); /* collective */
+
+/* cartesian.c */
+struct cartesian *cartesian_copy(const struct cartesian *grid); /* NULL of NULL */
 
 /* group.c */
 struct group *group_new(int size);

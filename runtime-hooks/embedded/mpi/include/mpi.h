@@ -79,6 +79,7 @@ typedef void MPI_Comm_errhandler_function(MPI_Comm *comm, int *code, ...);
 #define MPI_STATUS_IGNORE ((MPI_Status *)1)
 #define MPI_STATUSES_IGNORE ((MPI_Status *)1)
 
+#define MPI_CART 2
 #define MPI_IDENT 0
 #define MPI_CONGRUENT 1
 #define MPI_SIMILAR 2
@@ -215,6 +216,17 @@ int MPI_Group_translate_ranks(MPI_Group from, int count, const int ranks[], MPI_
 int MPI_Group_compare(MPI_Group first, MPI_Group second, int *result);
 int MPI_Group_free(MPI_Group *group);
 
+/* Grids of ranks. */
+int MPI_Cart_create(MPI_Comm comm, int count, const int sizes[], const int periods[], int reorder, MPI_Comm *cart);
+int MPI_Cartdim_get(MPI_Comm comm, int *count);
+int MPI_Cart_get(MPI_Comm comm, int room, int sizes[], int periods[], int coordinates[]);
+int MPI_Cart_rank(MPI_Comm comm, const int coordinates[], int *rank);
+int MPI_Cart_coords(MPI_Comm comm, int rank, int room, int coordinates[]);
+int MPI_Cart_shift(MPI_Comm comm, int axis, int distance, int *source, int *dest);
+int MPI_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *part);
+int MPI_Topo_test(MPI_Comm comm, int *status);
+int MPI_Dims_create(int ranks, int count, int sizes[]);
+
 /* Point to point. */
 int MPI_Send(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
 int MPI_Ssend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
@@ -228,6 +240,18 @@ int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest, int ta
 int MPI_Issend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                MPI_Request *request);
 int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request);
+int MPI_Rsend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+int MPI_Irsend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request *request);
+int MPI_Send_init(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                  MPI_Request *request);
+int MPI_Rsend_init(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request);
+int MPI_Ssend_init(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   MPI_Request *request);
+int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request);
+int MPI_Start(MPI_Request *request);
+int MPI_Startall(int count, MPI_Request requests[]);
 int MPI_Wait(MPI_Request *request, MPI_Status *status);
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses);
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status);

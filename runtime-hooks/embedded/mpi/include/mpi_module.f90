@@ -345,6 +345,72 @@ module mpi
       real :: recv(*)
       integer :: count, type, op, comm, ierror
     end subroutine
+    subroutine mpi_cart_create(comm, count, sizes, periods, reorder, cart, ierror)
+      integer :: comm, count, sizes(*), cart, ierror
+      logical :: periods(*), reorder
+    end subroutine
+    subroutine mpi_cartdim_get(comm, count, ierror)
+      integer :: comm, count, ierror
+    end subroutine
+    subroutine mpi_cart_get(comm, room, sizes, periods, coordinates, ierror)
+      integer :: comm, room, sizes(*), coordinates(*), ierror
+      logical :: periods(*)
+    end subroutine
+    subroutine mpi_cart_rank(comm, coordinates, rank, ierror)
+      integer :: comm, coordinates(*), rank, ierror
+    end subroutine
+    subroutine mpi_cart_coords(comm, rank, room, coordinates, ierror)
+      integer :: comm, rank, room, coordinates(*), ierror
+    end subroutine
+    subroutine mpi_cart_shift(comm, axis, distance, source, dest, ierror)
+      integer :: comm, axis, distance, source, dest, ierror
+    end subroutine
+    subroutine mpi_cart_sub(comm, remain, part, ierror)
+      integer :: comm, part, ierror
+      logical :: remain(*)
+    end subroutine
+    subroutine mpi_topo_test(comm, status, ierror)
+      integer :: comm, status, ierror
+    end subroutine
+    subroutine mpi_dims_create(ranks, count, sizes, ierror)
+      integer :: ranks, count, sizes(*), ierror
+    end subroutine
+    subroutine mpi_rsend(buffer, count, type, dest, tag, comm, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      real :: buffer(*)
+      integer :: count, type, dest, tag, comm, ierror
+    end subroutine
+    subroutine mpi_irsend(buffer, count, type, dest, tag, comm, request, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      real :: buffer(*)
+      integer :: count, type, dest, tag, comm, request, ierror
+    end subroutine
+    subroutine mpi_send_init(buffer, count, type, dest, tag, comm, request, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      real :: buffer(*)
+      integer :: count, type, dest, tag, comm, request, ierror
+    end subroutine
+    subroutine mpi_rsend_init(buffer, count, type, dest, tag, comm, request, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      real :: buffer(*)
+      integer :: count, type, dest, tag, comm, request, ierror
+    end subroutine
+    subroutine mpi_ssend_init(buffer, count, type, dest, tag, comm, request, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      real :: buffer(*)
+      integer :: count, type, dest, tag, comm, request, ierror
+    end subroutine
+    subroutine mpi_recv_init(buffer, count, type, source, tag, comm, request, ierror)
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buffer
+      real :: buffer(*)
+      integer :: count, type, source, tag, comm, request, ierror
+    end subroutine
+    subroutine mpi_start(request, ierror)
+      integer :: request, ierror
+    end subroutine
+    subroutine mpi_startall(count, requests, ierror)
+      integer :: count, requests(*), ierror
+    end subroutine
     subroutine mpi_init(ierror)
       integer :: ierror
     end subroutine

@@ -70,6 +70,8 @@
       parameter (MPI_MAX_OBJECT_NAME=127)
       integer MPI_MAX_LIBRARY_VERSION_STRING
       parameter (MPI_MAX_LIBRARY_VERSION_STRING=255)
+      integer MPI_CART
+      parameter (MPI_CART=2)
       integer MPI_IDENT
       parameter (MPI_IDENT=0)
       integer MPI_CONGRUENT
