@@ -64,8 +64,9 @@ class Breakpoints:
         self._orphaned: set[int] = set()
         self.hit: Optional[Hit] = None
         self._hits = Hits()
-        self._has_ended = False
+        self.has_ended = False  # since hits were counted
         hits.bind(self._hits, self._followed)
+        events.on_change = self.watch_events
 
     def _life(self, number: int = 0) -> Life:
         """Of an inferior; 0: of the selected one."""
@@ -88,13 +89,26 @@ class Breakpoints:
             if user.number in known or any(one.followers.stand_for(user.number) for one in self._lives.values()):
                 yield user
 
-    def watch_events(self) -> None:
-        """Break on the runtime's events as soon as the function is there."""
+    def loaded(self) -> None:
+        """GDB has read symbols of a process, perhaps of a new one."""
         inferior = gdb.selected_inferior()
-        if self._has_ended and inferior.pid:
-            self._has_ended = False
+        if self.has_ended and inferior.pid:
+            self.has_ended = False
             if not inferior.was_attached:  # GDB begins to count anew where it runs a program
                 self._hits.clear()
+        self.watch_events()
+
+    def watch_events(self) -> None:
+        """Break on the runtime's events as soon as the function is there, and somebody wants to know of them."""
+        if not self._events.is_on and not any(map(follows, gdb.breakpoints())):
+            return
+        self._watch()
+
+    def watch_step(self) -> None:
+        """The same before a step, which may meet an event without any breakpoint of the user's."""
+        self._watch()
+
+    def _watch(self) -> None:
         if self._event is None and function_exists(EVENT_FUNCTION):
             self._event = EventBreakpoint(self._on_event)
             self.spare_tasks()
@@ -223,6 +237,7 @@ class Breakpoints:
             self._share_out()
             return
         self.settle()
+        self.watch_events()
         if self._followers.stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
         here = gdb.selected_inferior().num
@@ -260,7 +275,6 @@ class Breakpoints:
 
     def forget(self, inferior: int) -> None:
         """Its process is gone."""
-        self._has_ended = True
         life = self._lives.pop(inferior, None)
         if life is not None:
             life.forget()

@@ -27,7 +27,7 @@ class Extension:
         commands.bind(self.face)
         self.breakpoints = Breakpoints(self.face, stops.bind(self.face))
         functions.bind(self.face)
-        refusals.bind(self.face)
+        refusals.bind(self.face, self.breakpoints.watch_step)
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -66,6 +66,7 @@ class Extension:
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
         self.face.inferiors.ended(event.inferior)
+        self.breakpoints.has_ended = True
 
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
@@ -74,7 +75,7 @@ class Extension:
     def _loaded(self, event: Any) -> None:
         state = self.face.state()
         state.focus.original_loaded(path_in_target(event.new_objfile), state.moment)
-        self.breakpoints.watch_events()
+        self.breakpoints.loaded()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:
         with warnings("the breakpoint may be missing in ranks"):

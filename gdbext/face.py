@@ -23,7 +23,7 @@ from gdbext.progress import Progress
 from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.selection import Selection
 from gdbext.settings import Settings
-from gdbext.target import open_inferior
+from gdbext.target import is_selected, open_inferior
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.fold import Folded, fold
@@ -59,10 +59,8 @@ class GdbFace:
     """The one object behind every command."""
 
     def __init__(self) -> None:
-        unwinder = RankUnwinder()
         self._settings = Settings()
-        self.selection = Selection(unwinder, RankFilter(self.folded))
-        gdb.unwinder.register_unwinder(None, unwinder, replace=True)
+        self.selection = Selection(RankUnwinder(), RankFilter(self.folded))
         self.inferiors = Inferiors(self.selection, self._settings)
         self._is_visiting = False
         self._applied: Optional[int] = None  # whom a user's command is carried out for
@@ -402,8 +400,3 @@ class GdbFace:
         if number not in self._quick:
             self._quick[number] = QuickBacktraces(self)
         return self._quick[number]
-
-
-def is_selected(thread: gdb.InferiorThread) -> bool:
-    selected = gdb.selected_thread()
-    return selected is not None and selected.global_num == thread.global_num

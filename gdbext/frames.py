@@ -46,6 +46,13 @@ class RankUnwinder(gdb.unwinder.Unwinder):
     def __init__(self) -> None:
         super().__init__("ranklens")
         self.stack: Optional[Stack] = None
+        self._is_registered = False
+
+    def register(self) -> None:
+        """Make GDB ask it: only once there is something to answer, as GDB looks for all frames anew then."""
+        if not self._is_registered:
+            gdb.unwinder.register_unwinder(None, self, replace=True)
+            self._is_registered = True
 
     def __call__(self, pending_frame: gdb.PendingFrame) -> Optional[gdb.UnwindInfo]:
         stack = self.stack

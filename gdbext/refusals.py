@@ -6,9 +6,12 @@ are left alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gdb
 
 from gdbext.face import GdbFace
+from gdbext.quiet import warnings
 from pieglobalsfind.commands.wording import state_text
 
 COMMANDS = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
@@ -18,13 +21,16 @@ CHECK = "ranklens-check-running"
 class CheckRunning(gdb.Command):
     """Refuse a command that needs the selected rank to run."""
 
-    def __init__(self, face: GdbFace) -> None:
+    def __init__(self, face: GdbFace, before_step: Callable[[], None]) -> None:
         super().__init__(CHECK, gdb.COMMAND_MAINTENANCE)
         self._face = face
+        self._before_step = before_step
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         selection = self._face.selection
         if selection.rank is None or not selection.is_suspended:
+            with warnings("a rank that leaves may take the step's end along"):
+                self._before_step()
             return
         rank = self._face.job().shown(selection.rank)
         raise gdb.GdbError(
@@ -33,8 +39,9 @@ class CheckRunning(gdb.Command):
         )
 
 
-def bind(face: GdbFace) -> None:
-    CheckRunning(face)
+def bind(face: GdbFace, before_step: Callable[[], None]) -> None:
+    """`before_step` is called before a command that makes a rank go on."""
+    CheckRunning(face, before_step)
     for command in COMMANDS:
         if not is_hooked(command):
             gdb.execute(f"define hook-{command}\n{CHECK} {command}\nend", to_string=True)

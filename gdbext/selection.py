@@ -13,6 +13,7 @@ import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack
 from gdbext.quiet import execute, gdb_errors
+from gdbext.target import is_selected
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Region
 from pieglobalsfind.stackless import check_is_here, no_registers
@@ -79,6 +80,8 @@ class Selection:
         self.inferior = gdb.selected_inferior().num
         self.thread = thread.global_num if thread is not None else 0
         self._unwinder.stack = self._filter.stack = self.stack
+        if self.is_suspended:
+            self._unwinder.register()
         self._filter.enabled = self.stack is not None
         self._permit_calls()
         gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
@@ -128,10 +131,11 @@ def switch_to_thread_of(rank: Rank) -> bool:
         return False
     before = gdb.selected_thread()
     for thread in candidates(rank):
-        thread.switch()
+        if not is_selected(thread):
+            thread.switch()
         if stack_pointer() in rank.stack:
             return True
-    if before is not None and before.is_valid():
+    if before is not None and before.is_valid() and not is_selected(before):
         before.switch()
     return False
 

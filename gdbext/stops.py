@@ -7,6 +7,7 @@ Takes GDB's own breakpoints and watchpoints; adds which ranks they are for, as a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Optional
 
 import gdb
@@ -133,6 +134,7 @@ class RankEvents(gdb.Command):
     def __init__(self) -> None:
         super().__init__("rank events", gdb.COMMAND_RUNNING)
         self._on = False
+        self.on_change: Callable[[], None] = lambda: None
 
     @property
     def is_on(self) -> bool:
@@ -148,6 +150,7 @@ class RankEvents(gdb.Command):
                 raise UsageError("`rank events` takes on or off")
             if word:
                 self._on = word == "on"
+                self.on_change()
             gdb.write(f"Events of ranks are {'told' if self._on else 'not told'}.\n")
 
     def tell(self, kind: int, rank: int) -> None:

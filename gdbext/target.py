@@ -120,13 +120,14 @@ class Inferior:
         try:
             return tuple(self._thread(one) for one in self._inferior.threads())
         finally:
-            if selected is not None and selected.is_valid():
+            if selected is not None and selected.is_valid() and not is_selected(selected):
                 selected.switch()
 
     def _thread(self, thread: gdb.InferiorThread) -> KernelThread:
         registers: Union[Mapping[int, int], Absent]
         try:
-            thread.switch()
+            if not is_selected(thread):  # after a switch GDB looks for the frame anew, also if there was none
+                thread.switch()
             registers = registers_of(gdb.newest_frame())
         except gdb.error as error:
             registers = Absent(str(error))
@@ -173,6 +174,11 @@ class RemoteInferior(Inferior):
                 if path == path_in_target(found) and found.build_id:
                     return bytes.fromhex(found.build_id)
         return None
+
+
+def is_selected(thread: gdb.InferiorThread) -> bool:
+    selected = gdb.selected_thread()
+    return selected is not None and selected.global_num == thread.global_num
 
 
 def path_in_target(found: gdb.Objfile) -> str:

@@ -272,10 +272,11 @@ tell("stop", said)
 tell("list", ask("rank list"))
 tell("hits", stops + hits({RANKS * ROUNDS - 1}))
 ask("delete")
-for _ in range(20):
-    if alive():
-        ask("inferior %d" % alive()[0])
-        ask("continue")
+for number in alive():
+    if number > 1:
+        ask("detach inferiors %d" % number)
+ask("inferior 1")
+ask("continue")
 tell("alive", alive())
 """
     told = session.run(script, "--args", rankrun, "-n", RANKS, "--procs", PROCESSES, program, tmp_path / "go")
