@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from pieglobalsfind import dwarf_cache, index
+from pieglobalsfind.dwarf_types import Rows, Type, TypeTable, Variables
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs import Members, members_of
 
@@ -28,6 +28,7 @@ from .whole_job import Findings
 
 HANDED, GATHERED = 1, 2  # tags
 PAUSE = 0.002  # seconds between two looks for a message
+Declared = dict[bytes, Variables]  # by build-id
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ def gather(job: str, pictures: bool, timeout: float) -> Gathered:
     except RanklensError as error:
         members = Members(f"job {job}", (), 0)
         own = Findings(None, problems=(f"collector {world.place} on {MPI.Get_processor_name()}: {error.sentence}",))
-    world.hand_down(members)
-    count, several = members.count, [own, whole_job.read_members(members, pictures)]
+    handed = world.hand_down(members)
+    count, several = members.count, [own, whole_job.read_members(members, pictures, handed)]
     for child in world.children():
         message = world.receive(child, GATHERED)
         if message is None:
@@ -133,31 +134,38 @@ class Tree:
             time.sleep(PAUSE)
         return True
 
-    def hand_down(self, members: Members) -> None:
-        """Have the program's debug information in this node's cache, by parsing it only where nobody above has."""
-        handed = None
+    def hand_down(self, members: Members) -> Declared:
+        """The program's debug information, parsed only where nobody above has."""
+        handed: Optional[Declared] = None
         if self.place:
             handed = self.receive(self.place & (self.place - 1), HANDED)
         if handed is None:
             handed = parsed(members)
-        for build_id, content in handed.items():
-            if index.load(build_id, dwarf_cache.KIND) is None:
-                index.store(build_id, dwarf_cache.KIND, content)
         for child in reversed(list(self.children())):
             self.send(child, HANDED, handed)
+        return handed
 
 
-def parsed(members: Members) -> dict[bytes, bytes]:
-    """By build-id, what the cache holds of the objects that ranks have copies of."""
-    found: dict[bytes, bytes] = {}
+def parsed(members: Members) -> Declared:
+    """Of the objects that ranks have copies of."""
+    found: Declared = {}
     for member in members.found[:1]:
         try:
             job = job_of(member.open())
         except RanklensError:
             continue
         for one in job.privatized:
-            job.declared(one)
-            content = index.load(one.build_id, dwarf_cache.KIND) if one.build_id else None
-            if content is not None:
-                found[one.build_id] = content
+            declared = job.declared(one)
+            if one.build_id and isinstance(declared, Variables):
+                found[one.build_id] = complete(declared)
     return found
+
+
+def complete(declared: Variables) -> Variables:
+    """With every type that variables are made of, which are read from the file when they are looked at."""
+    types: list[Type] = []
+    while len(types) < len(declared.types.types):  # to look at one makes others known
+        types.append(declared.types.types[len(types)])
+    found = declared.variables
+    variables = Rows(found.rows) if isinstance(found, Rows) else found  # without those that were made of them
+    return Variables(variables, TypeTable(tuple(types)), declared.starts)

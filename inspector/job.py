@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -41,13 +41,17 @@ from .pristine import Pristine
 
 @dataclass(frozen=True)
 class Job:
-    """One target with its ranks. `taken` is when the rank table was read (UTC, ISO 8601)."""
+    """One target with its ranks. `taken` is when the rank table was read (UTC, ISO 8601).
+
+    `handed` is debug information by build-id that somebody else has read.
+    """
 
     target: Target
     table: RankTable
     translator: Translator
     symbolizer: Symbolizer
     taken: str
+    handed: Mapping[bytes, Variables] = field(default_factory=dict)
 
     @property
     def how(self) -> str:
@@ -96,6 +100,8 @@ class Job:
         return self._declared[found.index]
 
     def _read_declared(self, found: Object) -> Union[Variables, Absent]:
+        if found.build_id in self.handed:
+            return self.handed[found.build_id]
         path = self.file(found)
         if isinstance(path, Absent):
             return path
@@ -188,10 +194,10 @@ def open_named(what: str, exe: Optional[str]) -> Target:
     raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
 
 
-def job_of(target: Target) -> Job:
+def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -> Job:
     table = decode(target)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now)
+    return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now, handed or {})
 
 
 def with_waits(job: Job) -> Job:

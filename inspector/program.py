@@ -66,14 +66,14 @@ class Facts:
         return dict(sorted(Counter((one.storage, one.language) for one in self.variables).items()))
 
 
-def read_facts(path: str) -> Facts:
-    """Raises `ObjectFileError` if `path` is no ELF file."""
+def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> Facts:
+    """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
     with open_elf(path) as elf:
         tls = next((one for one in elf.program_headers if one.type == PT_TLS), None)
         relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
         return Facts(
             path=path,
-            variables=mutable(elf, path),
+            variables=mutable(elf, declared_in(elf, path) if known is None else known),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
             exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),
             unique=tuple(sorted(set(unique_symbols(elf)))),
@@ -92,15 +92,17 @@ def loads(elf: ElfFile, flag: int) -> list[ProgramHeader]:
 # ---- variables ----
 
 
-def mutable(elf: ElfFile, path: str) -> Union[tuple[Variable, ...], Absent]:
-    """The variables that debug information describes and that may be written, without what is constant."""
+def declared_in(elf: ElfFile, path: str) -> Union[Variables, Absent]:
     try:
         declared = dwarf_cache.declared(path, elf.build_id)
     except ObjectFileError as error:
         return Absent(error.sentence, error.hint)
-    if not declared.variables:
-        return Absent(f"{path} has no debug information", "compile with -g")
-    return tuple(unique_places(written_to(elf, declared)))
+    return declared if declared.variables else Absent(f"{path} has no debug information", "compile with -g")
+
+
+def mutable(elf: ElfFile, declared: Union[Variables, Absent]) -> Union[tuple[Variable, ...], Absent]:
+    """The variables that debug information describes and that may be written, without what is constant."""
+    return declared if isinstance(declared, Absent) else tuple(unique_places(written_to(elf, declared)))
 
 
 def written_to(elf: ElfFile, declared: Variables) -> Iterator[Variable]:

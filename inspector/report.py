@@ -51,10 +51,10 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     """What the job's method does wrongly with its program, by the program's file."""
     program = next((one for one in job.table.objects if one.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
-    if isinstance(path, Absent) or job.table.method not in METHODS:
+    if program is None or isinstance(path, Absent) or job.table.method not in METHODS:
         return ()
     try:
-        return judge(read_facts(path), job.table.method).diagnoses
+        return judge(read_facts(path, job.declared(program)), job.table.method).diagnoses
     except ObjectFileError:
         return ()
 

@@ -7,11 +7,12 @@ read is said, and the ranks that are lacking for it; the rest is still reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
 from pieglobalsfind import rankset
+from pieglobalsfind.dwarf_types import Variables
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs import Member, Members, missing, strength
 from pieglobalsfind.model import Rank, RankTable
@@ -43,14 +44,19 @@ class Findings:
     sizes: tuple[WhatIf, ...] = ()
 
 
-def read_members(members: Members, pictures: bool = False) -> Findings:
-    """Every member after the other, merged; `pictures`: with what the report's pictures need."""
-    return merge([read_member(one, pictures) for one in members.found])
+def read_members(
+    members: Members, pictures: bool = False, handed: Optional[Mapping[bytes, Variables]] = None
+) -> Findings:
+    """Every member after the other, merged; `pictures`: with what the report's pictures need.
+
+    `handed`: debug information by build-id that is there already.
+    """
+    return merge([read_member(one, pictures, handed or {}) for one in members.found])
 
 
-def read_member(member: Member, pictures: bool) -> Findings:
+def read_member(member: Member, pictures: bool, handed: Mapping[bytes, Variables]) -> Findings:
     try:
-        return replace(read_one(job_of(member.open()), pictures), processes=frozenset((member.index,)))
+        return replace(read_one(job_of(member.open(), handed), pictures), processes=frozenset((member.index,)))
     except RanklensError as error:
         return Findings(None, frozenset((member.index,)), (f"{member.name}: {error.sentence}",))
 

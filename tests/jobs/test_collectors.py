@@ -171,4 +171,4 @@ def test_debug_information_is_read_by_one_collector(
     check_ranks(found)
     assert of_three == alone, "three processes on a node take no more than one"
     again, _ = opened(3, "together")
-    assert again == [0, 0, 0], "the next report finds all of it in the cache"
+    assert again[0] <= alone[0] and again[1:] == [0, 0], "nor do they for the next report"
