@@ -32,6 +32,7 @@ class Extension:
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
         events.exited.connect(self._ended)
+        events.register_changed.connect(self._register_changed)
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
@@ -71,6 +72,15 @@ class Extension:
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
         self.face.inferiors.removed(event.inferior)
+
+    def _register_changed(self, event: Any) -> None:
+        with warnings("a running rank's register may have changed"):
+            for name in self.face.selection.undo_register_writes():
+                gdb.write(
+                    f"warning: ${name} is as it was: what you have selected is suspended, and GDB would write the "
+                    "register of the thread, on which another rank runs\n",
+                    gdb.STDERR,
+                )
 
     def _loaded(self, event: Any) -> None:
         state = self.face.state()

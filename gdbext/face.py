@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 import gdb
 
 from gdbext import backtraces, frames, stacks
-from gdbext.frames import RankFilter, RankUnwinder
-from gdbext.inferiors import Inferiors, State, enter, select_level
+from gdbext.frames import RankFilter, RankUnwinder, select_level
+from gdbext.inferiors import Inferiors, State, enter
 from gdbext.locations import forget_hit
 from gdbext.progress import Progress
 from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted

@@ -132,3 +132,11 @@ def chain() -> Iterator[gdb.Frame]:
     while frame is not None and frame.is_valid():
         yield frame
         frame = frame.older()
+
+
+def select_level(level: int) -> None:
+    """Select the frame of a level in GDB's chain, if there is one."""
+    for frame in chain() if level else ():
+        if frame.level() == level:
+            frame.select()
+            return

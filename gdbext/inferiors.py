@@ -12,6 +12,7 @@ from typing import Optional
 import gdb
 
 from gdbext.focus import Focus
+from gdbext.frames import select_level
 from gdbext.quiet import execute, gdb_errors
 from gdbext.selection import Selection
 from gdbext.settings import Settings
@@ -207,13 +208,3 @@ def within(number: int) -> Iterator[None]:
             select_level(level)
         else:
             enter(before)
-
-
-def select_level(level: int) -> None:
-    """Select the frame of a level in GDB's chain, or the nearest one that there is."""
-    frame: Optional[gdb.Frame] = gdb.newest_frame() if level else None
-    while frame is not None and frame.is_valid():
-        if frame.level() == level:
-            frame.select()
-            return
-        frame = frame.older()

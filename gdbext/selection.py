@@ -11,9 +11,9 @@ from typing import Optional
 
 import gdb
 
-from gdbext.frames import RankFilter, RankUnwinder, Stack
+from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import execute, gdb_errors
-from gdbext.target import is_selected
+from gdbext.target import NAMES, is_selected, registers_of
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Region
 from pieglobalsfind.stackless import check_is_here, no_registers
@@ -35,6 +35,7 @@ class Selection:
         self.thread = 0
         self.inferior = 0
         self._forbids_calls = False
+        self._registers: dict[int, Mapping[int, int]] = {}  # of threads, since the last stop
 
     @property
     def is_suspended(self) -> bool:
@@ -58,6 +59,7 @@ class Selection:
 
     def follow_thread(self, moment: Moment) -> None:
         """Select the rank that runs on GDB's thread, or none."""
+        self._registers.clear()
         thread = gdb.selected_thread()
         if thread is None:
             return self.clear("GDB has no thread")
@@ -71,8 +73,29 @@ class Selection:
         was_suspended = self.is_suspended
         self.rank, self.stack, self.reason = rank, stack, reason
         self.show()
+        if self.is_suspended and self.thread not in self._registers:
+            self._registers[self.thread] = registers_of(gdb.newest_frame())
         if was_suspended or self.is_suspended:
             gdb.invalidate_cached_frames()
+
+    def undo_register_writes(self) -> list[str]:
+        """Give the thread its registers back, where GDB has written to them for a rank that is suspended; their names.
+
+        GDB takes a register that some frame has not saved for the thread's own: it would change another rank's.
+        """
+        before = self._registers.pop(self.thread, {})  # writing them is no news
+        if not before or not self.is_suspended:
+            self._registers.clear()
+            return []
+        selected, newest = gdb.selected_frame(), gdb.newest_frame()
+        changed = [number for number, value in registers_of(newest).items() if before.get(number) != value]
+        if changed:
+            newest.select()
+            for number in changed:
+                execute(f"set variable ${NAMES[number]} = {before[number]:#x}")
+            select_level(selected.level())
+        self._registers[self.thread] = before
+        return [NAMES[number] for number in changed]
 
     def show(self) -> None:
         """Make the unwinder, the filter and `$_rank` tell the selection."""

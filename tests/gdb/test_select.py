@@ -160,3 +160,47 @@ def test_every_thread_has_its_rank(
     assert "spin (rank=3)" in told["running"]
     assert told["still"] == 3
     assert told["all"] == "".join(f"{rank}: {10 + rank}\n" for rank in range(RANKS))
+
+
+def test_no_register_of_a_running_rank_is_written_for_a_suspended_one(places: Places, session: Session) -> None:
+    """GDB writes a register that is the same in several frames to the thread, on which another rank runs."""
+    told = session.attach(
+        """
+        REGISTERS = "rax rbx rcx rdx rsi rdi rbp rsp rip r8 r9 r10 r11 r12 r13 r14 r15".split()
+
+        def thread():
+            ask("rank none")
+            ask("frame 0")
+            return [value("(unsigned long) $" + name) for name in REGISTERS]
+
+        before = thread()
+        ask("set rank fold-runtime off")
+        ask("rank 1")
+        levels = [int(line.split()[0][1:]) for line in ask("bt").splitlines() if line.startswith("#")]
+        said = {}
+        for level in levels:
+            for name in REGISTERS:
+                ask("rank 1")
+                ask("frame %d" % level)
+                was = ask("output $" + name)
+                answer = ask("set var $%s = $%s + 1" % (name, name))
+                if "as it was" in answer:
+                    now = [ask("output $" + name), value("$_rank"), gdb.selected_frame().level()]
+                    said["%d %s" % (level, name)] = [was, *now]
+                elif not answer:
+                    ask("set var $%s = %s" % (name, was.split()[-1] if was.startswith("(") else was))
+        tell("levels", levels)
+        tell("said", said)
+        tell("same", thread() == before)
+        ask("set var $r12 = 0x5151")
+        ask("rank 1")
+        ask("rank none")
+        tell("own", value("$r12"))
+        ask("set var $r12 = %d" % before[REGISTERS.index("r12")])
+        """,
+        places.pid,
+    )
+    assert told["same"] and told["own"] == 0x5151, told.output
+    assert told["said"], "GDB no longer writes the thread's registers by itself"
+    for key, (was, after, rank, level) in told["said"].items():
+        assert was == after and rank == 1 and level == int(key.split()[0]), (key, told["said"])
