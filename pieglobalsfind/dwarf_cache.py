@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Optional, Union, overload
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from typing import Any, Optional, Union, overload
 
 from pieglobalsfind.demangle import demangle
 from pieglobalsfind.dwarf import DebugInfo
@@ -38,9 +39,12 @@ from pieglobalsfind.index import load, store
 KIND = f"variables-2-{sys.byteorder}"  # changes with the form of what is stored
 STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
 SPOKEN = ("other", *sorted(set(LANGUAGES.values())))  # languages
+STORAGE_NUMBERS = {one: number for number, one in enumerate(STORAGES)}
+LANGUAGE_NUMBERS = {one: number for number, one in enumerate(SPOKEN)}
 HEAD = struct.Struct("=QQQ")  # variables, types, bytes of text
 # name, linkage name, file, line, type, size, storage, language, place, whether that is thread-local, function, block
 COLUMNS = "IIIIIQBBQBII"
+Columns = tuple[tuple[Any, ...], ...]
 TEXTS = (0, 1, 2, 10, 11)
 LINE, TYPE, SIZE, STORAGE, LANGUAGE, PLACE, IS_THREAD_LOCAL = 3, 4, 5, 6, 7, 8, 9
 
@@ -132,41 +136,38 @@ def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
     """All variables, and where their types are; None if something has no room, or a type is in another file."""
     if not isinstance(found.variables, Rows):
         return None
-    text, starts = bytearray(b"\0"), {"": 0}
     types: dict[int, int] = {VOID: 0}
     places: list[tuple[int, int]] = []
-    rows = found.variables.rows
-    for index in {row.type: 0 for row in rows}:
+    columns: Columns = tuple(zip(*found.variables.rows)) if found.variables else ((),) * len(COLUMNS)
+    for index in dict.fromkeys(columns[TYPE]):
         place = reader.place_of(index) if index != VOID else None
         if place is not None:
             places.append(place)
             types[index] = len(places)
         elif index != VOID:
             return None
-    for word in {word: 0 for row in rows for word in (row.name, row.linkage_name, row.file, row.function, row.block)}:
-        if word not in starts:
-            starts[word] = len(text)
-            text += word.encode("utf-8", "replace") + b"\0"
+    words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS))))
+    encoded = [word.encode("utf-8", "replace") for word in words]
+    starts = dict(zip(words, accumulate((len(word) + 1 for word in encoded), initial=0)))
+    text = b"\0".join(encoded) + b"\0"
     try:
-        columns = [array(code, column) for code, column in zip(COLUMNS, columns_of(rows, starts, types))]
-        columns += [array("I", [one[part] for one in places]) for part in (0, 1)]
+        numbers = [array(code, column) for code, column in zip(COLUMNS, in_numbers(columns, starts, types))]
+        numbers += [array("I", [one[part] for one in places]) for part in (0, 1)]
     except OverflowError:
         return None
     head = HEAD.pack(len(found.variables), len(places), len(text))
-    return b"".join([head, *(one.tobytes() for one in columns), text])
+    return b"".join([head, *(one.tobytes() for one in numbers), text])
 
 
-def columns_of(rows: Sequence[Row], starts: dict[str, int], types: dict[int, int]) -> Iterable[list[int]]:
-    """The rows as columns of numbers, in the order of `COLUMNS`."""
-    names, linkages, files, lines, kinds, sizes, storages, languages, addresses, offsets, functions, blocks = (
-        zip(*rows) if rows else [()] * 12
-    )
+def in_numbers(columns: Columns, starts: dict[str, int], types: dict[int, int]) -> Iterator[list[int]]:
+    """The fields of all rows as numbers, in the order of `COLUMNS`."""
+    names, linkages, files, lines, kinds, sizes, storages, languages, addresses, offsets, functions, blocks = columns
     yield from ([starts[one] for one in column] for column in (names, linkages, files))
     yield list(lines)
     yield [types[one] for one in kinds]
     yield list(sizes)
-    yield [STORAGES.index(one) for one in storages]
-    yield [SPOKEN.index(one) for one in languages]
+    yield [STORAGE_NUMBERS[one] for one in storages]
+    yield [LANGUAGE_NUMBERS[one] for one in languages]
     yield [offset if address is None else address for address, offset in zip(addresses, offsets)]
     yield [address is None for address in addresses]
     yield from ([starts[one] for one in column] for column in (functions, blocks))

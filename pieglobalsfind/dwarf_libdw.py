@@ -24,7 +24,7 @@ from ctypes import (
 )
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from pieglobalsfind.errors import ObjectFileError
 
@@ -430,7 +430,13 @@ class Module:
             section = self.section(self.lib.dwarf_getstring(self._dwarf, 0, byref(size)))
             self._strings = section.data if section is not None else b""
         end = self._strings.find(b"\0", offset)
-        return self._strings[offset : min(end, offset + LONGEST_STRING)].decode("utf-8", "replace") if end >= 0 else ""
+        return self.text(self._strings[offset:end]) if end >= 0 else ""
+
+    def text(self, found: Union[int, bytes]) -> str:
+        """A string as a DIE has it: its bytes, or its offset in .debug_str."""
+        if isinstance(found, int):
+            return self.string(found)
+        return found[:LONGEST_STRING].decode("utf-8", "replace")
 
     def offset_in_unit(self, die: Die) -> int:
         """How far a DIE is from the begin of its unit's header."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 from pieglobalsfind.dwarf_libdw import BLOCK_FORMS, Die, Module, Section, Unit
 
@@ -274,7 +274,7 @@ class UnitBytes:
             depth += inner.has_children
         return at
 
-    def variable(self, entry: Entry, told: Told) -> tuple[Value, ...]:
+    def variable(self, entry: Entry, told: Told) -> tuple[Any, ...]:
         """What is `WANTED` of a variable's DIE, and its location; None for what is missing. It was passed already."""
         data, at = self.data, entry.body
         values: tuple[Value, ...] = told.first.unpack_from(data, at)

@@ -76,6 +76,7 @@ RECORDS = {0x02: "class", 0x13: "struct", 0x17: "union", 0x38: "class"}
 
 
 NEW, BEING_READ, SETTLED = 0, 1, 2
+UNREAD = Void()
 
 
 class TypeReader(Sequence[Type]):
@@ -133,7 +134,7 @@ class TypeReader(Sequence[Type]):
         if len(self._types) >= MOST_TYPES:
             return VOID
         index = self._indices[address] = len(self._types)
-        self._types.append(Void())
+        self._types.append(UNREAD)
         self._state.append(NEW)
         self._places.append((address, unit))
         return index

@@ -7,10 +7,12 @@ are left out; so is what the linker discarded.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Optional, Union, cast
+from contextlib import contextmanager
+from typing import NamedTuple, Optional
 
-from pieglobalsfind.dwarf_libdw import LONGEST_STRING, Die, Module, Reader, Unit
+from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_scan import DEEPEST, UnitBytes, UnreadableError
 from pieglobalsfind.dwarf_type_reader import (
@@ -69,6 +71,8 @@ LANGUAGES = {
 }
 
 
+UNTOLD = -1  # a size that more has to be read for than one DIE
+
 Demangle = Callable[[str], str]
 
 
@@ -78,6 +82,15 @@ class Scope(NamedTuple):
     prefix: str = ""
     function: Optional[Die] = None
     kind: str = ""  # storage of what is declared right here, "" for a file's or namespace's variable
+
+
+class Within(NamedTuple):
+    """What a scope says of the variables in it: what stands before their names, and fields of a `Row`."""
+
+    prefix: str
+    storage: str  # "": global or file static
+    function: str
+    block: str
 
 
 class Place(NamedTuple):
@@ -100,6 +113,23 @@ class FileNames(dict[int, str]):
         return name
 
 
+class TypesTold(dict[Optional[int], tuple[int, int]]):
+    """The types that a unit's DIEs name by their distance from its begin: index, and size if their DIEs say it."""
+
+    def __init__(self, types: TypeReader, found: UnitBytes, cu: Optional[int]) -> None:
+        super().__init__({None: (VOID, 0)})
+        self._types = types
+        self._found = found
+        self._cu = cu
+
+    def __missing__(self, distance: Optional[int]) -> tuple[int, int]:
+        at = self._found.begin + (distance or 0)
+        size = self._found.size_told(at)
+        index = self._types.at(self._found.address(at), self._cu)
+        told = self[distance] = index, size if size and size <= LARGEST_SIZE else UNTOLD
+        return told
+
+
 class VariableReader:
     """The variables of one file, and the reader of their types, which needs the scopes that were walked through."""
 
@@ -120,14 +150,17 @@ class VariableReader:
 
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
+        with undisturbed():
+            return self._read()
+
+    def _read(self) -> Variables:
         found: dict[tuple[str, Optional[int], Optional[int], int], Row] = {}
         # units of types first: they say in which namespaces the types of variables are
         for unit in sorted(self._list, key=lambda one: not one.holds_type):
             for row in self._rows(unit):
                 found.setdefault((row.name, row.address, row.tls_offset, row.line), row)
         # only now are all scopes known that types are named by
-        sizes = {index: self._size_of(index) for index in {row.type: 0 for row in found.values()}}
-        sized = [row._replace(size=sizes[row.type]) for row in found.values()]
+        sized = [row if row.size != UNTOLD else row._replace(size=self._table.size(row.type)) for row in found.values()]
         sized.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
         return Variables(Rows(sized), self._table, [row.address or 0 for row in sized])
 
@@ -168,13 +201,6 @@ class VariableReader:
         finally:
             self._language = before
 
-    def _size_of(self, index: int) -> int:
-        """A type's size: as its DIE says it, or from all that it is made of."""
-        address, cu = self.types.place(index)
-        found = self._bytes.get(cu)
-        told = found.size_told(address - found.address(0)) if found is not None else None
-        return told if told and told <= LARGEST_SIZE else self._table.size(index)
-
     def _language_of(self, cu: Optional[int]) -> str:
         unit = self._units.get(cu)
         return LANGUAGES.get(self._reader.language(unit.die), "other") if unit is not None else ""
@@ -191,55 +217,54 @@ class VariableReader:
     # ---- as bytes ----
 
     def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Row]:
-        scopes, files = [(0, Scope())], FileNames(self._reader, unit)
+        scopes, within = [(0, Scope())], None
+        files, types = FileNames(self._reader, unit), TypesTold(self.types, found, unit.die.cu)
+        low, high, text, language = self._module.low, self._module.high, self._module.text, self._language
         for entry in found.entries(self._language == "C++"):
-            while scopes[-1][0] >= entry.depth:
+            depth, kind = entry.depth, entry.abbreviation
+            while scopes[-1][0] >= depth:
                 scopes.pop()
-            scope, tag = scopes[-1][1], entry.abbreviation.tag
-            if tag not in (TAG_VARIABLE, TAG_MEMBER):
-                inner = self._enter(Die(addr=found.address(entry.at), cu=unit.die.cu), tag, scope)
+                within = None
+            scope = scopes[-1][1]
+            if kind.tag not in (TAG_VARIABLE, TAG_MEMBER):
+                inner = self._enter(Die(addr=found.address(entry.at), cu=unit.die.cu), kind.tag, scope)
                 if inner is not None:
-                    scopes.append((entry.depth, inner))
+                    scopes.append((depth, inner))
+                    within = None
                 continue
-            told = entry.abbreviation.told
-            values = found.variable(entry, told) if told is not None else ()
-            if values and len(place := cast(bytes, values[-1])) == 9 and place[0] == OP_ADDR:
-                row = self._row(unit.die.cu, found, files, values, scope)
-            else:
-                row = self._variable(Die(addr=found.address(entry.at), cu=unit.die.cu), tag, scope)
-            if row is not None:
-                yield row
-
-    def _row(
-        self, cu: Optional[int], found: UnitBytes, files: FileNames, values: tuple[Any, ...], scope: Scope
-    ) -> Optional[Row]:
-        """A variable in memory whose DIE says all of it: what `_describe` gives for its DIE."""
-        name, linkage, file, line, kind, external, place = values
-        address, name = int.from_bytes(place[1:], "little"), self._text(name)
-        if not name or not self._module.low < address < self._module.high:
-            return None
-        in_common = scope.kind.startswith(COMMON)
-        index = VOID if kind is None else self.types.at(found.address(found.begin + kind), cu)
-        return Row(
-            name if in_common else self._qualifier(scope) + name,
-            "" if linkage is None else self._text(linkage),
-            "" if file is None else files[file],
-            line or 0,
-            index,
-            0,
-            self._storage_of(external, scope),
-            self._language,
-            address,
-            None,
-            "" if in_common or scope.function is None else self._function_name(scope.function),
-            scope.kind[len(COMMON) + 1 :] if in_common else "",
-        )
-
-    def _text(self, found: Union[int, bytes]) -> str:
-        """A string that stands in the DIE, or at an offset of .debug_str."""
-        if isinstance(found, int):
-            return self._module.string(found)
-        return found[:LONGEST_STRING].decode("utf-8", "replace")
+            told = kind.told
+            values = found.variable(entry, told) if told is not None else None
+            if values is None or len(values[-1]) != 9 or values[-1][0] != OP_ADDR:
+                row = self._variable(Die(addr=found.address(entry.at), cu=unit.die.cu), kind.tag, scope)
+                if row is not None:
+                    yield row
+                continue
+            # what `_describe` gives for the DIE, in a fifth of the time
+            name, linkage, file, line, type_at, external, place = values
+            address, name = int.from_bytes(place[1:], "little"), text(name)
+            if name and low < address < high:
+                within = within or self._within(scope)
+                prefix, storage, function, block = within
+                linkage = "" if linkage is None else text(linkage)
+                file = "" if file is None else files[file]
+                storage = storage or (GLOBAL if external else FILE_STATIC)
+                index, size = types[type_at]
+                yield Row._make(
+                    (
+                        prefix + name,
+                        linkage,
+                        file,
+                        line or 0,
+                        index,
+                        size,
+                        storage,
+                        language,
+                        address,
+                        None,
+                        function,
+                        block,
+                    )
+                )
 
     # ---- by libdw ----
 
@@ -367,28 +392,42 @@ class VariableReader:
         declared = self._reader.reference(die, AT_SPECIFICATION)
         prefix = None if declared is None else self._prefixes.get(declared.addr or 0)
         file, line = self._reader.declared_at(die, self._units)
-        in_common = scope.kind.startswith(COMMON)
-        index = self.types.of(die)
+        within = self._within(scope)
+        if prefix is None or within.storage == COMMON:
+            prefix = within.prefix
         external = self._reader.flag(die, AT_EXTERNAL)
         return Row(
-            name if in_common else (self._qualifier(scope) if prefix is None else prefix) + name,
+            prefix + name,
             self._linkage_name(die),
             file,
             line,
-            index,
-            0,
-            THREAD_LOCAL if place.thread_local else self._storage_of(external, scope),
+            self.types.of(die),
+            UNTOLD,
+            THREAD_LOCAL if place.thread_local else within.storage or (GLOBAL if external else FILE_STATIC),
             self._language,
             None if place.thread_local else place.offset,
             place.offset if place.thread_local else None,
-            "" if in_common or scope.function is None else self._function_name(scope.function),
-            scope.kind[len(COMMON) + 1 :] if in_common else "",
+            within.function,
+            within.block,
         )
 
-    def _storage_of(self, external: bool, scope: Scope) -> str:
-        if scope.kind:
-            return COMMON if scope.kind.startswith(COMMON) else scope.kind
-        return GLOBAL if external else FILE_STATIC
+    def _within(self, scope: Scope) -> Within:
+        if scope.kind.startswith(COMMON):
+            return Within("", COMMON, "", scope.kind[len(COMMON) + 1 :])
+        function = "" if scope.function is None else self._function_name(scope.function)
+        return Within(self._qualifier(scope), scope.kind, function, "")
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Without the search for garbage inside: it would go through a hundred thousand rows, all of which stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def constant_sum(operations: tuple[tuple[int, int], ...]) -> int:
