@@ -26,15 +26,21 @@ demo: setup ## run the bundled Jacobi program under 8 virtual ranks and look int
 	@docs/demo.sh
 
 .PHONY: test
-test: setup ## run every test but those on stock AMPI
+test: setup ## run every test but those on stock AMPI and PiP
 	@.ci/setup test
-	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm $(PYTEST_ARGS)
+	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip $(PYTEST_ARGS)
 
 .PHONY: test-charm
 test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is built
 	@.ci/setup test
 	@[ -n "$$CHARM_HOME" ] || echo 'SKIPPED: tests/charm needs CHARM_HOME, the build directory of Charm++ that holds bin/ampicc'
 	@[ -z "$$CHARM_HOME" ] || $(PYTHON) -m pytest -q tests/charm
+
+.PHONY: test-pip
+test-pip: setup ## run the tests on Process-in-Process; PIP_HOME says where it is
+	@.ci/setup test
+	@[ -n "$$PIP_HOME" ] || echo 'SKIPPED: tests/pip needs PIP_HOME, the folder that holds include/pip/pip.h and lib/libpip.so'
+	@[ -z "$$PIP_HOME" ] || $(PYTHON) -m pytest -q tests/pip
 
 .PHONY: charm-hook
 charm-hook: ## build the hook module for stock AMPI, and install it in CHARM_HOME/lib

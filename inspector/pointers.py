@@ -221,7 +221,7 @@ class Comparison:
     def compare(self, part: Part) -> None:
         """Judge every candidate of a part, and what else in the copy points into an original."""
         start = self._copy_of(part)
-        if start is None or not part.data:
+        if start is None or start == part.start or not part.data:  # a loader's first copy is all the original there is
             return
         data = read_or_nothing(self._target, start, len(part.data))
         if not data:

@@ -60,8 +60,9 @@ class Instance:
 
     def place(self, one: Location) -> Union[int, Absent]:
         found = self._place(one)
-        # Nothing of this process may be taken for the rank's: no program has such an address.
-        return UNREADABLE + one.value if self._has_other_pages(found) else found
+        # Nothing of this process, or of its thread, may be taken for the rank's: no program has such an address.
+        is_nowhere = one.thread_local and isinstance(found, Absent)
+        return UNREADABLE + one.value if is_nowhere or self._has_other_pages(found) else found
 
     def _place(self, one: Location) -> Union[int, Absent]:
         if one.thread_local:

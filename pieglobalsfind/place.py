@@ -91,4 +91,5 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
 def lies_apart(rank: Rank, found: Object) -> bool:
     """Whether some of the object's variables are not where one distance from the original would put them."""
     redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
-    return redirected or (found.tls_size > 0 and tls_block(rank, found) is not None)
+    # Of a runtime that tells blocks, an object without one has no such variables yet: then they are nowhere.
+    return redirected or (found.tls_size > 0 and any(isinstance(one, TlsBlock) for one in rank.placements))

@@ -30,6 +30,6 @@ def decode(target: Target) -> RankTable:
 
 
 def _without_registry(target: Target) -> Optional[RankTable]:
-    from pieglobalsfind.decoders import ampi, elf_scan  # late: debuggers start the sooner
+    from pieglobalsfind.decoders import ampi, elf_scan, pip  # late: debuggers start the sooner
 
-    return ampi.decode(target) or elf_scan.decode(target)
+    return ampi.decode(target) or pip.decode(target) or elf_scan.decode(target)

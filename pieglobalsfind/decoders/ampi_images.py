@@ -7,21 +7,20 @@ Takes a target, its loader and, where ranks have threads, those; gives objects a
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.decoders.ampi_threads import Thread
 from pieglobalsfind.decoders.elf_scan import object_of
+from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, placed
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Object, Placement, RankTable, Rebase, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target
 
-DT_DEBUG = 21
 USER_SUFFIX = ".user.so"  # which ampicc gives the user's program beside its loader
-MOST_OBJECTS = 4096  # of one linker namespace
 
 
 @dataclass(frozen=True)
@@ -31,15 +30,6 @@ class Images:
     method: str
     objects: tuple[Object, ...]
     placements: Mapping[int, tuple[Placement, ...]]
-
-
-@dataclass(frozen=True)
-class Link:
-    """An entry of the system loader's list (struct link_map in glibc's <link.h>: addr, name, ld, next, prev)."""
-
-    bias: int
-    following: int
-    preceding: int
 
 
 def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[Images]:
@@ -91,44 +81,19 @@ def of_links(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> O
     None if the list of them does not validate.
     """
     try:
-        handles = _handles(target, loader)
-        common = frozenset(_link(target, one).bias for one in _chain(target, _first(target, loader)))
-        in_files = all(_link(target, one).bias in common for one in handles)
-        chains = [(one,) if in_files else tuple(_chain(target, one)) for one in handles]
-        links = [[_link(target, one) for one in chain] for chain in chains]
+        handles = dict(enumerate(_handles(target, loader)))
+        common = frozenset(link(target, one).bias for one in chain(target, _first(target, loader)))
+        in_files = all(link(target, one).bias in common for one in handles.values())
+        chains = {rank: (one,) if in_files else tuple(chain(target, one)) for rank, one in handles.items()}
+        found = placed(target, maps, chains, frozenset() if in_files else common, handles)
     except MemoryUnreadable:
         return None
-    paths = {one.start: one.path for one in maps if one.offset == 0}
-    objects: list[Object] = []
-    placements: dict[int, tuple[Placement, ...]] = {}
-    for rank, (handle, chain, namespace) in enumerate(zip(handles, chains, links)):
-        held: list[Placement] = []
-        for address, link in zip(chain, namespace):
-            loaded = LoadedElf(target.read, link.bias)
-            if (link.bias in common and not in_files) or link.bias not in paths or not _is_object(loaded):
-                continue
-            known = next((one for one in objects if _is_same(one, loaded)), None)
-            if known is None:
-                known = object_of(len(objects), loaded, paths[link.bias], is_program=address == handle)
-                objects.append(known)
-            held.append(Rebase(known.index, known.base, known.span, loaded.base))
-        if not any(isinstance(one, Rebase) and objects[one.object or 0].is_program for one in held):
-            return None
-        placements[rank] = tuple(held)
-    return Images("fs" if in_files else "pip", tuple(objects), placements) if placements else None
-
-
-def _is_object(loaded: LoadedElf) -> bool:
-    return bool(loaded.segments) and bool(loaded.build_id)
+    return Images("fs" if in_files else "pip", *found) if found and found[1] else None
 
 
 def _first(target: Target, loader: Loader) -> int:
     """Where the loader's own namespace begins: r_map of struct r_debug (<link.h>), which DT_DEBUG leads to."""
     return word(target, loader.elf.dynamic.get(DT_DEBUG, 0) + 8)
-
-
-def _is_same(known: Object, loaded: LoadedElf) -> bool:
-    return bool(known.build_id) and known.build_id == loaded.build_id and known.span == loaded.span
 
 
 def _handles(target: Target, loader: Loader) -> tuple[int, ...]:
@@ -144,22 +109,3 @@ def _handles(target: Target, loader: Loader) -> tuple[int, ...]:
         return tuple(struct.unpack_from("<Q", data, at + size - 8)[0] for at in range(0, len(data), size))
     except MemoryUnreadable:
         return ()
-
-
-def _link(target: Target, address: int) -> Link:
-    bias, _, _, following, preceding = struct.unpack("<5Q", target.read(address, 40))
-    return Link(bias, following, preceding)
-
-
-def _chain(target: Target, address: int) -> Iterator[int]:
-    """All entries of the namespace that the entry at `address` is in, from the first one on."""
-    for _ in range(MOST_OBJECTS):
-        before = _link(target, address).preceding
-        if not before:
-            break
-        address = before
-    for _ in range(MOST_OBJECTS):
-        if not address:
-            return
-        yield address
-        address = _link(target, address).following

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.elf import EM_X86_64, SHT_SYMTAB, SYMBOL_SIZE, ElfFile, open_elf
+from pieglobalsfind.decoders.symtab import symbols
+from pieglobalsfind.elf import EM_X86_64, open_elf
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.target import MemoryMapping, Target
@@ -119,7 +120,7 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
     with open_elf(path) as elf:
         if elf.build_id != loaded.build_id:
             return None
-        at = _symbols(elf, loaded.load_bias)
+        at = symbols(elf, loaded.load_bias, NAMES)
     if any(name not in at for name in NEEDED):
         return None
     start, end, slot = (word(target, at[name][0]) for name in (START, END, SLOT))
@@ -137,18 +138,6 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
         process_index=_number(target, at[PROCESS][0]) if has_process else 0,
         process_count=_number(target, at[PROCESSES][0]) if has_process else 1,
     )
-
-
-def _symbols(elf: ElfFile, bias: int) -> dict[str, tuple[int, int]]:
-    """The (address, size) of the names that matter, from `.symtab`."""
-    for table in elf.sections:
-        if table.type == SHT_SYMTAB and table.link < len(elf.sections):
-            strings = elf.section_bytes(elf.sections[table.link])
-            places = {strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in NAMES}
-            data = elf.section_bytes(table)
-            rows = struct.iter_unpack("<IIQQ", data[: len(data) - len(data) % SYMBOL_SIZE])
-            return {places[name]: (bias + value, size) for name, _, value, size in rows if name and name in places}
-    return {}
 
 
 def _currents(target: Target, at: dict[str, tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -1,0 +1,104 @@
+"""The system loader's lists of what it has loaded, and the copies that a rank has by them.
+
+Takes a target and addresses of entries (struct link_map in glibc's <link.h>: addr, name, ld, next, prev); gives objects
+and each rank's placements. Only what <link.h> declares is read, and no damaged list is followed far.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.decoders.elf_scan import object_of
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.model import Object, Placement, Rebase
+from pieglobalsfind.target import MemoryMapping, Target
+
+DT_DEBUG = 21
+MOST_OBJECTS = 4096  # of one linker namespace
+MOST_NAMESPACES = 4096
+EXTENDED = 2  # r_version of struct r_debug_extended (glibc 2.35), which the next namespace's address follows
+
+
+@dataclass(frozen=True)
+class Link:
+    """An entry of the list; `dynamic` is where the object's dynamic section is."""
+
+    bias: int
+    dynamic: int
+    following: int
+    preceding: int
+
+
+def link(target: Target, address: int) -> Link:
+    """Raises `MemoryUnreadable`."""
+    bias, _, dynamic, following, preceding = struct.unpack("<5Q", target.read(address, 40))
+    return Link(bias, dynamic, following, preceding)
+
+
+def chain(target: Target, address: int) -> Iterator[int]:
+    """All entries of the namespace that the entry at `address` is in, from the first one on."""
+    for _ in range(MOST_OBJECTS):
+        before = link(target, address).preceding
+        if not before:
+            break
+        address = before
+    for _ in range(MOST_OBJECTS):
+        if not address:
+            return
+        yield address
+        address = link(target, address).following
+
+
+def namespaces(target: Target, debug: int) -> Iterator[int]:
+    """The first entry of each namespace, the program's own first; of older glibc's, that one alone.
+
+    `debug` is where struct r_debug is (version, first entry, breakpoint, state, loader's base).
+    """
+    for _ in range(MOST_NAMESPACES):
+        version, first = struct.unpack("<i4xQ", target.read(debug, 16))
+        if first:
+            yield first
+        if version < EXTENDED:
+            return
+        (debug,) = struct.unpack("<Q", target.read(debug + 40, 8))
+        if not debug:
+            return
+
+
+def placed(
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    chains: Mapping[int, Sequence[int]],
+    shared: frozenset[int],
+    programs: Mapping[int, int],
+) -> Optional[tuple[tuple[Object, ...], dict[int, tuple[Placement, ...]]]]:
+    """Of each rank the objects in its list, but those at `shared` biases; None if one lacks its program.
+
+    `programs` are the entries of the ranks' programs. Raises `MemoryUnreadable`.
+    """
+    paths = {one.start: one.path for one in maps if one.offset == 0}
+    objects: list[Object] = []
+    placements: dict[int, tuple[Placement, ...]] = {}
+    for rank, entries in chains.items():
+        held: list[Rebase] = []
+        for address in entries:
+            bias = link(target, address).bias
+            loaded = LoadedElf(target.read, bias) if bias in paths and bias not in shared else None
+            if loaded is None or not loaded.segments or not loaded.build_id:
+                continue
+            known = next((one for one in objects if _is_same(one, loaded)), None)
+            if known is None:
+                known = object_of(len(objects), loaded, paths[bias], is_program=address == programs[rank])
+                objects.append(known)
+            held.append(Rebase(known.index, known.base, known.span, loaded.base))
+        if not any(objects[one.object or 0].is_program for one in held):
+            return None
+        placements[rank] = tuple(held)
+    return tuple(objects), placements
+
+
+def _is_same(known: Object, loaded: LoadedElf) -> bool:
+    return bool(known.build_id) and known.build_id == loaded.build_id and known.span == loaded.span
