@@ -7,12 +7,15 @@ is left in it (a copied int3 would trap where LLDB knows of none), before a rank
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import lldb
 
-from lldbext.quiet import warnings
+from lldbext.numbers import NUMBERS, rank_of_tid, tid_of
+from lldbext.quiet import DebuggerError, execute, warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
 from pieglobalsfind import tasks
@@ -23,6 +26,7 @@ EVENT_FUNCTION = "rank_debug_event"
 NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out
 BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
 MASK = 0xFFFFFFFF
+STEPPED = re.compile(r"\btid: (0x[0-9a-f]+)")  # of a thread that alone hits an internal breakpoint
 TASKS = (
     "these ranks are processes that share memory: a breakpoint would kill those that LLDB is not attached to. "
     "`rank break` sets none that would; `b` is not checked"
@@ -101,7 +105,26 @@ def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -
     session = SESSIONS.of(frame.GetThread().GetProcess())
     with warnings("breakpoints in ranks may be missing"):
         handle(session, kind, rank - (1 << 32) if rank >> 31 else rank)
+        if kind == BEFORE_PACK and is_stepped(session, rank):
+            session.stepped_away.add(rank)
+            print(f"[Rank {rank} leaves this process, the step ends]")
+            return True
     return False
+
+
+def is_stepped(session: Session, rank: int) -> bool:
+    """Whether a step waits for a rank to come somewhere: by breakpoints of LLDB's own, for the rank's thread alone."""
+    listed = execute(session.target.GetDebugger(), "breakpoint list --internal")
+    return any(rank_of_tid(int(tid, 16)) == rank for tid in STEPPED.findall(listed))
+
+
+def end_steps(session: Session) -> None:
+    """Let LLDB forget the steps of ranks that have left: where one comes back to, it has long been elsewhere."""
+    for rank in session.stepped_away:
+        numbers = " ".join(str(tid_of(rank, number)) for number in range(NUMBERS))
+        with suppress(DebuggerError):  # there is no such thread any more, or no plan
+            execute(session.target.GetDebugger(), f"thread plan prune {numbers}")
+    session.stepped_away.clear()
 
 
 def handle(session: Session, kind: int, rank: int) -> None:
@@ -111,9 +134,12 @@ def handle(session: Session, kind: int, rank: int) -> None:
     if kind == BEFORE_COPIES:
         leave_originals(session)
     elif kind == BEFORE_PACK:
+        session.leaving.add(rank)
         session.modules.drop(rank)
-    elif kind in (AFTER_COPIES, AFTER_UNPACK) and any(True for _ in users(target)):
-        place_all(session)
+    elif kind in (AFTER_COPIES, AFTER_UNPACK):
+        session.leaving.discard(rank)
+        if any(True for _ in users(target)):
+            place_all(session)
     session.forget_moment()
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Optional
 
 from lldbext.frames import MOST_FRAMES
+from lldbext.numbers import rank_of_tid, tid_of
 from lldbext.session import Session
-from lldbext.threads import FIRST_TID, NUMBERS, tid_of
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.model import RUNNING, Absent, Rank
 from pieglobalsfind.stackless import check_is_here, no_registers
@@ -47,10 +47,7 @@ class Selection:
 
     def rank_of(self, thread: Any) -> Optional[int]:
         """The rank that a thread of LLDB's is."""
-        if not thread.IsValid():
-            return None
-        tid = thread.GetThreadID()
-        return int(tid - FIRST_TID) // NUMBERS if tid >= FIRST_TID else None
+        return rank_of_tid(int(thread.GetThreadID())) if thread.IsValid() else None
 
     def frame(self) -> Any:
         """The selected frame, None if there is no thread."""

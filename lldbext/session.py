@@ -16,6 +16,7 @@ from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import open_process
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.rank_state import without
 from pieglobalsfind.model import Rank
 from pieglobalsfind.rankset import compact
 
@@ -32,6 +33,8 @@ class Session:
         self.process = process
         self.target = process.GetTarget()
         self.modules = Modules(self.target)
+        self.leaving: set[int] = set()  # ranks that are being packed: gone, whatever their records say until then
+        self.stepped_away: set[int] = set()  # ranks that have left in the middle of a step
         self.asked: dict[int, None] = {}
         self.passing: tuple[int, ...] = ()  # ranks that are threads until the command ends
         self._asked_in_command = False
@@ -53,7 +56,7 @@ class Session:
         stop = self.process.GetStopID()
         if self._moment is None or stop != self._stop:
             target = open_process(self.process)
-            self._moment, self._stop, self.chosen = Moment(target, decode(target)), stop, None
+            self._moment, self._stop, self.chosen = Moment(target, without(decode(target), self.leaving)), stop, None
             self._describer = None
             if isinstance(target, RemoteProcess):
                 self.modules.renew()

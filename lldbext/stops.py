@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import lldb
+
+from lldbext import breakpoints
+from lldbext.numbers import rank_of_tid
 from lldbext.quiet import warnings
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
 from pieglobalsfind.errors import NotVirtualizedError, TargetError
+
+REASONS = (
+    lldb.eStopReasonBreakpoint,
+    lldb.eStopReasonWatchpoint,
+    lldb.eStopReasonSignal,
+    lldb.eStopReasonException,
+    lldb.eStopReasonPlanComplete,
+)
 
 
 class StopHook:
@@ -29,15 +41,50 @@ class StopHook:
 
 def follow(session: Session) -> None:
     """Make LLDB's list of threads and its symbols those of this stop."""
+    breakpoints.end_steps(session)
+    pass_over_events(session)
     try:
         moment = session.moment()
     except (NotVirtualizedError, TargetError):
         return
-    if not session.is_listed(moment):
+    if not session.is_listed(moment) and not any(map(is_stopped_rank, session.process)):
         session.list_threads()
     selection = Selection(session)
     if selection.rank is not None:
         selection.refocus()
+
+
+def pass_over_events(session: Session) -> None:
+    """Where the runtime told of something while a thread stopped for the user, LLDB might show the one that told.
+
+    LLDB chooses after its hooks have run, and keeps the selected thread if that has a reason to be stopped.
+    """
+    selected = session.process.GetSelectedThread()
+    if has_stopped(selected) and not is_event(session, selected):
+        return
+    events = {one.GetThreadID(): is_event(session, one) for one in session.process if has_stopped(one)}
+    others = [tid for tid, event in events.items() if not event]
+    if others and any(events.values()):
+        session.process.SetSelectedThreadByID(others[0])
+
+
+def is_stopped_rank(thread: Any) -> bool:
+    """LLDB has listed it at this stop, before an event was heard of, and would forget why it stopped."""
+    return has_stopped(thread) and rank_of_tid(int(thread.GetThreadID())) is not None
+
+
+def has_stopped(thread: Any) -> bool:
+    """For a reason that a user would want to see."""
+    return thread.IsValid() and thread.GetStopReason() in REASONS
+
+
+def is_event(session: Session, thread: Any) -> bool:
+    """Whether a thread stopped at our own breakpoint and no other."""
+    if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
+        return False
+    numbers = {one.GetID() for one in breakpoints.ours_of(session.target)}
+    hit = {thread.GetStopReasonDataAtIndex(index) for index in range(0, thread.GetStopReasonDataCount(), 2)}
+    return bool(hit) and hit <= numbers  # of one that was deleted as it was hit LLDB tells nothing
 
 
 def watch_stops(debugger: Any) -> None:

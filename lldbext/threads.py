@@ -1,8 +1,7 @@
 """Ranks as LLDB's threads: what LLDB asks at every stop to fill its thread list.
 
 Takes an `SBProcess`; gives the rows of `thread list`, and the registers of ranks that wait. A rank that runs stands for
-its kernel thread. LLDB keeps a thread's name as long as its number: a rank that runs has one number, and one that waits
-two by turns, so that a new state means a new number.
+its kernel thread.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Optional
 
 from lldbext import breakpoints
+from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from pieglobalsfind.command import Moment
@@ -19,8 +19,6 @@ from pieglobalsfind.commands.wording import state_text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import RUNNING, Absent, Rank
 
-FIRST_TID = 10_000_000  # no kernel's tid is as large (proc(5), pid_max)
-NUMBERS = 4  # tids that every rank has
 # DWARF numbers: x86-64 psABI, figure 3.36
 NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
@@ -133,11 +131,6 @@ def has_registers(moment: Moment, rank: Rank) -> bool:
     except RanklensError:
         return False
     return True
-
-
-def tid_of(rank: int, number: int = 0) -> int:
-    """A number by which LLDB knows a rank's thread."""
-    return FIRST_TID + NUMBERS * rank + number
 
 
 def row(tid: int, name: str, **more: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Callable, Optional, TypeVar, Union
 
@@ -50,6 +50,26 @@ def waiting_of(one: layout.Rank, calls: tuple[str, ...]) -> Optional[Waiting]:
 def moment_of(one: layout.Rank) -> tuple[int, int, int]:
     """Equal for two readings of a record only if the rank was not switched in between."""
     return one.state, one.context, one.switches
+
+
+def without(table: RankTable, leaving: Collection[int]) -> RankTable:
+    """The table with ranks that are being packed told as gone already: nothing may be put into their images."""
+    if not leaving:
+        return table
+    return dataclasses.replace(table, ranks=tuple(_gone(one) if one.rank in leaving else one for one in table.ranks))
+
+
+def _gone(one: Rank) -> Rank:
+    return dataclasses.replace(
+        one,
+        state=model.MIGRATED_OUT,
+        context=GONE,
+        stack=GONE,
+        heap=GONE,
+        heap_used=GONE,
+        waiting=None,
+        placements=(),
+    )
 
 
 def read_again(target: Target, table: RankTable, rank: Rank) -> Rank:
