@@ -16,6 +16,8 @@ from pieglobalsfind.targets import open_target
 from tests.conftest import BIN, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
+from tests.lldb.conftest import find_lldb
+from tests.lldb.session import Session as LldbSession
 
 HOME = Path(os.environ.get("PIP_HOME", ""))
 HERE = Path(__file__).resolve().parent
@@ -127,3 +129,20 @@ def test_gdb_shows_each_task_s_own_and_stops_in_all(running: Running, gdb: Path,
         assert told[f"thread of {rank}"] == truth.thread and told[f"values of {rank}"] == [rank] * 3
         assert told[f"stack of {rank}"][-4:].count("main") == 1 and "tick" in told[f"stack of {rank}"]
     assert told["met"] == [0, 1, 2]
+
+
+def test_lldb_shows_each_task_s_own(running: Running, tmp_path: Path) -> None:
+    script = """
+    for name in ("g_rank", "s_rank", "tls_rank"):
+        tell(name, ask("rank print " + name).split())
+    for rank in range(3):
+        ask("rank %d" % rank)
+        tell("values of %d" % rank, [value(name) for name in ("g_rank", "s_rank")])
+        tell("stack of %d" % rank, functions(target.GetProcess().GetSelectedThread()))
+    """
+    told = LldbSession(find_lldb(), tmp_path).attach(script, running.pid)
+    for name in ("g_rank", "s_rank", "tls_rank"):
+        assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
+    for rank in range(TASKS):
+        assert told[f"values of {rank}"] == [rank] * 2
+        assert {"tick", "main"} <= set(told[f"stack of {rank}"])

@@ -35,7 +35,8 @@ struct entry {
     uint64_t start, size;
 };
 
-static uint64_t unsigned_number(const uint8_t **at) {
+/* LEB128 (DWARF 5, 7.6); bits beyond the 64th are dropped. */
+static uint64_t number(const uint8_t **at, bool is_signed) {
     uint64_t value = 0;
     uint8_t byte;
     unsigned shift = 0;
@@ -44,19 +45,15 @@ static uint64_t unsigned_number(const uint8_t **at) {
         value |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
         shift += 7;
     } while (byte & 0x80);
-    return value;
+    return is_signed && shift < 64 && byte & 0x40 ? value | ~UINT64_C(0) << shift : value;
+}
+
+static uint64_t unsigned_number(const uint8_t **at) {
+    return number(at, false);
 }
 
 static int64_t signed_number(const uint8_t **at) {
-    uint64_t value = 0;
-    uint8_t byte;
-    unsigned shift = 0;
-    do {
-        byte = *(*at)++;
-        value |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
-        shift += 7;
-    } while (byte & 0x80);
-    return (int64_t)(shift < 64 && byte & 0x40 ? value | ~UINT64_C(0) << shift : value);
+    return (int64_t)number(at, true);
 }
 
 static uint32_t fixed(const uint8_t *at) {
