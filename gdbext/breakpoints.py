@@ -21,7 +21,7 @@ from gdbext.face import ADDRESS, GdbFace
 from gdbext.followers import Followers, Hit, Pinned, follows, leave_to_followers
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
-from gdbext.locations import locations_in
+from gdbext.locations import locations_in, locations_of
 from gdbext.quiet import execute, warnings
 from gdbext.stops import RankEvents
 from gdbext.target import connection_kind
@@ -158,10 +158,10 @@ class Breakpoints:
         self._followers.drop(lambda follower: tasks.danger(moment, follower.address) is not None)
         event = self._event
         if event is not None and event.enabled:
-            event.enabled = all(tasks.danger(moment, one.address) is None for one in event.locations)
+            event.enabled = all(tasks.danger(moment, one.address) is None for one in locations_of(event))
 
     def _spare(self, moment: Moment, user: gdb.Breakpoint) -> None:
-        locations = user.locations if user.enabled and not user.pending else ()
+        locations = locations_of(user) if user.enabled else ()
         why = next(filter(None, (tasks.danger(moment, one.address) for one in locations)), None)
         if why is not None:
             user.enabled = False

@@ -18,7 +18,7 @@ import gdb
 from gdbext import stacks
 from gdbext.face import GdbFace
 from gdbext.hits import Hits
-from gdbext.locations import IN_MEMORY, locations_in
+from gdbext.locations import IN_MEMORY, locations_in, locations_of
 from gdbext.quiet import DebuggerError, execute, quoted, warnings
 from gdbext.stops import ranks_of
 from pieglobalsfind import tasks
@@ -169,7 +169,7 @@ class Pinned(gdb.Breakpoint):
 
     def stay(self) -> None:
         """Leave the inferiors into which GDB has put it by itself."""
-        for one in getattr(self, "locations", ()):  # GDB 12 has no such list
+        for one in locations_of(self):
             if one.enabled and self.home not in one.thread_groups:
                 one.enabled = False
 
@@ -275,6 +275,6 @@ def follows(breakpoint: Any) -> bool:
 def leave_to_followers(user: gdb.Breakpoint) -> None:
     """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
     if user.condition and RANK_IN_FOCUS.search(user.condition) and ranks_of(user.condition)[1]:
-        for one in user.locations:
+        for one in locations_of(user):
             if one.enabled:
                 one.enabled = False

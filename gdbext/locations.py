@@ -1,25 +1,73 @@
 """Where breakpoints stand, inferior by inferior.
 
-Takes GDB's breakpoints; gives their locations, which GDB tells from version 13 on.
+Takes GDB's breakpoints; gives their locations: as GDB tells them from version 13 on, before that as it prints them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Union
 
 import gdb
+
+from gdbext.quiet import DebuggerError, execute
 
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
 
-def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[gdb.BreakpointLocation]:
-    """Where a breakpoint stands in an inferior; nowhere while it is pending."""
-    return [] if breakpoint.pending else [one for one in breakpoint.locations if inferior in one.thread_groups]
+TELLS_LOCATIONS = hasattr(gdb.Breakpoint, "locations")
+# 1.2  y  0x0000555555555130 in f at f.c:1 inf 1
+PRINTED = re.compile(r"^(-?\d+\.\d+) .*?\b([yn])-? +(0x[0-9a-f]+)\b.*?(?: inf (\d+(?:, \d+)*))?$", re.MULTILINE)
+
+
+class PrintedLocation:
+    """A location that GDB has printed; `name` is its number in GDB's commands."""
+
+    def __init__(self, name: str, enabled: bool, address: int, thread_groups: Sequence[int]) -> None:
+        self._name = name
+        self._enabled = enabled
+        self.address = address
+        self.thread_groups = list(thread_groups)
+
+    @property
+    def enabled(self) -> bool:
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, wanted: bool) -> None:
+        with suppress(DebuggerError):  # there are no commands for internal breakpoints
+            execute(f"{'enable' if wanted else 'disable'} {self._name}")
+            self._enabled = wanted
+
+
+Location = Union["gdb.BreakpointLocation", PrintedLocation]
+
+
+def locations_of(breakpoint: gdb.Breakpoint) -> Sequence[Location]:
+    """Where a breakpoint stands; nowhere while it is pending."""
+    if breakpoint.pending:
+        return ()
+    return breakpoint.locations if TELLS_LOCATIONS else printed_locations(breakpoint.number)
+
+
+def printed_locations(number: int) -> list[PrintedLocation]:
+    """Where the breakpoint of a number stands, by what GDB prints of it."""
+    here = str(gdb.selected_inferior().num)
+    return [
+        PrintedLocation(name, enabled == "y", int(address, 16), [int(one) for one in (groups or here).split(", ")])
+        for name, enabled, address, groups in PRINTED.findall(execute(f"maint info breakpoints {number}"))
+    ]
+
+
+def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
+    """Where a breakpoint stands in an inferior."""
+    return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
 
 
 def has_several(breakpoint: gdb.Breakpoint) -> bool:
-    return breakpoint.is_valid() and not breakpoint.pending and len(getattr(breakpoint, "locations", ())) > 1
+    return breakpoint.is_valid() and len(locations_of(breakpoint)) > 1
 
 
 def forget_hit() -> None:

@@ -294,3 +294,55 @@ ask("kill")
 """
     told = launch(session, script, rankrun, program, "end")
     assert told["followers"] >= RANKS and told["delete"] == "" and told["left"] == 0 and told["after"] == "$1 = 2\n"
+
+
+def test_locations_are_read_from_what_gdb_prints_where_it_does_not_tell_them(
+    session: Session, rankrun: Path, program: Path
+) -> None:
+    """GDB 12 does not; GDB 13's own list is the oracle."""
+    script = """
+from gdbext import locations
+
+def both(breakpoint):
+    told = [[one.address, bool(one.enabled), list(one.thread_groups)] for one in breakpoint.locations]
+    printed = [[one.address, one.enabled, one.thread_groups] for one in locations.printed_locations(breakpoint.number)]
+    return [told, printed]
+
+gdb.execute("break move_on if number == 1")
+gdb.execute("commands 1\\nsilent\\nprint 0x1234\\nend")
+gdb.execute("tbreak main")
+gdb.execute("break no_such_function")
+gdb.execute("rbreak ^rank_debug_ev")
+gdb.execute("run")
+gdb.execute("disable 1")
+gdb.execute("ignore 1 3")
+gdb.execute("add-inferior -exec PROGRAM")
+gdb.execute("break *$pc")
+tell("both", [both(one) for one in gdb.breakpoints()])
+gdb.execute("disable 1.1")
+tell("disabled", [both(one) for one in gdb.breakpoints() if one.number == 1])
+ask("kill")
+"""
+    told = launch(session, script.replace("PROGRAM", str(program)), rankrun, program, "end")
+    assert len(told["both"]) > 4 and any(told_by_gdb for told_by_gdb, _ in told["both"])
+    for told_by_gdb, printed in told["both"] + told["disabled"]:
+        assert told_by_gdb == printed
+
+
+def test_every_rank_is_hit_where_gdb_does_not_tell_locations(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+from gdbext import locations
+
+locations.TELLS_LOCATIONS = False
+gdb.execute("break move_on if number == 1")
+gdb.execute("break work")
+gdb.execute("ignore 2 1")
+stops = go()
+tell("stops", [[one["function"], one["rank"]] for one in stops])
+tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted(rank for function, rank in told["stops"] if function == "move_on") == list(range(RANKS)), told.output
+    assert sum(function == "work" for function, _ in told["stops"]) == RANKS - 1
+    assert told["hits"] == [RANKS, RANKS]
+    assert "SIGTRAP" not in told.output and "exited normally" in told.output
