@@ -25,7 +25,7 @@ from gdbext.selection import Selection
 from gdbext.settings import Settings
 from gdbext.target import is_selected, open_inferior
 from pieglobalsfind.command import Frame, Moment, Value
-from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
 from pieglobalsfind.fold import Folded, fold
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Owner
@@ -297,6 +297,8 @@ class GdbFace:
                 line = frame.find_sal()
                 place = f" at {Path(line.symtab.filename).name}:{line.line}" if line.symtab is not None else ""
                 return (frame.name() or "??") + place
+        except TargetEndedError:
+            raise
         except RanklensError:
             return ""
 

@@ -99,7 +99,11 @@ class Inferior:
             with self._selected():
                 return bytes(self._inferior.read_memory(address, size))
         except (gdb.error, OverflowError) as error:
+            self.check_is_alive()
             raise MemoryUnreadable(address, size) from error
+
+    def check_is_alive(self) -> None:
+        """Raises `TargetEndedError` if the process has ended and GDB does not know it yet, where that can be told."""
 
     @contextmanager
     def _selected(self) -> Iterator[None]:
@@ -142,6 +146,9 @@ class LocalInferior(Inferior):
         from pieglobalsfind.targets.live import LiveTarget
 
         self._kernel = LiveTarget(inferior.pid)
+
+    def check_is_alive(self) -> None:
+        self._kernel.check_is_alive()
 
     def maps(self) -> Sequence[MemoryMapping]:
         return self._kernel.maps()

@@ -29,6 +29,10 @@ class TargetError(RanklensError):
     """The target can't be read at all: no such process, no permission, no core file (exit status 2)."""
 
 
+class TargetEndedError(TargetError):
+    """The process has ended while it was looked at: nothing more can be said of it (exit status 2)."""
+
+
 class NotVirtualizedError(RanklensError):
     """The target can be read, but no ranks are found in it (exit status 2)."""
 

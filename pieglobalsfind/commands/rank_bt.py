@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Command, Face, Finding, Moment, Text
 from pieglobalsfind.commands.wording import frame_text, state_text
-from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.fold import fold
 
 
@@ -23,7 +23,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
         try:
             yield Text(backtrace(face, job.of(number), number, full))
         except RanklensError as error:
-            if len(numbers) == 1:
+            if len(numbers) == 1 or isinstance(error, TargetEndedError):
                 raise
             yield Finding(error.sentence, error.hint)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Column, Command, Face, Finding, Moment, Table, Text
 from pieglobalsfind.commands.wording import element_text, waiting_text
-from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
 
@@ -62,6 +62,8 @@ def where(face: Face, moment: Moment, rank: Rank) -> str:
         return ""
     try:
         call = moment.walker.location(rank)
+    except TargetEndedError:
+        raise
     except RanklensError:
         return face.location(rank.rank)
     if call is None:

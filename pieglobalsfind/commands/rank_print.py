@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Command, Face, Finding, Moment, Text
-from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
 
 _FORM = re.compile(r"/\w+(?=\s|$)")
@@ -91,6 +91,8 @@ def answer(face: Face, moment: Moment, number: int, request: Request) -> str:
     """The value in one rank, labelled if it is not the rank's own; why there is none otherwise."""
     try:
         value = face.evaluate(number, request.expression, request.form)
+    except TargetEndedError:
+        raise
     except RanklensError as error:
         return f"<{error}>"
     if isinstance(value, Absent):

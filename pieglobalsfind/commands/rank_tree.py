@@ -23,7 +23,8 @@ def run(face: Face, text: str) -> Iterator[Block]:
     for number in face.counted(job.select(chosen, face.location)):
         with gathered(without, number):
             root.add(number, calls(face, job.of(number), number))
-    yield Text("\n".join(call_tree.lines(root)) or "No ranks")
+    if root.ranks or not without:
+        yield Text("\n".join(call_tree.lines(root)) or "No ranks")
     for sentence, numbers in without.items():
         yield Finding(f"no stack of {rankset.compact(numbers)}: {sentence}")
 

@@ -18,7 +18,7 @@ from typing import Any, Optional, Union
 
 from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.elf_memory import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetEndedError, TargetError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping
 
@@ -194,7 +194,7 @@ class LiveTarget:
 
     def _unreadable(self, address: int, size: int, code: int) -> RanklensError:
         if code == errno.ESRCH:
-            return TargetError(f"process {self.pid} has ended")
+            return TargetEndedError(f"process {self.pid} has ended")
         if code in (errno.EPERM, errno.EACCES):
             return self._no_permission()
         if code in (errno.EFAULT, errno.EIO):
@@ -275,7 +275,16 @@ class LiveTarget:
             hint = "give the PID of a running job; `pgrep rankrun` lists them"
             raise TargetError(f"there is no process {self.pid}", hint) from error
         if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
-            raise TargetError(f"process {self.pid} has ended, its parent has not yet waited for it")
+            raise TargetEndedError(f"process {self.pid} has ended, its parent has not yet waited for it")
+
+    def check_is_alive(self) -> None:
+        """Raises `TargetEndedError` if the process has ended since."""
+        try:
+            self._check_state()
+        except TargetEndedError:
+            raise
+        except TargetError as error:  # there is none any more
+            raise TargetEndedError(f"process {self.pid} has ended") from error
 
     def check_program(self) -> None:
         """Raises `TargetError` if the process has executed another program since this object was made.

@@ -53,6 +53,44 @@ tell("continued", ask("continue"))
     assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
 
 
+def test_killed_in_the_middle_of_a_command(session: Session, places: Places) -> None:
+    """What could not be read is neither a damaged record nor a value that no global has."""
+    told = session.attach(
+        f"""
+import os, signal
+
+class KillOnce(gdb.Command):
+    def __init__(self):
+        super().__init__("kill-once", gdb.COMMAND_DATA)
+        self.calls = 0
+
+    def invoke(self, argument, from_tty):
+        self.calls += 1
+        if self.calls == 2:
+            os.kill({places.pid}, signal.SIGKILL)
+            while open("/proc/{places.pid}/stat").read().rpartition(")")[2].split()[0] != "Z":
+                pass
+
+kill_once = KillOnce()
+tell("apply", ask("rank apply all kill-once"))
+tell("calls", kill_once.calls)
+asked = ["rank list", "rank print shared_name", "rank diff shared_name", "rank bt all", "rank tree", "rank find 3"]
+tell("answers", {{command: ask(command) for command in asked}})
+tell("print", ask("print 40 + 2"))
+ask("kill")
+tell("after", [ask("rank list"), ask("print 40 + 2")])
+""",
+        places.pid,
+    )
+    ended = f"process {places.pid} has ended"
+    assert ended in told["apply"] and told["calls"] == 2, told["apply"]
+    for command, answer in told["answers"].items():
+        assert answer.count(ended) == 1 and len(answer.splitlines()) == 1, (command, answer)
+    assert told["print"].endswith("= 42\n")
+    assert "there is no process" in told["after"][0] and told["after"][1].endswith("= 42\n")
+    assert "Traceback" not in told.output
+
+
 @pytest.mark.parametrize(
     ("offset", "value", "sentence"),
     [
