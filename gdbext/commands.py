@@ -12,7 +12,7 @@ import gdb
 from gdbext.face import GdbFace
 from gdbext.quiet import sentences
 from pieglobalsfind.command import Command
-from pieglobalsfind.commands import COMMANDS
+from pieglobalsfind.commands import COMMANDS, rank_list
 from pieglobalsfind.model import STATES
 from pieglobalsfind.render import render
 
@@ -46,7 +46,17 @@ class BoundToRanks(Bound):
     """One whose arguments are sets of ranks: completes their words."""
 
     def complete(self, text: str, word: str) -> Sequence[str]:
-        return [one for one in ("all", *STATES) if one.startswith(word)]
+        """GDB takes dashes for the ends of words: `word` is what follows the last one."""
+        before = text[: len(text) - len(word)]
+        return [one for one in self._words(before) if one.startswith(word)]
+
+    def _words(self, before: str) -> Sequence[str]:
+        if self._command.name == rank_list.COMMAND.name and before.endswith("--"):
+            return [rank_list.SHORT_STATE[len("--") :]]
+        if before.endswith("-"):
+            return ["out"] if before.endswith("migrated-") else []
+        is_state = before.split()[-1:] == [rank_list.SHORT_STATE]
+        return STATES if is_state else ("all", *STATES)
 
 
 def bind(face: GdbFace) -> None:

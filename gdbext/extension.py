@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext import commands, functions, refusals, stops
+from gdbext import commands, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.locations import has_several
@@ -28,6 +28,7 @@ class Extension:
         self.breakpoints = Breakpoints(self.face, stops.bind(self.face))
         functions.bind(self.face)
         refusals.bind(self.face, self.breakpoints.watch_step)
+        navigation.bind(self.face, self._show)
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -55,8 +56,13 @@ class Extension:
             moved = self.face.follow()
             if self.breakpoints.hit is not None:
                 self.breakpoints.tell_hit()
-            elif moved and self.face.selected is not None:
-                gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
+            elif moved:
+                self._show()
+
+    def _show(self) -> None:
+        """Where the rank is that runs on the thread: GDB has told it without the rank's symbols."""
+        if self.face.selected is not None:
+            gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
         self.breakpoints.settle()

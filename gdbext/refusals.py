@@ -43,14 +43,14 @@ def bind(face: GdbFace, before_step: Callable[[], None]) -> None:
     """`before_step` is called before a command that makes a rank go on."""
     CheckRunning(face, before_step)
     for command in COMMANDS:
-        if not is_hooked(command):
+        if not is_hooked(f"hook-{command}"):
             gdb.execute(f"define hook-{command}\n{CHECK} {command}\nend", to_string=True)
 
 
-def is_hooked(command: str) -> bool:
+def is_hooked(hook: str) -> bool:
     """Whether the user has a hook of that name already."""
     try:
-        gdb.execute(f"show user hook-{command}", to_string=True)
+        gdb.execute(f"show user {hook}", to_string=True)
     except gdb.error:
         return False
     return True

@@ -320,3 +320,17 @@ tell("stacks", {{rank: ask(f"rank bt {{rank}}") for rank in range({RANKS})}})
     assert ranks_of == {name: compact(ranks) for name, ranks in in_call.items()}
     assert ranks_of["MPI_Recv"] == "0-2" and ranks_of["spin"] == "3" and ranks_of["main"] == "0-3"
     assert "[3]" not in told["one"] and "[1-2]" in told["one"]
+
+
+def test_options_and_states_are_completed(session: Session) -> None:
+    asked = {
+        "rank list --": ["rank list --state"],
+        "rank list --st": ["rank list --state"],
+        "rank list --state b": ["rank list --state blocked"],
+        "rank list migrated-": ["rank list migrated-out"],
+        "rank bt ru": ["rank bt running"],
+        "rank bt 0-": [],
+        "rank list --state a": [],
+    }
+    told = session.run(f'tell("found", {{text: ask("complete " + text).splitlines() for text in {list(asked)}}})')
+    assert told["found"] == asked

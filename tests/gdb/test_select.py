@@ -204,3 +204,29 @@ def test_no_register_of_a_running_rank_is_written_for_a_suspended_one(places: Pl
     assert told["said"], "GDB no longer writes the thread's registers by itself"
     for key, (was, after, rank, level) in told["said"].items():
         assert was == after and rank == 1 and level == int(key.split()[0]), (key, told["said"])
+
+
+def test_down_ends_at_the_rank_and_a_thread_means_the_rank_on_it(places: Places, session: Session) -> None:
+    """The frame behind which a suspended rank's frames are put is not the rank's."""
+    told = session.attach(
+        """
+        ask("set rank fold-runtime off")
+        ask("rank 1")
+        tell("down", ask("down"))
+        ask("up")
+        up = gdb.selected_frame().level()
+        ask("down")
+        tell("back", [up, gdb.selected_frame().level()])
+        tell("thread", [ask("thread"), value("$_rank")])
+        tell("thread 1", [ask("thread 1"), value("$_rank"), gdb.selected_frame().level(), ask("rank")])
+        tell("bottom", ask("down"))
+        """,
+        places.pid,
+    )
+    assert told["down"] == told["bottom"] == "error: Bottom (innermost) frame selected; you cannot go down."
+    assert told["back"] == [2, 1]
+    said, rank = told["thread"]
+    assert "Current thread is 1" in said and rank == 1
+    said, rank, level, why = told["thread 1"]
+    assert f"[Rank {RANKS - 1} runs here]" in said and (rank, level) == (RANKS - 1, 0)
+    assert "because it runs on the stopped thread" in why
