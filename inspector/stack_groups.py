@@ -20,77 +20,86 @@ DIGEST = 16  # bytes
 
 @dataclass(frozen=True)
 class Message:
-    """Groups as one collector sends them: of stack i the i-th digest, text and number of ranks, all end to end."""
+    """Groups as one collector sends them: of stack i the i-th digest, depth and number of ranks, all end to end.
+
+    `calls` are the distinct calls of all stacks, which `stacks` numbers, `depths[i]` of them for stack i.
+    """
 
     digests: bytes = b""
-    texts: bytes = b""
-    ends: array[int] = field(default_factory=lambda: array("Q"))  # of the texts
+    calls: bytes = b"[]"
+    stacks: array[int] = field(default_factory=lambda: array("I"))
+    depths: array[int] = field(default_factory=lambda: array("I"))
     counts: array[int] = field(default_factory=lambda: array("I"))
     ranks: bytes = b""  # 4 bytes each
 
 
 @dataclass
 class StackGroups:
-    """By digest: the stack as text, and the ranks (4 bytes each, in no order)."""
+    """By digest: the stack, and the ranks (4 bytes each, in no order)."""
 
-    texts: dict[bytes, bytes] = field(default_factory=dict)
+    stacks: dict[bytes, Stack] = field(default_factory=dict)
     ranks: dict[bytes, array[int]] = field(default_factory=dict)
 
     def add(self, ranks: Iterable[int], stack: Stack) -> None:
         """Enter ranks that are in one stack."""
-        text = encoded(stack)
-        key = hashlib.blake2b(text, digest_size=DIGEST).digest()
-        self.texts.setdefault(key, text)
+        key = digest(stack)
+        self.stacks.setdefault(key, stack)
         self.ranks.setdefault(key, array("i")).extend(ranks)
 
     def take(self, message: Message) -> None:
-        """Enter what a collector has sent."""
-        at, numbers = 0, memoryview(message.ranks)
-        for index, count in enumerate(message.counts):
+        """Enter what a collector has sent. Its calls are decoded only if a stack is new."""
+        calls: list[Call] = []
+        first, at, numbers = 0, 0, memoryview(message.ranks)
+        for index, (depth, count) in enumerate(zip(message.depths, message.counts)):
             key = message.digests[index * DIGEST : (index + 1) * DIGEST]
             known = self.ranks.get(key)
             if known is None:
+                calls = calls or decoded(message.calls)
                 known = self.ranks[key] = array("i")
-                self.texts[key] = message.texts[message.ends[index - 1] if index else 0 : message.ends[index]]
+                self.stacks[key] = tuple(calls[number] for number in message.stacks[first : first + depth])
             known.frombytes(numbers[at : at + 4 * count])
-            at += 4 * count
+            first, at = first + depth, at + 4 * count
 
     def message(self) -> Message:
         """What to send of these."""
-        ends, total = array("Q"), 0
-        for text in self.texts.values():
-            total += len(text)
-            ends.append(total)
+        numbers: dict[Call, int] = {}
+        for stack in self.stacks.values():
+            for call in stack:
+                numbers.setdefault(call, len(numbers))
         return Message(
-            b"".join(self.texts),
-            b"".join(self.texts.values()),
-            ends,
-            array("I", (len(self.ranks[key]) for key in self.texts)),
-            b"".join(self.ranks[key].tobytes() for key in self.texts),
+            b"".join(self.stacks),
+            encoded(numbers),
+            array("I", (numbers[call] for stack in self.stacks.values() for call in stack)),
+            array("I", map(len, self.stacks.values())),
+            array("I", (len(self.ranks[key]) for key in self.stacks)),
+            b"".join(self.ranks[key].tobytes() for key in self.stacks),
         )
 
     def by_rank(self) -> Iterator[tuple[int, Stack]]:
         """Each rank and its calls, outermost first."""
         for key, members in self.ranks.items():
-            stack = decoded(self.texts[key])
             for rank in members:
-                yield rank, stack
+                yield rank, self.stacks[key]
 
     def tree(self) -> Node:
         """As one call tree."""
         root = Node("")
         for key, members in self.ranks.items():
-            root.add_all(members, decoded(self.texts[key]))
+            root.add_all(members.tolist(), self.stacks[key])  # one object for each number, in all nodes of the stack
         return root
 
 
-def encoded(stack: Stack) -> bytes:
+def digest(stack: Stack) -> bytes:
     """Equal for equal stacks alone, in any process."""
-    return json.dumps([(one.function, one.file, one.line, one.library) for one in stack]).encode()
+    return hashlib.blake2b(encoded(stack), digest_size=DIGEST).digest()
 
 
-def decoded(text: bytes) -> Stack:
-    return tuple(Call(*one) for one in json.loads(text))
+def encoded(calls: Iterable[Call]) -> bytes:
+    return json.dumps([(one.function, one.file, one.line, one.library) for one in calls]).encode()
+
+
+def decoded(text: bytes) -> list[Call]:
+    return [Call(*one) for one in json.loads(text)]
 
 
 def grouped(stacks: Mapping[int, Stack]) -> StackGroups:

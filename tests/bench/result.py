@@ -26,10 +26,19 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """`file` is its name beside the document, `content` SVG."""
+
+    file: str
+    content: str
+
+
+@dataclass(frozen=True)
 class Result:
     title: str
     how: str
     measurements: tuple[Measurement, ...]
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def reached(self) -> bool:
@@ -37,4 +46,5 @@ class Result:
 
     def as_markdown(self) -> str:
         rows = "\n".join(measurement.as_row() for measurement in self.measurements)
-        return f"## {self.title}\n\n{self.how}\n\n| what | measured | target | |\n|---|---|---|---|\n{rows}\n"
+        shown = "".join(f"\n![{self.title}]({picture.file})\n" for picture in self.pictures)
+        return f"## {self.title}\n\n{self.how}\n\n| what | measured | target | |\n|---|---|---|---|\n{rows}\n{shown}"
