@@ -121,7 +121,7 @@ class Focus:
                 failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
             elif bias is not None:
                 view = self._view(moment, found, rank, Placed(file, bias))
-                if rank is not None and bias == found.load_bias and is_elsewhere(moment, rank):
+                if rank is not None and not has_copy(moment, found, rank) and is_elsewhere(moment, rank):
                     process = moment.rank(rank).address_space
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
                 if isinstance(view, Absent):
@@ -280,6 +280,10 @@ def is_main_program(found: Object) -> bool:
 def is_elsewhere(moment: Moment, rank: int) -> bool:
     """Whether the rank's process is another one than GDB is attached to."""
     return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
+
+
+def has_copy(moment: Moment, found: Object, rank: int) -> bool:
+    return any(isinstance(one, Rebase) and one.object == found.index for one in moment.rank(rank).placements)
 
 
 def is_copying(moment: Moment) -> bool:

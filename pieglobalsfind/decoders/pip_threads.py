@@ -16,6 +16,7 @@ from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.targets import in_address_space
 
 SELF_AT = 16  # x86-64: tcbhead_t is {tcb, dtv, self, ...}, and both point to it
 # What libc says of its own structures for libthread_db: {bits, elements, offset}, 32 bits each.
@@ -24,9 +25,10 @@ ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE = "_thread_db_link_map_l_tls_modid"
 LARGEST_OFFSET = 1 << 16
 MOST_MODULES = 1 << 16
+STACK_POINTER = 7  # DWARF number (x86-64 psABI, figure 3.36)
 MOST_WORDS = 128  # of a record, or of what it points to
 DEPTH = 2
-NO_STACK = Absent("its thread's stack does not validate")
+NO_STACK = Absent("the stack pointer of its thread is unknown", "stop it in a debugger")
 
 Way = tuple[int, ...]
 
@@ -141,13 +143,15 @@ def _thread(target: Target, maps: Sequence[MemoryMapping], block: int, at: int) 
 
 
 def _stack(target: Target, maps: Sequence[MemoryMapping], block: int, tid: int) -> Union[Region, Absent]:
-    """What lies below the control block in its mapping, where glibc puts both; believed if the thread is there."""
-    mapping = next((one for one in maps if one.start <= block < one.end and one.writable), None)
-    if mapping is None:
+    """The mapping that the thread's stack pointer is in, below the control block if glibc has put both there."""
+    memory = in_address_space(target, tid)  # a task that is a process is no thread of another's
+    threads = () if isinstance(memory, Absent) else memory.threads()
+    registers = next((one.registers for one in threads if one.tid == tid), NO_STACK)
+    pointer = registers.get(STACK_POINTER) if not isinstance(registers, Absent) else None
+    if pointer is None:
         return NO_STACK
-    thread = next((one for one in target.threads() if one.tid == tid), None)
-    if thread is not None and not isinstance(thread.registers, Absent):
-        pointer = thread.registers.get(7, block - 1)
-        if not mapping.start <= pointer < block:
-            return NO_STACK
-    return Region(mapping.start, block - mapping.start)
+    mapping = next((one for one in maps if one.start <= pointer < one.end), None)
+    if mapping is None or not mapping.writable or mapping.path.startswith("/"):
+        return NO_STACK
+    end = block if pointer < block < mapping.end else mapping.end
+    return Region(mapping.start, end - mapping.start)

@@ -19,7 +19,8 @@ int main(void) {
         return 2;
     g_rank = tls_rank = me;
     s_rank = me - 1;
+    tick(0);
     dprintf(1, "TRUTH %d %p %p %p %d\n", me, (void *)&g_rank, (void *)&tls_rank, (void *)&me, (int)gettid());
-    for (int turn = 0;; turn++)
+    for (int turn = 1;; turn++)
         tick(turn);
 }

@@ -1,0 +1,142 @@
+"""Tasks as Process-in-Process makes them, real threads and real processes: found, shown, and never killed.
+
+`stand_in.c` takes PiP's place, which no CI has; tests/pip asks the same of PiP itself, in thread mode.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.model import RUNNING, Region
+from pieglobalsfind.targets import open_target
+from tests.conftest import BIN, ROOT, Job, StartJob
+from tests.gdb.conftest import make_core
+from tests.gdb.session import Session
+
+HERE = Path(__file__).resolve().parent
+EMBEDDED = ROOT / "runtime-hooks" / "embedded"
+TASKS = 3
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Where a task says that its variables are, and which kernel thread it is."""
+
+    variable: int
+    thread_local: int
+    stack: int
+    thread: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """The first process, and what each task has said."""
+
+    job: Job
+    tasks: dict[int, Truth]
+
+    def finish(self, folder: Path) -> list[str]:
+        """Let the tasks end; what they say then."""
+        (folder / "go").touch()
+        assert self.job.finish() == 0, self.job.stderr()
+        return sorted(line for line in self.job.lines if line.startswith("ENDED"))
+
+
+WHOLE = [f"ENDED {rank} {rank} {rank} {rank}" for rank in range(TASKS)]
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tasks")
+    library = [f"-L{folder}", f"-Wl,-rpath,{folder}", "-l:libpip.so.0", "-lpthread", "-ldl"]
+    shared = ["-shared", "-fPIC", "-g"]
+    for words in (
+        [*shared, "-Wl,-soname,libpip.so.0", HERE / "libpip.c", "-o", folder / "libpip.so.0"],
+        [*shared, HERE / "task.c", "-o", folder / "task.so", "-Wl,--no-as-needed", *library],
+        ["-g", f"-I{EMBEDDED}", HERE / "stand_in.c", EMBEDDED / "task.c", "-o", folder / "stand_in", *library],
+    ):
+        subprocess.run(["gcc", *map(str, words)], check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture(params=["thread", "process"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def running(start_job: StartJob, programs: Path, mode: str) -> Running:
+    job = start_job(programs / "stand_in", mode, TASKS, programs / "task.so")
+    job.wait_for("TRUTH", times=TASKS)
+    said = [line.split() for line in job.lines if line.startswith("TRUTH ")]
+    found = {int(one[1]): Truth(int(one[2], 16), int(one[3], 16), int(one[4], 16), int(one[5])) for one in said}
+    return Running(job, found)
+
+
+def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path: Path) -> None:
+    pids = {running.job.pid, *(one.thread for one in running.tasks.values())}
+    for pid in pids:
+        table = decode(open_target(pid=pid))
+        assert (table.method, table.warnings) == (f"pip{mode}", ())
+        assert [one.rank for one in table.ranks] == list(range(TASKS))
+        for rank in table.ranks:
+            truth = running.tasks[rank.rank]
+            assert (rank.state, rank.kernel_thread) == (RUNNING, truth.thread)
+            assert rank.address_space == (truth.thread if mode == "process" else 0)
+            assert not isinstance(rank.stack, Region) or truth.stack in rank.stack
+        told = subprocess.run(
+            [BIN / "pieglobalsfind", "--pid", str(pid), *(hex(one.variable) for one in running.tasks.values())],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout.splitlines()
+        for number, line in zip(running.tasks, told):
+            assert f"rank {number}  data" in line and "g_rank+0x0" in line
+    assert running.finish(tmp_path) == WHOLE
+
+
+def test_a_core_file_has_all_tasks(running: Running, tmp_path: Path) -> None:
+    pid = running.tasks[1].thread
+    table = decode(open_target(core=str(make_core(pid, tmp_path))))
+    assert [one.kernel_thread for one in table.ranks] == [running.tasks[one].thread for one in range(TASKS)]
+
+
+@pytest.mark.parametrize("mode", ["process"], indirect=True)
+def test_a_breakpoint_that_would_kill_tasks_is_refused(running: Running, gdb: Path, tmp_path: Path) -> None:
+    """GDB in the first process alone: who would run into it is named, with the process, and all live."""
+    script = """
+    tell("break", ask("break tick"))
+    tell("shared", ask("break enter"))
+    tell("enabled", [one.enabled for one in gdb.breakpoints() if one.visible])
+    tell("values", ask("rank print g_rank").split())
+    """
+    told = Session(gdb, tmp_path).attach(script, running.job.pid)
+    refused = re.search(r"is disabled, it would kill rank (\d): these run in processes \((\d+)\)", told["break"])
+    assert refused and running.tasks[int(refused[1])].thread == int(refused[2]), told["break"]
+    shared = re.search(r"is disabled, it would kill rank 0-2: these run in processes \((.*?)\)", told["shared"])
+    assert shared and shared[1] == ", ".join(str(running.tasks[one].thread) for one in range(TASKS)), told["shared"]
+    assert told["enabled"] and not any(told["enabled"])
+    assert told["values"] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
+    assert running.finish(tmp_path) == WHOLE
+
+
+@pytest.mark.parametrize("mode", ["process"], indirect=True)
+def test_gdb_in_one_task_stops_that_one_alone(running: Running, gdb: Path, tmp_path: Path) -> None:
+    script = """
+    tell("selected", value("$_rank"))
+    tell("values", [value(name) for name in ("g_rank", "s_rank", "tls_rank")])
+    ask("tbreak tick")
+    tell("stop", ask("continue"))
+    tell("stack", functions())
+    tell("rank", value("$_rank"))
+    """
+    told = Session(gdb, tmp_path).attach(script, running.tasks[1].thread)
+    assert told["selected"] == 1 and told["values"] == [1, 1, 1]
+    assert told["rank"] == 1 and told["stack"][:2] == ["tick", "task_main"], told["stop"]
+    assert running.finish(tmp_path) == WHOLE
