@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from pieglobalsfind.dwarf_types import Rows, Type, TypeTable, Variables
+from pieglobalsfind.dwarf_types import VOID, Rows, Type, TypeTable, Variables, named_by
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs import Members, members_of
 
@@ -163,9 +163,13 @@ def parsed(members: Members) -> Declared:
 
 def complete(declared: Variables) -> Variables:
     """With every type that variables are made of, which are read from the file when they are looked at."""
-    types: list[Type] = []
-    while len(types) < len(declared.types.types):  # to look at one makes others known
-        types.append(declared.types.types[len(types)])
+    types: dict[int, Type] = {VOID: declared.types[VOID]}
+    left = [one.type for one in declared]
+    while left:
+        index = left.pop()
+        if index not in types:
+            types[index] = declared.types[index]
+            left += named_by(types[index])
     found = declared.variables
     variables = Rows(found.rows) if isinstance(found, Rows) else found  # without those that were made of them
-    return Variables(variables, TypeTable(tuple(types)), declared.starts)
+    return Variables(variables, TypeTable(types), declared.starts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Any, Optional, Union, overload
@@ -28,6 +29,7 @@ from pieglobalsfind.dwarf_types import (
     Row,
     Rows,
     Type,
+    Types,
     TypeTable,
     Variables,
     Void,
@@ -36,14 +38,14 @@ from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.index import load, store
 
-KIND = f"variables-2-{sys.byteorder}"  # changes with the form of what is stored
+KIND = f"variables-3-{sys.byteorder}"  # changes with the form of what is stored
 STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
 SPOKEN = ("other", *sorted(set(LANGUAGES.values())))  # languages
 STORAGE_NUMBERS = {one: number for number, one in enumerate(STORAGES)}
 LANGUAGE_NUMBERS = {one: number for number, one in enumerate(SPOKEN)}
-HEAD = struct.Struct("=QQQ")  # variables, types, bytes of text
+HEAD = struct.Struct("=QQ")  # variables, bytes of text
 # name, linkage name, file, line, type, size, storage, language, place, whether that is thread-local, function, block
-COLUMNS = "IIIIIQBBQBII"
+COLUMNS = "IIIIQQBBQBII"
 Columns = tuple[tuple[Any, ...], ...]
 TEXTS = (0, 1, 2, 10, 11)
 LINE, TYPE, SIZE, STORAGE, LANGUAGE, PLACE, IS_THREAD_LOCAL = 3, 4, 5, 6, 7, 8, 9
@@ -97,36 +99,33 @@ class StoredRows(Sequence[Row]):
         return self._strings[start]
 
 
-class StoredTypes(Sequence[Type]):
-    """Types whose DIEs' places were kept; the file is opened when the first is asked for."""
+class StoredTypes:
+    """Types that variables name by where their DIEs are; the file is opened when the first is asked for."""
 
-    def __init__(self, path: str, units: Sequence[int], distances: Sequence[int]) -> None:
+    def __init__(self, path: str, used: Sequence[int]) -> None:
         self._path = path
-        self._stored = units, distances
-        self._opened: Optional[Sequence[Type]] = None
+        self._used = used
+        self._opened: Optional[Types] = None
 
-    def __len__(self) -> int:
-        return 1 + len(self._stored[0]) if self._opened is None else len(self._opened)
-
-    @overload
-    def __getitem__(self, index: int) -> Type: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Type]: ...
-    def __getitem__(self, index: Union[int, slice]) -> Union[Type, Sequence[Type]]:
+    def __getitem__(self, index: int) -> Type:
         if self._opened is None:
             self._opened = self._open()
         return self._opened[index]
 
-    def _open(self) -> Sequence[Type]:
-        """The types by the file's own reader, with the indices that variables name; without the file, the reason."""
+    def _open(self) -> Types:
+        """The file's own reader, if that has such types; without the file, the reason."""
         try:
             reader = VariableReader(Module(self._path), demangle)
-            for number, place in enumerate(zip(*self._stored)):
-                if reader.type_at(*place) != number + 1:
-                    raise ObjectFileError(f"{self._path} is not the file whose variables were kept")
         except ObjectFileError as error:
-            return [Void(), *[Void(reason=error.sentence)] * len(self._stored[0])]
+            return unknown(error.sentence)
+        if not reader.has_all(self._used):
+            return unknown(f"{self._path} is not the file whose variables were kept")
         return reader.types
+
+
+def unknown(reason: str) -> Types:
+    """Types of which nobody knows anything, and why."""
+    return defaultdict(lambda: Void(reason=reason), {VOID: Void()})
 
 
 # ---- as bytes ----
@@ -136,35 +135,27 @@ def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
     """All variables, and where their types are; None if something has no room, or a type is in another file."""
     if not isinstance(found.variables, Rows):
         return None
-    types: dict[int, int] = {VOID: 0}
-    places: list[tuple[int, int]] = []
     columns: Columns = tuple(zip(*found.variables.rows)) if found.variables else ((),) * len(COLUMNS)
-    for index in dict.fromkeys(columns[TYPE]):
-        place = reader.place_of(index) if index != VOID else None
-        if place is not None:
-            places.append(place)
-            types[index] = len(places)
-        elif index != VOID:
-            return None
+    if not reader.has_all(columns[TYPE]):
+        return None
     words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS))))
     encoded = [word.encode("utf-8", "replace") for word in words]
     starts = dict(zip(words, accumulate((len(word) + 1 for word in encoded), initial=0)))
     text = b"\0".join(encoded) + b"\0"
     try:
-        numbers = [array(code, column) for code, column in zip(COLUMNS, in_numbers(columns, starts, types))]
-        numbers += [array("I", [one[part] for one in places]) for part in (0, 1)]
+        numbers = [array(code, column) for code, column in zip(COLUMNS, in_numbers(columns, starts))]
     except OverflowError:
         return None
-    head = HEAD.pack(len(found.variables), len(places), len(text))
+    head = HEAD.pack(len(found.variables), len(text))
     return b"".join([head, *(one.tobytes() for one in numbers), text])
 
 
-def in_numbers(columns: Columns, starts: dict[str, int], types: dict[int, int]) -> Iterator[list[int]]:
+def in_numbers(columns: Columns, starts: dict[str, int]) -> Iterator[list[int]]:
     """The fields of all rows as numbers, in the order of `COLUMNS`."""
     names, linkages, files, lines, kinds, sizes, storages, languages, addresses, offsets, functions, blocks = columns
     yield from ([starts[one] for one in column] for column in (names, linkages, files))
     yield list(lines)
-    yield [types[one] for one in kinds]
+    yield list(kinds)
     yield list(sizes)
     yield [STORAGE_NUMBERS[one] for one in storages]
     yield [LANGUAGE_NUMBERS[one] for one in languages]
@@ -175,25 +166,25 @@ def in_numbers(columns: Columns, starts: dict[str, int], types: dict[int, int]) 
 
 def decode(stored: bytes, path: str) -> Variables:
     """The reverse of `encode`; raises `ValueError` or `struct.error` on anything else."""
-    count, type_count, text_size = HEAD.unpack_from(stored)
+    count, text_size = HEAD.unpack_from(stored)
     columns, at = [], HEAD.size
-    for code, length in [*((code, count) for code in COLUMNS), ("I", type_count), ("I", type_count)]:
+    for code in COLUMNS:
         column = array(code)
-        column.frombytes(stored[at : at + length * column.itemsize])
-        if len(column) != length:
+        column.frombytes(stored[at : at + count * column.itemsize])
+        if len(column) != count:
             raise ValueError("cut short")
         columns.append(column)
-        at += length * column.itemsize
+        at += count * column.itemsize
     text = stored[at:]
-    check(columns, type_count, text, text_size)
+    check(columns, text, text_size)
     starts = [0 if local else place for place, local in zip(columns[PLACE], columns[IS_THREAD_LOCAL])]
-    types = StoredTypes(path, *columns[-2:])
-    return Variables(Rows(StoredRows(columns[:-2], text)), TypeTable(types), starts)
+    types = StoredTypes(path, columns[TYPE])
+    return Variables(Rows(StoredRows(columns, text)), TypeTable(types), starts)
 
 
-def check(columns: Sequence[array[int]], type_count: int, text: bytes, text_size: int) -> None:
+def check(columns: Sequence[array[int]], text: bytes, text_size: int) -> None:
     """Numbers must mean something, or the cache is not ours."""
-    limits = {**dict.fromkeys(TEXTS, text_size), TYPE: type_count + 1, STORAGE: len(STORAGES), LANGUAGE: len(SPOKEN)}
+    limits = {**dict.fromkeys(TEXTS, text_size), STORAGE: len(STORAGES), LANGUAGE: len(SPOKEN)}
     if len(text) != text_size or not text.endswith(b"\0"):
         raise ValueError("cut short")
     if any(max(columns[column], default=0) >= limit for column, limit in limits.items()):

@@ -20,16 +20,17 @@ DEEPEST = 16  # namespaces and functions around the type
 def root(module: Module, type_name: str) -> Optional[Variables]:
     """The struct, class or typedef of that name, None if no unit defines it."""
     reader = Reader()
-    languages = {unit.die.cu: LANGUAGES.get(reader.language(unit.die), "other") for unit in module.units()}
-    types = TypeReader(module, reader, lambda die: "", lambda die: languages.get(die.cu) == "Fortran")
+    units = tuple(module.units())
+    languages = {unit.die.cu: LANGUAGES.get(reader.language(unit.die), "other") for unit in units}
+    types = TypeReader(module, units, lambda die: "", lambda die: languages.get(die.cu) == "Fortran")
     wanted = type_name
     for tag in ("struct ", "class ", "union ", "type("):
         wanted = wanted[len(tag) :].rstrip(")") if wanted.startswith(tag) else wanted
-    for unit in module.units():
+    for unit in units:
         language = languages.get(unit.die.cu, "other")
         for die in definitions(reader, unit.die, DEEPEST):
             if reader.own_string(die, AT_NAME) == wanted.rpartition("::")[2]:
-                index = types.at(die.addr or 0, die.cu)
+                index = types.index(die)
                 file, line = reader.declared_at(die, {unit.die.cu: unit})
                 table = TypeTable(types)
                 found = Variable(type_name, "", file, line, index, table.size(index), ROOT, language, None)

@@ -26,7 +26,7 @@ DEEPEST = 200  # nested scopes; compilers stop far earlier
 # DW_TAG (DWARF 5, table 7.3)
 TAG_ENUMERATION, TAG_ENTRY_POINT, TAG_LEXICAL_BLOCK, TAG_MEMBER, TAG_TYPEDEF = 0x04, 0x03, 0x0B, 0x0D, 0x16
 TAG_COMMON_BLOCK, TAG_INLINED, TAG_MODULE, TAG_SUBPROGRAM, TAG_VARIABLE = 0x1A, 0x1D, 0x1E, 0x2E, 0x34
-TAG_NAMESPACE = 0x39
+TAG_NAMESPACE, TAG_PARAMETER = 0x39, 0x05
 RECORDS = (0x02, 0x13, 0x17, 0x38)  # class, structure, union, interface
 SIZED = (*RECORDS, TAG_ENUMERATION, 0x24, 0x0F, 0x10, 0x42)  # and base types, pointers, references
 OPEN = (TAG_LEXICAL_BLOCK, TAG_INLINED, TAG_ENTRY_POINT)  # variables in it are as if they stood around it
@@ -81,9 +81,10 @@ class Segment:
 class Abbreviation:
     """How DIEs of one kind are written. `forms` has every attribute's; `constants` are values that it holds itself.
 
-    `size`: of the attributes, where it is always the same, else -1. `location`: of a variable, the bytes before the
-    location's length, counted from the end of the inline name if one begins after `text` bytes; `after`: those behind
-    the location. -1: that varies, or there is none. `sibling`: bytes before a reference to the next sibling, or -1.
+    `size`: of the attributes, where it is always the same, else -1. `location`: of variables and parameters, the bytes
+    before the location's length, counted from the end of the inline name if one begins after `text` bytes; `after`:
+    those behind the location. -1: that varies, or there is none. `sibling`: bytes before a reference to the next
+    sibling, or -1.
     """
 
     tag: int
@@ -236,7 +237,7 @@ class UnitBytes:
                     place = data.index(0, body + found.text) + 1 + found.location
                 length = data[place]
                 if length < 128:
-                    if length and data[place + 1] in STATIC:
+                    if length and data[place + 1] in STATIC and found.tag == TAG_VARIABLE:
                         yield Entry(depth, at, body, found)
                     at = place + 1 + length + found.after
                     continue
@@ -256,7 +257,9 @@ class UnitBytes:
         data = self.data
         for one in found.segments:
             body += one.form.size
-            if one.last:
+            if one.last_form == FORM_EXPRESSION and data[body] < 128:
+                body += 1 + data[body]
+            elif one.last:
                 body = behind_value(data, body, one.last_form)
         return body
 
@@ -434,7 +437,9 @@ def abbreviation(
         format_of_segment += letter
     segments.append(Segment(tuple(codes), struct.Struct(format_of_segment), 0, 0))
     size = segments[0].form.size if len(segments) == 1 else -1
-    location, text = where_location_is(segments) if tag == TAG_VARIABLE and not has_children else (-1, -1)
+    location, text = (
+        where_location_is(segments) if tag in (TAG_VARIABLE, TAG_PARAMETER) and not has_children else (-1, -1)
+    )
     forms = {code: form for code, form, _ in attributes}
     after = segments[-1].form.size
     return Abbreviation(tag, has_children, forms, constants, tuple(segments), size, location, text, after, sibling)

@@ -1,17 +1,16 @@
 """Reads type DIEs when somebody asks for them, and nothing twice.
 
-Takes DIEs of one file through a `Reader`; is the sequence of types of a `TypeTable`. What is met gets an index; it is
-read, with all that it holds by value, when the index is asked for: no `PyObject *` drags in a whole program. It never
-recurses, and breaks loops that damaged files hold.
+Takes DIEs of one file through a `Reader`; is what a `TypeTable` takes its types from. An index says where a type's DIE
+is; it is read, with all that it holds by value, when it is asked for: no `PyObject *` drags in a whole program. It
+never recurses, and breaks loops that damaged files hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Optional, Union, overload
 
-from pieglobalsfind.dwarf_libdw import Die, Module, Reader
+from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_types import (
     ENCODINGS,
     VOID,
@@ -32,6 +31,7 @@ from pieglobalsfind.dwarf_types import (
     Type,
     Typedef,
     Void,
+    by_value,
 )
 
 MOST_TYPES = 1_000_000
@@ -76,24 +76,31 @@ RECORDS = {0x02: "class", 0x13: "struct", 0x17: "union", 0x38: "class"}
 
 
 NEW, BEING_READ, SETTLED = 0, 1, 2
-UNREAD = Void()
+UNIT_SHIFT = 40  # an index: number of the unit, from 1 on, and the DIE's distance from the unit's own, in so many bits
+FOREIGN = 1 << 62  # from here on: DIEs of other files (supplementary ones, units of types of split files)
 
 
-class TypeReader(Sequence[Type]):
-    """The types of one file, those that were met so far. The file stays open as long as this is in use."""
+class TypeReader:
+    """The types of one file by index, which tells where the DIE is. The file stays open as long as this is in use."""
 
     def __init__(
-        self, module: Module, reader: Reader, scope_of: Callable[[Die], str], is_fortran: Callable[[Die], bool]
+        self,
+        module: Module,
+        units: Sequence[Unit],
+        scope_of: Callable[[Die], str],
+        is_fortran: Callable[[Die], bool],
     ) -> None:
         """`scope_of` gives the qualification of a named type ("app::"), `is_fortran` what the DIE's unit is."""
         self._module = module  # which closes when nobody has it any more
-        self._reader = reader
+        self._units = units
+        self._reader = Reader()
         self._scope_of = scope_of
         self._is_fortran = is_fortran
-        self._types: list[Type] = [Void()]
-        self._state = bytearray([SETTLED])
-        self._places: list[tuple[int, Optional[int]]] = [(0, None)]  # a DIE's address and unit (Dwarf_CU)
-        self._indices: dict[int, int] = {}
+        self._types: dict[int, Type] = {VOID: Void()}
+        self._state: dict[int, int] = {VOID: SETTLED}
+        self._numbers = {unit.die.cu: number for number, unit in enumerate(units)}
+        self._foreign: dict[int, Die] = {}
+        self._indices: dict[int, int] = {}  # of foreign ones by address
         self._fortran = False
         self._makers: dict[int, Callable[[Die, int], Type]] = {
             0x01: self._array,
@@ -108,48 +115,38 @@ class TypeReader(Sequence[Type]):
             **dict.fromkeys(POINTERS, self._pointer),
         }
 
-    def __len__(self) -> int:
-        return len(self._types)
-
-    @overload
-    def __getitem__(self, index: int) -> Type: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Type]: ...
-    def __getitem__(self, index: Union[int, slice]) -> Union[Type, Sequence[Type]]:
-        if isinstance(index, slice):
-            return [self[one] for one in range(len(self))[index]]
-        if self._state[index] != SETTLED:
-            settle(range(len(self))[index], self._types, self._state, self._read_at)
+    def __getitem__(self, index: int) -> Type:
+        if self._state.get(index) != SETTLED:
+            settle(index, self._types, self._state, self._read_at)
         return self._types[index]
 
     def of(self, die: Die) -> int:
         """The index of the type that a DIE names by DW_AT_type."""
         return self._target(die)
 
-    def at(self, address: int, unit: Optional[int]) -> int:
-        """The index of the type whose DIE is at an address in a unit (Dwarf_CU)."""
-        index = self._indices.get(address)
-        if index is not None:
-            return index
-        if len(self._types) >= MOST_TYPES:
-            return VOID
-        index = self._indices[address] = len(self._types)
-        self._types.append(UNREAD)
-        self._state.append(NEW)
-        self._places.append((address, unit))
-        return index
-
-    def place(self, index: int) -> tuple[int, Optional[int]]:
-        """The address and unit of a type's DIE."""
-        return self._places[index]
+    def index(self, die: Die) -> int:
+        """The index of the type that a DIE defines."""
+        number = self._numbers.get(die.cu)
+        if number is not None:
+            return index_at(number, (die.addr or 0) - (self._units[number].die.addr or 0))
+        key = die.addr or 0
+        if key not in self._indices:
+            self._indices[key] = FOREIGN + len(self._foreign)
+            self._foreign[self._indices[key]] = die
+        return self._indices[key]
 
     def _target(self, die: Die, attribute: int = AT_TYPE) -> int:
         named = self._reader.reference(die, attribute, inherited=True)
-        return VOID if named is None else self.at(named.addr or 0, named.cu)
+        return VOID if named is None else self.index(named)
 
     def _read_at(self, index: int) -> Type:
-        address, unit = self._places[index]
-        die = Die(addr=address, cu=unit)
+        if len(self._types) > MOST_TYPES:
+            return Void(reason="there are too many types")
+        die = self._foreign.get(index)
+        if die is None:
+            number, distance = place_of(index)
+            unit = self._units[number].die
+            die = Die(addr=(unit.addr or 0) + distance, cu=unit.cu)
         self._fortran = self._is_fortran(die)
         return self._read(die)
 
@@ -295,16 +292,17 @@ def wrapped(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-def by_value(found: Type) -> tuple[int, ...]:
-    """The types whose bytes lie within an object of this type."""
-    if isinstance(found, Struct):
-        return tuple(member.type for member in found.members)
-    if isinstance(found, Array):
-        return (found.element,)
-    return (found.target,) if isinstance(found, (Typedef, Qualified)) else ()
+def index_at(unit: int, distance: int) -> int:
+    """The index of the type whose DIE is so far from that of the file's unit of this number."""
+    return (unit + 1) << UNIT_SHIFT | distance
 
 
-def settle(start: int, types: list[Type], state: bytearray, read: Callable[[int], Type]) -> None:
+def place_of(index: int) -> tuple[int, int]:
+    """The reverse of `index_at`, for any index but that of void and of foreign types."""
+    return (index >> UNIT_SHIFT) - 1, index & (1 << UNIT_SHIFT) - 1
+
+
+def settle(start: int, types: dict[int, Type], state: dict[int, int], read: Callable[[int], Type]) -> None:
     """Read a type and all that lies within its objects; cut what would contain itself, give arrays their sizes.
 
     Only a damaged file holds such loops.
@@ -312,14 +310,14 @@ def settle(start: int, types: list[Type], state: bytearray, read: Callable[[int]
     stack = [start]
     while stack:
         index = stack[-1]
-        if state[index] == NEW:
+        if state.get(index, NEW) == NEW:
             types[index] = read(index)
             state[index] = BEING_READ
             for inner in by_value(types[index]):
-                if state[inner] == BEING_READ:
+                if state.get(inner) == BEING_READ:
                     types[index] = Void("void", 0, "a type that contains itself")
                     break
-                if state[inner] == NEW:
+                if state.get(inner, NEW) == NEW:
                     stack.append(inner)
         else:
             stack.pop()
@@ -328,7 +326,7 @@ def settle(start: int, types: list[Type], state: bytearray, read: Callable[[int]
                 types[index] = with_size(types[index], types)
 
 
-def with_size(found: Type, types: list[Type]) -> Type:
+def with_size(found: Type, types: dict[int, Type]) -> Type:
     """An array's size from its dimensions, where DWARF leaves it out."""
     if not isinstance(found, Array) or found.size:
         return found
@@ -340,7 +338,7 @@ def with_size(found: Type, types: list[Type]) -> Type:
     return replace(found, size=size if size <= LARGEST_SIZE else 0)
 
 
-def size_of(index: int, types: list[Type]) -> int:
+def size_of(index: int, types: dict[int, Type]) -> int:
     found = types[index]
     while isinstance(found, (Typedef, Qualified)):
         found = types[found.target]

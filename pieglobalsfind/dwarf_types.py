@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Optional, Union, overload
+from typing import NamedTuple, Optional, Protocol, Union, overload
 
 VOID = 0  # the index of `void` in every table
 
@@ -186,11 +186,35 @@ Bare = Union[Void, Base, Pointer, MemberPointer, Struct, Array, Text, Enum, Func
 Type = Union[Bare, Typedef, Qualified]
 
 
+def by_value(found: Type) -> tuple[int, ...]:
+    """The types whose bytes lie within an object of this type."""
+    if isinstance(found, Struct):
+        return tuple(member.type for member in found.members)
+    if isinstance(found, Array):
+        return (found.element,)
+    return (found.target,) if isinstance(found, (Typedef, Qualified)) else ()
+
+
+def named_by(found: Type) -> tuple[int, ...]:
+    """All types that this one is made of or points to."""
+    if isinstance(found, Pointer):
+        return (found.target,)
+    if isinstance(found, MemberPointer):
+        return found.target, found.container
+    return (found.result, *found.parameters) if isinstance(found, Function) else by_value(found)
+
+
+class Types(Protocol):
+    """Types by index: a tuple, or a reader."""
+
+    def __getitem__(self, index: int, /) -> Type: ...
+
+
 @dataclass(frozen=True)
 class TypeTable:
     """The types of a file's variables. Indices stay valid for the table's life; 0 is void."""
 
-    types: Sequence[Type]
+    types: Types
 
     def __getitem__(self, index: int) -> Type:
         return self.types[index]

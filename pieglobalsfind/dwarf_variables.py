@@ -8,7 +8,7 @@ are left out; so is what the linker discarded.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Optional
 
@@ -24,7 +24,10 @@ from pieglobalsfind.dwarf_type_reader import (
     LARGEST_SIZE,
     RECORDS,
     TAG_PARAMETER,
+    UNIT_SHIFT,
     TypeReader,
+    index_at,
+    place_of,
 )
 from pieglobalsfind.dwarf_types import (
     COMMON,
@@ -114,19 +117,22 @@ class FileNames(dict[int, str]):
 
 
 class TypesTold(dict[Optional[int], tuple[int, int]]):
-    """The types that a unit's DIEs name by their distance from its begin: index, and size if their DIEs say it."""
+    """The types that a unit's DIEs name by their distance from its header: index, and size if their DIEs say it."""
 
-    def __init__(self, types: TypeReader, found: UnitBytes, cu: Optional[int]) -> None:
+    def __init__(self, number: int, found: UnitBytes) -> None:
         super().__init__({None: (VOID, 0)})
-        self._types = types
+        self._number = number
         self._found = found
-        self._cu = cu
 
     def __missing__(self, distance: Optional[int]) -> tuple[int, int]:
-        at = self._found.begin + (distance or 0)
-        size = self._found.size_told(at)
-        index = self._types.at(self._found.address(at), self._cu)
-        told = self[distance] = index, size if size and size <= LARGEST_SIZE else UNTOLD
+        found = self._found
+        at = found.begin + (distance or 0)
+        if not found.first < at < found.end:
+            told = VOID, 0  # a damaged file
+        else:
+            size = found.size_told(at)
+            told = index_at(self._number, at - found.first), size if size and size <= LARGEST_SIZE else UNTOLD
+        self[distance] = told
         return told
 
 
@@ -144,7 +150,7 @@ class VariableReader:
         self._prefixes: dict[int, str] = {}  # of declarations that a definition elsewhere may name
         self._walked: set[Optional[int]] = set()
         self._names: dict[int, str] = {}  # of functions
-        self.types = TypeReader(module, self._reader, self._prefix, self._is_fortran)
+        self.types = TypeReader(module, self._list, self._prefix, self._is_fortran)
         self._table = TypeTable(self.types)
         self._language = ""
 
@@ -164,21 +170,15 @@ class VariableReader:
         sized.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
         return Variables(Rows(sized), self._table, [row.address or 0 for row in sized])
 
-    def place_of(self, index: int) -> Optional[tuple[int, int]]:
-        """Where a type's DIE is: its unit's number, and how far from the unit's own DIE; None if in another file."""
-        address, cu = self.types.place(index)
-        number = self._numbers.get(cu)
-        if number is None or self.bytes_of(self._list[number]) is None:
-            return None
-        return number, address - (self._list[number].die.addr or 0)
+    def has_all(self, indices: Iterable[int]) -> bool:
+        """Whether indices are of types in this file, in units that are read as bytes."""
+        largest = {index >> UNIT_SHIFT: index for index in sorted(set(indices)) if index != VOID}
+        return all(map(self._has, largest.values()))
 
-    def type_at(self, number: int, distance: int) -> Optional[int]:
-        """The index of the type whose DIE is at such a place, None if there is no such place."""
-        unit = self._list[number] if number < len(self._list) else None
-        found = self.bytes_of(unit) if unit is not None else None
-        if unit is None or found is None or not 0 < distance < found.end - found.first:
-            return None
-        return self.types.at(found.address(found.first + distance), unit.die.cu)
+    def _has(self, index: int) -> bool:
+        number, distance = place_of(index)
+        found = self.bytes_of(self._list[number]) if 0 <= number < len(self._list) else None
+        return found is not None and distance < found.end - found.first
 
     def bytes_of(self, unit: Unit) -> Optional[UnitBytes]:
         """The unit as bytes, None where it has to be read by libdw."""
@@ -218,7 +218,7 @@ class VariableReader:
 
     def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Row]:
         scopes, within = [(0, Scope())], None
-        files, types = FileNames(self._reader, unit), TypesTold(self.types, found, unit.die.cu)
+        files, types = FileNames(self._reader, unit), TypesTold(self._numbers[unit.die.cu], found)
         low, high, text, language = self._module.low, self._module.high, self._module.text, self._language
         for entry in found.entries(self._language == "C++"):
             depth, kind = entry.depth, entry.abbreviation
@@ -350,7 +350,7 @@ class VariableReader:
 
     def _parameters(self, die: Die) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
-        types = TypeReader(self._module, self._reader, self._prefix, self._is_fortran)  # not all scopes are known yet
+        types = TypeReader(self._module, self._list, self._prefix, self._is_fortran)  # not all scopes are known yet
         found = [
             types.of(child)
             for child in self._reader.children(die)

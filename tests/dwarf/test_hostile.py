@@ -87,10 +87,11 @@ def test_truncated_files(build: Build) -> None:
 
 
 def without_loops(types: list[Type]) -> list[Type]:
-    result, state = list(types), bytearray(len(types))
+    result: dict[int, Type] = {}
+    state: dict[int, int] = {}
     for index in range(len(types)):
         settle(index, result, state, types.__getitem__)
-    return result
+    return [result[index] for index in range(len(types))]
 
 
 def test_a_type_that_contains_itself_is_cut() -> None:
