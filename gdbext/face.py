@@ -220,9 +220,9 @@ class GdbFace:
                     self._return(home)
 
     def _here(self) -> Home:
-        """What is selected now, also where the user has just gone to another inferior."""
+        """What is selected now, also where GDB has told nobody: of another thread, or of a core file just opened."""
         thread, selection, number = gdb.selected_thread(), self.selection, gdb.selected_inferior().num
-        if selection.inferior not in (0, number):
+        if selection.thread != (0 if thread is None else thread.global_num):
             self.follow()
         level = gdb.selected_frame().level() if thread is not None and not thread.is_running() else 0
         return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs)

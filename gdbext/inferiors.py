@@ -59,7 +59,7 @@ class Inferiors:
             state.focus.forget()
             self.forget_moment()
             if self._selection.inferior in (0, inferior.num):
-                self._selection.clear("the process is new")
+                self._selection.forget("the process is new")
         return state
 
     def forget_moment(self) -> None:

@@ -44,6 +44,11 @@ class Selection:
     def clear(self, reason: str) -> None:
         self._set(None, None, reason)
 
+    def forget(self, reason: str) -> None:
+        """The same, but the thread is still to be looked at."""
+        self.clear(reason)
+        self.thread = 0
+
     def choose(self, moment: Moment, number: int, reason: str) -> None:
         """Select a rank; a running one selects its thread too. Raises `UsageError` if it has no frames."""
         rank = moment.rank(number)

@@ -286,3 +286,43 @@ tell("alive", alive())
     assert [line.replace("*", " ").split()[0] for line in told["list"].splitlines()[1:]] == ["0", "1", "2", "3"]
     assert "SIGTRAP" not in told.output and told.output.count(": 0 wrong") == RANKS * ROUNDS, told.output
     assert told["alive"] == [], told.output
+
+
+ANSWERS = """
+tell("answers", {command: ask(command) for command in ("rank list", "rank print my_rank", "rank diff size - my_rank",
+                                                       "rank bt all", "rank tree", "rank find 3", "rank info 1")})
+"""
+
+
+def test_core_files_of_a_job_answer_as_its_processes_did(
+    wandering: Job, rankrun: Path, session: Session, tmp_path: Path
+) -> None:
+    pids = wait_for_processes(wandering)
+    lines = (PROGRAMS / "wander.c").read_text().splitlines()
+    after_last_move = next(number for number, line in enumerate(lines, 1) if "printf(" in line)
+    cores = [tmp_path / f"process-{number}.core" for number in range(PROCESSES)]
+    script = f"""
+        ask("tbreak wander.c:{after_last_move} if round == {ROUNDS - 1}")
+        open({str(tmp_path / "go")!r}, "w").close()
+        hits(1)
+        ask("inferior 1")
+        {ANSWERS.strip()}
+        ask("generate-core-file {cores[0]}")
+        ask("inferior 2")
+        ask("generate-core-file {cores[1]}")
+        let_go()
+        """
+    live = attach(session, pids, script)["answers"]
+    assert is_well_done(wandering), wandering.stderr()
+    opened = f"""
+ask("core-file {cores[0]}")
+ask("add-inferior -no-connection")
+ask("inferior 2")
+ask("file {rankrun.resolve()}")
+ask("core-file {cores[1]}")
+ask("inferior 1")
+{ANSWERS}"""
+    dead = session.run(opened, rankrun.resolve())["answers"]
+    assert live["rank print my_rank"].split() == [word for rank in range(RANKS) for word in (f"{rank}:", str(rank))]
+    for command, answer in live.items():
+        assert dead[command] == answer, command
