@@ -281,7 +281,7 @@ class Breakpoints:
 
     def renew(self) -> None:
         """Have GDB forget at which of our breakpoints it has stopped."""
-        if sum(bool(one.pid) for one in gdb.inferiors()) > 1:
+        if self._face.inferiors.are_several:
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
 

@@ -49,7 +49,8 @@ class Extension:
         self.face.inferiors.has_run()
         self.breakpoints.settle()
         self.breakpoints.renew()
-        self.face.inferiors.hit_several = any(map(has_several, getattr(event, "breakpoints", ())))
+        hit = any(map(has_several, getattr(event, "breakpoints", ())))
+        self.face.inferiors.hit_several = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):

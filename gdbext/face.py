@@ -162,6 +162,9 @@ class GdbFace:
 
     def _enter(self, rank: int, reason: str) -> None:
         """Select a rank, its inferior and its innermost frame."""
+        if self.inferiors.hit_several and self.selection.rank != rank:
+            self.inferiors.hit_several = False
+            forget_hit()
         moment, selection = self._go_to(rank), self.selection
         selection.choose(moment, rank, reason)
         self._move(moment, rank)
@@ -175,9 +178,6 @@ class GdbFace:
 
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
         state = self.state()
-        if self.inferiors.hit_several and state.focus.rank != rank:
-            self.inferiors.hit_several = False
-            forget_hit()
         for failure in state.focus.move(moment, rank):
             if failure not in state.told:
                 state.told.add(failure)

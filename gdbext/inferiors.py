@@ -45,7 +45,12 @@ class Inferiors:
         self._states: dict[int, State] = {}
         self._jobs: dict[int, JobMoment] = {}
         self.runs = 0  # how often something has run since
-        self.hit_several = False  # whether what has stopped is a breakpoint in several places
+        self.hit_several = False  # whether a breakpoint may have stopped that is in several places
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there are several processes."""
+        return sum(bool(one.pid) for one in gdb.inferiors()) > 1
 
     def state(self) -> State:
         """Of the selected inferior; a process that has been replaced is forgotten."""

@@ -294,6 +294,30 @@ tell("answers", {command: ask(command) for command in ("rank list", "rank print 
 """
 
 
+def test_ranks_are_looked_at_without_warnings_of_gdb(wandering: Job, session: Session, tmp_path: Path) -> None:
+    """GDB 13 looks for the location that it has stopped at among those that came in its place as symbols moved."""
+    pids = wait_for_processes(wandering)
+    script = f"""
+        ask("break wrong_values")
+        open({str(tmp_path / "go")!r}, "w").close()
+        looked = []
+        for _ in range(8):
+            ask("continue")
+            own = value("my_rank")
+            for command in ("rank print my_rank", "rank tree", "rank apply all -s bt 1", "rank 0", "rank list"):
+                looked.append(ask(command))
+            ask("rank %d" % own)
+            looked.append(ask("print my_rank"))
+            tell("own", [own, value("my_rank"), value("$_rank")])
+        tell("looked", looked)
+        let_go()
+        """
+    told = attach(session, pids, script)
+    assert len(set(told["own"])) == 1
+    assert len(told["looked"]) == 8 * 6 and "warning: location" not in "".join(told["looked"]) + told.output
+    assert is_well_done(wandering), wandering.stderr()
+
+
 def test_core_files_of_a_job_answer_as_its_processes_did(
     wandering: Job, rankrun: Path, session: Session, tmp_path: Path
 ) -> None:
