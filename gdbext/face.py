@@ -156,7 +156,9 @@ class GdbFace:
 
     def _go_to(self, rank: int) -> Moment:
         """The rank's inferior is the selected one afterwards."""
-        process = self.job().process(rank)
+        job = self.job()
+        job.check_has_arrived(rank)
+        process = job.process(rank)
         self.inferiors.enter(process)
         return process.moment
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.command import Moment, as_shown
+from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import MIGRATED_OUT, Object, Rank, RankTable
 from pieglobalsfind.rankset import FunctionOf, RankSet, no_such_rank, select
 
@@ -78,6 +79,14 @@ class JobMoment:
         if found is None:
             raise no_such_rank(number, self._table, several=True)
         return found
+
+    def check_has_arrived(self, number: int) -> None:
+        """Raise `UsageError` for a rank that is between two of these processes."""
+        rank = self.rank(number)
+        if rank.state == MIGRATED_OUT and rank.moves:
+            for one in self.processes:
+                if one.moment.table.process_index == rank.process:
+                    raise UsageError(f"rank {number} is on its way to {one.name}", "go on until it has arrived")
 
     def of(self, number: int) -> Moment:
         """The rank's process; raises `UsageError` if none has it."""

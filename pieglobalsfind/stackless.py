@@ -21,6 +21,8 @@ def check_is_here(rank: Rank) -> None:
         what, hint = GONE[rank.state]
         if rank.state == MIGRATED_OUT and rank.moves:
             what = f"has migrated to process {rank.process} of the job"
+        if rank.state == STARTING and rank.moves:
+            what, hint = "is on its way to this process", "go on until it has arrived"
         raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
 
 

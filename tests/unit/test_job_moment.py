@@ -22,9 +22,23 @@ def rank(number: int, state: str, moves: int = 0, address_space: int = 0) -> Ran
     return Rank(number, state, 0, 0, *unknown, None, UNKNOWN, (), EVIDENCE, address_space=address_space, moves=moves)
 
 
-def process(pid: int, *ranks: Rank, own_pid: int = 0) -> Process:
+def process(pid: int, *ranks: Rank, own_pid: int = 0, index: int = 0) -> Process:
     table = RankTable(
-        "pie", "", "", "job", "", own_pid or pid, 0, 2, 4, 2, (), tuple(ranks), (), EVIDENCE, warnings=(f"of {pid}",)
+        "pie",
+        "",
+        "",
+        "job",
+        "",
+        own_pid or pid,
+        index,
+        2,
+        4,
+        2,
+        (),
+        tuple(ranks),
+        (),
+        EVIDENCE,
+        warnings=(f"of {pid}",),
     )
     return Process(Moment(SnapshotTarget.__new__(SnapshotTarget), table), f"inferior {pid}", pid)
 
@@ -42,6 +56,15 @@ def test_the_newest_record_tells_where_a_rank_is() -> None:
     assert [job.rank(number).state for number in range(4)] == [RUNNING, BLOCKED, MIGRATED_OUT, RUNNING]
     assert job.place(3) == " in inferior 20"
     assert list(job.warnings) == ["of 10", "of 20", "inferior 3 is left out"]
+
+
+def test_a_rank_between_two_processes_is_in_neither() -> None:
+    gone = replace(rank(0, MIGRATED_OUT, moves=1), process=1)
+    first, second = process(10, gone, rank(1, RUNNING)), process(20, rank(2, RUNNING), index=1)
+    with pytest.raises(UsageError, match="rank 0 is on its way to inferior 20: go on until it has arrived"):
+        JobMoment([first, second]).check_has_arrived(0)
+    JobMoment([first, second]).check_has_arrived(1)
+    JobMoment([first]).check_has_arrived(0)  # it is elsewhere, as that process says
 
 
 def test_sets_span_all_processes() -> None:
