@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from pieglobalsfind.dwarf_types import VOID, Rows, Type, TypeTable, Variables, named_by
+from pieglobalsfind.dwarf_types import VOID, Type, TypeTable, Variables, named_by
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs import Members, members_of
 
@@ -170,6 +170,4 @@ def complete(declared: Variables) -> Variables:
         if index not in types:
             types[index] = declared.types[index]
             left += named_by(types[index])
-    found = declared.variables
-    variables = Rows(found.rows) if isinstance(found, Rows) else found  # without those that were made of them
-    return Variables(variables, TypeTable(types), declared.starts)
+    return Variables(declared.variables, TypeTable(types), declared.starts)

@@ -26,11 +26,10 @@ from pieglobalsfind.dwarf_types import (
     MODULE,
     THREAD_LOCAL,
     VOID,
-    Row,
-    Rows,
     Type,
     Types,
     TypeTable,
+    Variable,
     Variables,
     Void,
 )
@@ -68,22 +67,23 @@ def declared(path: str, build_id: bytes) -> Variables:
     return found
 
 
-class StoredRows(Sequence[Row]):
-    """Rows out of columns."""
+class StoredVariables(Sequence[Variable]):
+    """Variables out of columns, made when they are asked for."""
 
     def __init__(self, columns: Sequence[array[int]], text: bytes) -> None:
         self._columns = columns
         self._text = text
         self._strings: dict[int, str] = {}
+        self._all: Optional[list[Variable]] = None
 
     def __len__(self) -> int:
         return len(self._columns[PLACE])
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> Variable: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
-    def __getitem__(self, index: Union[int, slice]) -> Union[Row, Sequence[Row]]:
+    def __getitem__(self, index: slice) -> Sequence[Variable]: ...
+    def __getitem__(self, index: Union[int, slice]) -> Union[Variable, Sequence[Variable]]:
         if isinstance(index, slice):
             return [self[one] for one in range(len(self))[index]]
         one = [column[index] for column in self._columns]
@@ -91,7 +91,15 @@ class StoredRows(Sequence[Row]):
         address, offset = (None, one[PLACE]) if one[IS_THREAD_LOCAL] else (one[PLACE], None)
         storage, language = STORAGES[one[STORAGE]], SPOKEN[one[LANGUAGE]]
         kind, size = one[TYPE], one[SIZE]
-        return Row(name, linkage, file, one[LINE], kind, size, storage, language, address, offset, function, block)
+        return Variable(name, linkage, file, one[LINE], kind, size, storage, language, address, offset, function, block)
+
+    def __iter__(self) -> Iterator[Variable]:
+        if self._all is None:
+            self._all = [self[index] for index in range(len(self))]
+        return iter(self._all)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredVariables, (self._columns, self._text)  # without those that were made
 
     def _string(self, start: int) -> str:
         if start not in self._strings:
@@ -133,9 +141,7 @@ def unknown(reason: str) -> Types:
 
 def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
     """All variables, and where their types are; None if something has no room, or a type is in another file."""
-    if not isinstance(found.variables, Rows):
-        return None
-    columns: Columns = tuple(zip(*found.variables.rows)) if found.variables else ((),) * len(COLUMNS)
+    columns: Columns = tuple(zip(*found.variables)) if found.variables else ((),) * len(COLUMNS)
     if not reader.has_all(columns[TYPE]):
         return None
     words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS))))
@@ -179,7 +185,7 @@ def decode(stored: bytes, path: str) -> Variables:
     check(columns, text, text_size)
     starts = [0 if local else place for place, local in zip(columns[PLACE], columns[IS_THREAD_LOCAL])]
     types = StoredTypes(path, columns[TYPE])
-    return Variables(Rows(StoredRows(columns, text)), TypeTable(types), starts)
+    return Variables(StoredVariables(columns, text), TypeTable(types), starts)
 
 
 def check(columns: Sequence[array[int]], text: bytes, text_size: int) -> None:

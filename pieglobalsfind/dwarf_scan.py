@@ -134,17 +134,8 @@ class Told(NamedTuple):
     pick: Callable[[tuple[Value, ...]], tuple[Value, ...]]  # of all those what is `WANTED`
 
 
-class Entry(NamedTuple):
-    """A DIE at an offset of the section, `depth` levels below the unit's."""
-
-    depth: int
-    at: int
-    body: int  # where its attributes begin
-    abbreviation: Abbreviation
-
-    @property
-    def tag(self) -> int:
-        return self.abbreviation.tag
+# A DIE: its level below the unit's, its offset in the section, where its attributes begin, and how it is written.
+Entry = tuple[int, int, int, Abbreviation]
 
 
 class UnitBytes:
@@ -238,11 +229,11 @@ class UnitBytes:
                 length = data[place]
                 if length < 128:
                     if length and data[place + 1] in STATIC and found.tag == TAG_VARIABLE:
-                        yield Entry(depth, at, body, found)
+                        yield depth, at, body, found
                     at = place + 1 + length + found.after
                     continue
             if table.is_told(found):
-                yield Entry(depth, at, body, found)
+                yield depth, at, body, found
             at = self._behind(body, found)
             if found.has_children:
                 if found.tag in table.entered and depth < DEEPEST:
@@ -277,9 +268,12 @@ class UnitBytes:
             depth += inner.has_children
         return at
 
-    def variable(self, entry: Entry, told: Told) -> tuple[Any, ...]:
-        """What is `WANTED` of a variable's DIE, and its location; None for what is missing. It was passed already."""
-        data, at = self.data, entry.body
+    def variable(self, at: int, told: Told) -> tuple[Any, ...]:
+        """What is `WANTED` of a variable whose attributes begin there, and its location; None for what is missing.
+
+        It is one that `entries` gave: it was passed whole.
+        """
+        data = self.data
         values: tuple[Value, ...] = told.first.unpack_from(data, at)
         at += told.first.size
         if told.second is not None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Optional, Protocol, Union, overload
+from typing import NamedTuple, Optional, Protocol, Union
 
 VOID = 0  # the index of `void` in every table
 
@@ -232,8 +231,7 @@ class TypeTable:
         return 0 if isinstance(found, Function) else found.size
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):  # a dataclass takes five times as long to make, and there are tens of thousands
     """A variable of static storage.
 
     `name` is as the language writes it (qualified in C++, `module::name` in Fortran, `function::name` for a function's
@@ -254,49 +252,6 @@ class Variable:
     tls_offset: Optional[int] = None
     function: str = ""
     block: str = ""
-
-
-class Row(NamedTuple):
-    """The fields of a `Variable` in their order: of tens of thousands, most are never asked for."""
-
-    name: str
-    linkage_name: str
-    file: str
-    line: int
-    type: int
-    size: int
-    storage: str
-    language: str
-    address: Optional[int]
-    tls_offset: Optional[int]
-    function: str
-    block: str
-
-
-class Rows(Sequence[Variable]):
-    """Variables that are made when they are asked for."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Variable: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Variable]: ...
-    def __getitem__(self, index: Union[int, slice]) -> Union[Variable, Sequence[Variable]]:
-        if isinstance(index, slice):
-            return Rows(self.rows[index])
-        return self._all[index] if "_all" in self.__dict__ else Variable(*self.rows[index])
-
-    def __iter__(self) -> Iterator[Variable]:
-        return iter(self._all)
-
-    @cached_property
-    def _all(self) -> tuple[Variable, ...]:
-        return tuple(Variable(*row) for row in self.rows)
 
 
 @dataclass(frozen=True)

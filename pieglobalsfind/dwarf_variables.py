@@ -37,9 +37,8 @@ from pieglobalsfind.dwarf_types import (
     MODULE,
     THREAD_LOCAL,
     VOID,
-    Row,
-    Rows,
     TypeTable,
+    Variable,
     Variables,
 )
 
@@ -88,7 +87,7 @@ class Scope(NamedTuple):
 
 
 class Within(NamedTuple):
-    """What a scope says of the variables in it: what stands before their names, and fields of a `Row`."""
+    """What a scope says of the variables in it: what stands before their names, and fields of a `Variable`."""
 
     prefix: str
     storage: str  # "": global or file static
@@ -160,15 +159,15 @@ class VariableReader:
             return self._read()
 
     def _read(self) -> Variables:
-        found: dict[tuple[str, Optional[int], Optional[int], int], Row] = {}
         # units of types first: they say in which namespaces the types of variables are
-        for unit in sorted(self._list, key=lambda one: not one.holds_type):
-            for row in self._rows(unit):
-                found.setdefault((row.name, row.address, row.tls_offset, row.line), row)
-        # only now are all scopes known that types are named by
-        sized = [row if row.size != UNTOLD else row._replace(size=self._table.size(row.type)) for row in found.values()]
-        sized.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
-        return Variables(Rows(sized), self._table, [row.address or 0 for row in sized])
+        units = sorted(self._list, key=lambda one: not one.holds_type)
+        found = [row for unit in units for row in self._rows(unit)]
+        found.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
+        found = list(without_repetitions(found))
+        for number, row in enumerate(found):
+            if row.size == UNTOLD:  # only now are all scopes known that types are named by
+                found[number] = row._replace(size=self._table.size(row.type))
+        return Variables(found, self._table, [row.address or 0 for row in found])
 
     def has_all(self, indices: Iterable[int]) -> bool:
         """Whether indices are of types in this file, in units that are read as bytes."""
@@ -190,7 +189,7 @@ class VariableReader:
                 self._bytes[unit.die.cu] = None
         return self._bytes[unit.die.cu]
 
-    def _rows(self, unit: Unit) -> list[Row]:
+    def _rows(self, unit: Unit) -> list[Variable]:
         before, self._language = self._language, self._language_of(unit.die.cu)
         self._walked.add(unit.die.cu)
         as_bytes = self.bytes_of(unit)
@@ -216,26 +215,25 @@ class VariableReader:
 
     # ---- as bytes ----
 
-    def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Row]:
+    def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Variable]:
         scopes, within = [(0, Scope())], None
         files, types = FileNames(self._reader, unit), TypesTold(self._numbers[unit.die.cu], found)
         low, high, text, language = self._module.low, self._module.high, self._module.text, self._language
-        for entry in found.entries(self._language == "C++"):
-            depth, kind = entry.depth, entry.abbreviation
+        for depth, at, body, kind in found.entries(self._language == "C++"):
             while scopes[-1][0] >= depth:
                 scopes.pop()
                 within = None
             scope = scopes[-1][1]
             if kind.tag not in (TAG_VARIABLE, TAG_MEMBER):
-                inner = self._enter(Die(addr=found.address(entry.at), cu=unit.die.cu), kind.tag, scope)
+                inner = self._enter(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
                 if inner is not None:
                     scopes.append((depth, inner))
                     within = None
                 continue
             told = kind.told
-            values = found.variable(entry, told) if told is not None else None
+            values = found.variable(body, told) if told is not None else None
             if values is None or len(values[-1]) != 9 or values[-1][0] != OP_ADDR:
-                row = self._variable(Die(addr=found.address(entry.at), cu=unit.die.cu), kind.tag, scope)
+                row = self._variable(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
                 if row is not None:
                     yield row
                 continue
@@ -249,7 +247,7 @@ class VariableReader:
                 file = "" if file is None else files[file]
                 storage = storage or (GLOBAL if external else FILE_STATIC)
                 index, size = types[type_at]
-                yield Row._make(
+                yield Variable._make(
                     (
                         prefix + name,
                         linkage,
@@ -268,7 +266,7 @@ class VariableReader:
 
     # ---- by libdw ----
 
-    def _walk(self, unit: Die) -> Iterator[Row]:
+    def _walk(self, unit: Die) -> Iterator[Variable]:
         stack = [(self._reader.children(unit), Scope())]
         while stack:
             children, scope = stack[-1]
@@ -361,7 +359,7 @@ class VariableReader:
     def _linkage_name(self, die: Die) -> str:
         return self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
 
-    def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Row]:
+    def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Variable]:
         if tag == TAG_MEMBER or self._reader.has(die, AT_DECLARATION):
             if scope.prefix and self._language == "C++":
                 self._prefixes[die.addr or 0] = self._qualifier(scope)
@@ -385,7 +383,7 @@ class VariableReader:
             return Place(first[1] + constant_sum(rest[1:]), True)
         return None
 
-    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Row]:
+    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Variable]:
         name = self._name(die)
         if not name:
             return None
@@ -396,7 +394,7 @@ class VariableReader:
         if prefix is None or within.storage == COMMON:
             prefix = within.prefix
         external = self._reader.flag(die, AT_EXTERNAL)
-        return Row(
+        return Variable(
             prefix + name,
             self._linkage_name(die),
             file,
@@ -416,6 +414,18 @@ class VariableReader:
             return Within("", COMMON, "", scope.kind[len(COMMON) + 1 :])
         function = "" if scope.function is None else self._function_name(scope.function)
         return Within(self._qualifier(scope), scope.kind, function, "")
+
+
+def without_repetitions(found: Iterable[Variable]) -> Iterator[Variable]:
+    """The first of those that have place, name and line in common; `found` is in the order of place and name."""
+    place, lines = None, set[int]()
+    for row in found:
+        here = row.address, row.tls_offset, row.name
+        if here != place:
+            place, lines = here, set()
+        if row.line not in lines:
+            lines.add(row.line)
+            yield row
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pieglobalsfind import dwarf_cache
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_libdw import Die
 from pieglobalsfind.dwarf_names import type_name
-from pieglobalsfind.dwarf_types import Row, Type, TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_types import Type, TypeTable, Variable, Variables
 from pieglobalsfind.dwarf_variables import VariableReader
 from tests.dwarf.conftest import Build
 from tests.dwarf.walker import Found, walk
@@ -132,7 +132,7 @@ def test_members_and_bit_fields(build: Build) -> None:
 
 def described(found: Variables) -> list[tuple[Variable, list[object]]]:
     """Every variable, and its type without the indices, which are counted differently by every reader."""
-    return [(replace(one, type=0), spelled(found.types, one.type)) for one in found]
+    return [(one._replace(type=0), spelled(found.types, one.type)) for one in found]
 
 
 def spelled(types: TypeTable, index: int, around: tuple[int, ...] = ()) -> list[object]:
@@ -177,7 +177,7 @@ def test_as_bytes_and_by_libdw(
     walked: list[Die] = []
     walk = VariableReader._walk
 
-    def counted(self: VariableReader, unit: Die) -> Iterator[Row]:
+    def counted(self: VariableReader, unit: Die) -> Iterator[Variable]:
         walked.append(unit)
         return walk(self, unit)
 
