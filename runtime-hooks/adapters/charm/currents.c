@@ -9,6 +9,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define MOST_CANDIDATES 64
@@ -47,6 +48,23 @@ static void search_words(struct search *search, uint64_t start, uint64_t size) {
             element->candidates[element->count++] = (uintptr_t)at;
 }
 
+/* The word at any address; false where nothing is mapped (any more). */
+static bool read_word(uint64_t address, uint64_t *value) {
+    struct iovec here = {value, sizeof *value}, there = {(void *)address, sizeof *value};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof *value;
+}
+
+/* SMP builds keep it elsewhere, and in each kernel thread's block the address of that. */
+static void search_behind(struct search *search, uint64_t start, uint64_t size) {
+    struct element *element = search->element;
+    for (const uint64_t *at = (const void *)((start + 7) & ~UINT64_C(7)); (uintptr_t)(at + 1) <= start + size; at++) {
+        uint64_t value, address = *at;
+        if (address && address % 8 == 0 && element->count < MOST_CANDIDATES && read_word(address, &value) &&
+            value == search->value)
+            element->candidates[element->count++] = address;
+    }
+}
+
 /* The first object is the main program: its writable segments, and this kernel thread's block of its variables. */
 static int search_program(struct dl_phdr_info *info, size_t size, void *argument) {
     (void)size;
@@ -54,8 +72,10 @@ static int search_program(struct dl_phdr_info *info, size_t size, void *argument
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         if (header->p_type == PT_LOAD && header->p_flags & PF_W)
             search_words(argument, info->dlpi_addr + header->p_vaddr, header->p_memsz);
-        if (header->p_type == PT_TLS && info->dlpi_tls_data)
+        if (header->p_type == PT_TLS && info->dlpi_tls_data) {
             search_words(argument, (uintptr_t)info->dlpi_tls_data, header->p_memsz);
+            search_behind(argument, (uintptr_t)info->dlpi_tls_data, header->p_memsz);
+        }
     }
     return 1;
 }
@@ -78,9 +98,11 @@ void currents_observe(uint32_t local_element, uint64_t running) {
         return;
     }
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < element->count; i++)
-        if (*(const volatile uint64_t *)element->candidates[i] == running)
+    for (uint32_t i = 0; i < element->count; i++) {
+        uint64_t value;
+        if (read_word(element->candidates[i], &value) && value == running)
             element->candidates[kept++] = element->candidates[i];
+    }
     element->count = kept;
     element->settled = kept == 0 || (kept == 1 && running != element->first_seen);
     if (element->settled && kept)
