@@ -33,7 +33,7 @@ from pieglobalsfind.dwarf_types import (
     Variables,
     Void,
 )
-from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader
+from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader, undisturbed
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.index import load, store
 
@@ -58,12 +58,12 @@ def declared(path: str, build_id: bytes) -> Variables:
             return decode(stored, path)
         except (ValueError, struct.error):
             pass  # a damaged cache is no cache
-    information = DebugInfo.open(path)
-    found = information.declared
-    if build_id and information.is_there:
-        encoded = encode(found, information.reader)
-        if encoded is not None:
-            store(build_id, KIND, encoded)
+    with undisturbed():
+        information = DebugInfo.open(path)
+        found = information.declared
+        encoded = encode(found, information.reader) if build_id and information.is_there else None
+    if encoded is not None:
+        store(build_id, KIND, encoded)
     return found
 
 

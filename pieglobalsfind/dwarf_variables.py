@@ -412,8 +412,10 @@ class VariableReader:
     def _within(self, scope: Scope) -> Within:
         if scope.kind.startswith(COMMON):
             return Within("", COMMON, "", scope.kind[len(COMMON) + 1 :])
-        function = "" if scope.function is None else self._function_name(scope.function)
-        return Within(self._qualifier(scope), scope.kind, function, "")
+        if scope.function is None:
+            return Within(scope.prefix, scope.kind, "", "")
+        function = self._function_name(scope.function)
+        return Within(f"{function}::{scope.prefix}", scope.kind, function, "")
 
 
 def without_repetitions(found: Iterable[Variable]) -> Iterator[Variable]:
