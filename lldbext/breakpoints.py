@@ -8,18 +8,21 @@ is left in it (a copied int3 would trap where LLDB knows of none), before a rank
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import lldb
 
+from lldbext import ampi_calls
 from lldbext.numbers import NUMBERS, rank_of_tid, tid_of
 from lldbext.quiet import DebuggerError, execute, warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
 from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
+from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
 
 EVENT_FUNCTION = "rank_debug_event"
@@ -45,6 +48,14 @@ def watch_events_of(target: Any) -> None:
     for forbid in (hidden.SetAllowList, hidden.SetAllowDelete, hidden.SetAllowDisable):
         forbid(False)
     mark(target.BreakpointCreateByName(EVENT_FUNCTION))
+    for function, address in ampi_calls.places_of(target, EVENT_FUNCTION):
+        mark_call(target.BreakpointCreateBySBAddress(address), function)
+
+
+def mark_call(ours: Any, function: str) -> None:
+    """Make a breakpoint on a function of stock AMPI ours."""
+    ours.AddName(NAME)
+    ours.SetScriptCallbackFunction(f"{__name__}.on_call", ampi_calls.extra(function))
 
 
 def renew(session: Session) -> None:
@@ -104,12 +115,41 @@ def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -
     kind, rank = (frame.FindRegister(name).GetValueAsUnsigned() & MASK for name in ("rdi", "rsi"))
     session = SESSIONS.of(frame.GetThread().GetProcess())
     with warnings("breakpoints in ranks may be missing"):
-        handle(session, kind, rank - (1 << 32) if rank >> 31 else rank)
-        if kind == BEFORE_PACK and is_stepped(session, rank):
-            session.stepped_away.add(rank)
-            print(f"[Rank {rank} leaves this process, the step ends]")
-            return True
+        return follow_event(session, kind, rank - (1 << 32) if rank >> 31 else rank)
     return False
+
+
+def follow_event(session: Session, kind: int, rank: int) -> bool:
+    """Whether the process is to stop: somebody steps in a rank that leaves."""
+    handle(session, kind, rank)
+    if kind == BEFORE_PACK and is_stepped(session, rank):
+        session.stepped_away.add(rank)
+        print(f"[Rank {rank} leaves this process, the step ends]")
+        return True
+    return False
+
+
+def on_call(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
+    """LLDB calls this when stock AMPI calls a function of its own that tells of ranks; False: the process goes on."""
+    session = SESSIONS.of(frame.GetThread().GetProcess())
+    function = str(extra.GetValueForKey("function").GetStringValue(64))
+    if not any(True for _ in users(session.target)):
+        return False
+    with warnings("breakpoints in ranks may be missing"):
+        if function == ampi_events.ARRIVED:
+            watch_return(session, frame)
+            ampi_calls.know(internal_dict, sys._getframe(1).f_globals)
+        event = ampi_calls.told(session, frame, function)
+        return event is not None and follow_event(session, *event)
+    return False
+
+
+def watch_return(session: Session, frame: Any) -> None:
+    """Break where the call returns to, once: then the rank is whole."""
+    if not session.watches_return:
+        session.watches_return = True
+        address = ampi_calls.return_address(session, frame)
+        mark_call(session.target.BreakpointCreateByAddress(address), ampi_events.RETURNED)
 
 
 def is_stepped(session: Session, rank: int) -> bool:
@@ -131,12 +171,14 @@ def handle(session: Session, kind: int, rank: int) -> None:
     """What an event means for breakpoints."""
     target = session.process.GetTarget()
     session.forget_moment()
+    if kind in (AFTER_COPIES, CREATED) and session.left_out:
+        return_to_shared(session)
     if kind == BEFORE_COPIES:
         leave_originals(session)
     elif kind == BEFORE_PACK:
         session.leaving.add(rank)
         session.modules.drop(rank)
-    elif kind in (AFTER_COPIES, AFTER_UNPACK):
+    elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in session.modules.ranks):
         session.leaving.discard(rank)
         if any(True for _ in users(target)):
             place_all(session)
@@ -146,12 +188,23 @@ def handle(session: Session, kind: int, rank: int) -> None:
 def leave_originals(session: Session) -> None:
     """Take every breakpoint out of the objects that are about to be copied."""
     moment = session.moment()
-    for one in users(session.process.GetTarget()):
-        for index in range(one.GetNumLocations()):
-            location = one.GetLocationAtIndex(index)
-            owner = moment.translator.owner(location.GetLoadAddress())
-            if owner.kind == "original":
-                location.SetEnabled(False)
+    for location in locations(session.process.GetTarget()):
+        address = location.GetLoadAddress()
+        if location.IsEnabled() and moment.translator.owner(address).kind == "original":
+            location.SetEnabled(False)
+            session.left_out.add(address)
+
+
+def return_to_shared(session: Session) -> None:
+    """Once there are ranks: put back what was taken out of objects of which they have no copies."""
+    moment = session.moment()
+    if not moment.table.ranks:
+        return
+    for location in locations(session.process.GetTarget()):
+        address = location.GetLoadAddress()
+        if address in session.left_out and moment.translator.owner(address).kind == "shared":
+            location.SetEnabled(True)
+    session.left_out.clear()
 
 
 def place_all(session: Session) -> None:
@@ -160,6 +213,12 @@ def place_all(session: Session) -> None:
     for rank in moment.table.ranks:
         if rank.state not in (EXITED, MIGRATED_OUT):
             session.modules.place(moment, rank.rank)
+
+
+def locations(target: Any) -> Iterator[Any]:
+    """Of the user's breakpoints."""
+    for one in users(target):
+        yield from (one.GetLocationAtIndex(index) for index in range(one.GetNumLocations()))
 
 
 def users(target: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from lldbext.modules import Modules
 from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import open_process
 from pieglobalsfind.command import Moment
-from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders import ampi_events, decode
 from pieglobalsfind.decoders.rank_state import without
 from pieglobalsfind.model import Rank
 from pieglobalsfind.rankset import compact
@@ -33,6 +33,9 @@ class Session:
         self.process = process
         self.target = process.GetTarget()
         self.modules = Modules(self.target)
+        self.calls = ampi_events.Calls()
+        self.left_out: set[int] = set()  # addresses in originals where breakpoints were, before copies were made
+        self.watches_return = False  # of a call of AMPI's by which a rank has arrived
         self.leaving: set[int] = set()  # ranks that are being packed: gone, whatever their records say until then
         self.stepped_away: set[int] = set()  # ranks that have left in the middle of a step
         self.asked: dict[int, None] = {}

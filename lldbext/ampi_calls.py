@@ -1,0 +1,69 @@
+"""What stock AMPI does with its ranks, where no hook tells of it: breakpoints on functions that every AMPI program has.
+
+Takes LLDB's target; hands events in the words of the debug ABI (pieglobalsfind.decoders.ampi_events) to whoever follows
+them. Each breakpoint is at the function's first instruction, where its arguments still are in registers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+
+import lldb
+
+from lldbext.session import Session
+from lldbext.target import open_process
+from pieglobalsfind.decoders import ampi_events
+from pieglobalsfind.model import RankTable
+
+REGISTERS = ("rdi", "rsi", "rsp")
+
+
+def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
+    """Each function and where it begins; nothing where a hook tells of events, or where there is no AMPI."""
+    if begins_at(target, event_function) is not None:
+        return []
+    found = [(name, begins_at(target, name)) for name in ampi_events.FUNCTIONS]
+    return found if all(address is not None for _, address in found) else []
+
+
+def begins_at(target: Any, function: str) -> Any:
+    """LLDB's address of a function's first instruction, None if there is no such function."""
+    for one in target.FindSymbols(function, lldb.eSymbolTypeCode):
+        return one.symbol.GetStartAddress()
+    return None
+
+
+def extra(function: str) -> Any:
+    """What the callback is told: which function it is."""
+    stream, found = lldb.SBStream(), lldb.SBStructuredData()
+    stream.Print(json.dumps({"function": function}))
+    found.SetFromJSON(stream)
+    return found
+
+
+def told(session: Session, frame: Any, function: str) -> Optional[ampi_events.Event]:
+    """The event that a call means, if it means one: its kind, and the rank (-1: all)."""
+    first, second, pointer = (frame.FindRegister(name).GetValueAsUnsigned() for name in REGISTERS)
+    session.forget_moment()
+
+    def table() -> RankTable:
+        return session.moment().table
+
+    target = open_process(session.process)
+    return session.calls.event(target, table, function, (first, second, pointer), session.modules.ranks)
+
+
+def know(made: dict[str, Any], known: dict[str, Any]) -> None:
+    """Inside a callback a breakpoint was given a callback: LLDB 19 fails unless the one that runs knows of that, too.
+
+    `made` is what LLDB gives every callback, `known` what the function sees by which LLDB calls it.
+    """
+    for name in made.keys() - known.keys():
+        known[name] = made[name]
+
+
+def return_address(session: Session, frame: Any) -> int:
+    """Where the call returns to: the word at the stack pointer."""
+    pointer = frame.FindRegister("rsp").GetValueAsUnsigned()
+    return int(session.process.ReadPointerFromMemory(pointer, lldb.SBError()))
