@@ -58,7 +58,7 @@ def test_stacks_of_ranks_that_have_arrived(processes: dict[int, dict[int, str]])
 
 
 def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
-    """Each inferior tells the ranks that it has, with their own values; the job ends well once GDB has let go."""
+    """Every command spans the processes that are attached; the job ends well once GDB has let go."""
     build(tmp_path, "pie", "gated.c")
     with gated(tmp_path, 4) as (job, found):
         first, second = sorted(found)
@@ -75,7 +75,8 @@ def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
         turns = re.findall(r"^TURN \d rank (\d) in \d+ has (\d)$", job.stdout.read(), re.MULTILINE)
         job.wait(timeout=60)
     values = re.findall(r"^(\d): (\d)$", said, re.MULTILINE)
-    own = [[(str(rank), str(rank)) for rank in sorted(found[pid])] for pid in (first, second, first)]
-    assert values == [one for ranks in own for one in ranks], said
+    everybody = sorted(found[first] | found[second])
+    spans = [sorted(found[first]), everybody, everybody]
+    assert values == [(str(rank), str(rank)) for ranks in spans for rank in ranks], said
     assert len(turns) == 12
     assert all(rank == value for rank, value in turns)
