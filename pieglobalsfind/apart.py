@@ -17,6 +17,7 @@ import re
 import shutil
 import struct
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ class Instance:
 
 
 class Apart:
-    """The files made for one debugger; they are removed with this object."""
+    """The files made for one debugger; they are removed with this object, at the latest when the debugger ends."""
 
     def __init__(self) -> None:
         self._folder: Optional[Path] = None
@@ -106,14 +107,11 @@ class Apart:
         """In a folder of its own: a debugger takes a path that it knows for the file that it knows."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ranklens-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir(mode=0o700)
         return folder / Path(path).name
-
-    def __del__(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def write(descriptor: int, one: Location, address: int) -> None:

@@ -74,6 +74,11 @@ def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+def hear_interrupts() -> None:
+    """In a new process: a suite that runs in the background of a shell ignores Ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Job:
     """A running program of ours, its standard output read line by line."""
 
@@ -87,6 +92,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             start_new_session=True,
+            preexec_fn=hear_interrupts,
         )
         self.pid = self.process.pid
         self.lines: list[str] = []

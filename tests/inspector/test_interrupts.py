@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job, StartJob, built
+from tests.conftest import Job, StartJob, built, hear_interrupts
 from tests.inspector.terminal import PROMPT, Terminal, terminal
 from tests.waiting import wait_until
 
@@ -69,11 +69,6 @@ def test_progress_in_a_terminal(screen: Terminal, large: Job, tmp_path: Path) ->
     assert screen.settings() == before
     screen.command("echo", "it is", "over")
     screen.wait_for("it is over")
-
-
-def hear_interrupts() -> None:
-    """A suite that runs in the background of a shell ignores Ctrl-C, and so would what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize(("way", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

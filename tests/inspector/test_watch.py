@@ -226,8 +226,16 @@ def test_what_is_written_over_is_painted_anew(screen: Terminal, job: Job) -> Non
     """As by `wall`."""
     watch(screen, job.pid)
     screen.wait_for("waits in")
-    Path(screen.ask("#{pane_tty}")).write_text("\033[2J")
-    screen.wait(lambda shown: "waits in" not in shown)
+    screen.keys("p")  # else a look could bring something back
+    screen.wait_for(", paused")
+    tty = Path(screen.ask("#{pane_tty}"))
+
+    def is_wiped(shown: str) -> bool:
+        if "waits in" in shown:  # also if the first of what it paints came later
+            tty.write_text("\033[2J")
+        return "waits in" not in shown
+
+    screen.wait(is_wiped)
     screen.keys("C-l")
     screen.wait(lambda shown: column(shown, "rank") == ["0", "1", "2", "3", "4"])
     screen.keys("q")

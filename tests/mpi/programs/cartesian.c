@@ -8,10 +8,7 @@ static int rank, size;
 static void dimensions(int ranks, int count, int first) {
     int sizes[4] = {first};
     MPI_Dims_create(ranks, count, sizes);
-    printf("%d %d in %d, first %d:", rank, ranks, count, first);
-    for (int i = 0; i < count; i++)
-        printf(" %d", sizes[i]);
-    printf("\n");
+    printf("%d %d in %d, first %d: %d %d %d\n", rank, ranks, count, first, sizes[0], sizes[1], sizes[2]);
 }
 
 static void neighbors(MPI_Comm grid, int count) {
