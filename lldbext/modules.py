@@ -41,7 +41,7 @@ class Modules:
     def __init__(self, target: Any) -> None:
         self._target = target
         self._folder: Optional[Path] = None
-        self._apart = apart.Apart()
+        self._apart = apart.Apart(make_folder)
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
         self._placed: dict[int, tuple[Placed, ...]] = {}
         self._guests: dict[int, Any] = {}  # by object: the modules that go from rank to rank

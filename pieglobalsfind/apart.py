@@ -18,7 +18,7 @@ import shutil
 import struct
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
@@ -77,10 +77,20 @@ class Instance:
         return self.is_elsewhere and not is_copied and not in_range
 
 
-class Apart:
-    """The files made for one debugger; they are removed with this object, at the latest when the debugger ends."""
+def make_folder() -> Path:
+    """A new folder that nobody else can write to."""
+    return Path(tempfile.mkdtemp(prefix="ranklens-"))
 
-    def __init__(self) -> None:
+
+class Apart:
+    """The files made for one debugger; they are removed with this object, at the latest when the debugger ends.
+
+    `make_folder` makes the private folder that they are put into; of a debugger that runs no code of ours at its end,
+    it has to see to what is left.
+    """
+
+    def __init__(self, make_folder: Callable[[], Path] = make_folder) -> None:
+        self._make_folder = make_folder
         self._folder: Optional[Path] = None
         self._made = 0
         self._locations: dict[str, tuple[Location, ...]] = {}
@@ -106,7 +116,7 @@ class Apart:
     def _new_file(self, path: str) -> Path:
         """In a folder of its own: a debugger takes a path that it knows for the file that it knows."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="ranklens-"))
+            self._folder = self._make_folder()
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._made += 1
         folder = self._folder / str(self._made)
