@@ -33,8 +33,9 @@ from pieglobalsfind.dwarf_types import (
     Variables,
     Void,
 )
-from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader, undisturbed
+from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.index import load, store
 
 KIND = f"variables-3-{sys.byteorder}"  # changes with the form of what is stored
@@ -58,7 +59,7 @@ def declared(path: str, build_id: bytes) -> Variables:
             return decode(stored, path)
         except (ValueError, struct.error):
             pass  # a damaged cache is no cache
-    with undisturbed():
+    with unsearched():
         information = DebugInfo.open(path)
         found = information.declared
         encoded = encode(found, information.reader) if build_id and information.is_there else None

@@ -7,9 +7,7 @@ are left out; so is what the linker discarded.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
@@ -41,6 +39,7 @@ from pieglobalsfind.dwarf_types import (
     Variable,
     Variables,
 )
+from pieglobalsfind.garbage import unsearched
 
 # DW_TAG
 TAG_LEXICAL_BLOCK = 0x0B
@@ -155,7 +154,7 @@ class VariableReader:
 
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
-        with undisturbed():
+        with unsearched():
             return self._read()
 
     def _read(self) -> Variables:
@@ -428,18 +427,6 @@ def without_repetitions(found: Iterable[Variable]) -> Iterator[Variable]:
         if row.line not in lines:
             lines.add(row.line)
             yield row
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Without the search for garbage inside: it would go through a hundred thousand rows, all of which stay."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def constant_sum(operations: tuple[tuple[int, int], ...]) -> int:

@@ -223,6 +223,7 @@ class Rank:
 class RankTable:
     """All that is known of a process's ranks at one moment; ranks in ascending order.
 
+    What has a default here is told by registries alone, or by some runtimes.
     `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
     `constructor_heap` is what the originals' constructors allocated from; `constructor_blocks` are its (address, size).
     `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order.
@@ -230,18 +231,18 @@ class RankTable:
 
     method: str
     runtime: str
-    rewrite_mode: str
-    job_id: str
-    node: str
-    process_id: int
-    process_index: int
-    process_count: int
     rank_count: int
-    generation: int
     objects: tuple[Object, ...]
     ranks: tuple[Rank, ...]
-    context_layout: tuple[RegisterRule, ...]
     evidence: Evidence
+    rewrite_mode: str = ""
+    job_id: str = ""
+    node: str = ""
+    process_id: int = 0
+    process_index: int = 0
+    process_count: int = 1
+    generation: int = 0
+    context_layout: tuple[RegisterRule, ...] = ()
     entry_function: int = 0
     entry_function_size: int = 0
     event_function: int = 0

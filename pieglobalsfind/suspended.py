@@ -22,7 +22,7 @@ from pieglobalsfind.model import Evidence, RankTable, Region
 from pieglobalsfind.saved_context import PC, RSP, is_return_address, mapping_of, registers
 from pieglobalsfind.target import Target
 
-NO_RANKS = RankTable("", "", "", "", "", 0, 0, 1, 0, 0, (), (), (), Evidence("runtime", "a program without ranks"))
+NO_RANKS = RankTable("", "", 0, (), (), Evidence("runtime", "a program without ranks"))
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def _stripped(target: Target) -> RankTable:
     """What there is where the loader has no `.symtab`: copies that have ELF headers, and why there is no more."""
     found = elf_scan.decode(target)
     if found is None:
-        found = RankTable("", "AMPI", "", "", "", 0, 0, 1, 0, 0, (), (), (), EVIDENCE)
+        found = RankTable("", "AMPI", 0, (), (), EVIDENCE)
     return dataclasses.replace(found, runtime="AMPI", warnings=(*found.warnings, STRIPPED))
 
 
@@ -87,17 +87,11 @@ def _empty(loader: Loader) -> RankTable:
     return RankTable(
         method="",
         runtime="AMPI",
-        rewrite_mode="",
-        job_id="",
-        node="",
-        process_id=0,
         process_index=loader.process_index,
         process_count=loader.process_count,
         rank_count=max(loader.space.count, 0),
-        generation=0,
         objects=(),
         ranks=(),
-        context_layout=(),
         evidence=EVIDENCE,
     )
 

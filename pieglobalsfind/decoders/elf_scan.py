@@ -87,17 +87,9 @@ def _table(found: list[Found]) -> RankTable:
     return RankTable(
         method="",
         runtime="",
-        rewrite_mode="",
-        job_id="",
-        node="",
-        process_id=0,
-        process_index=0,
-        process_count=1,
         rank_count=most,
-        generation=0,
         objects=objects,
         ranks=tuple(_rank(number, found, objects) for number in range(most)),
-        context_layout=(),
         evidence=EVIDENCE,
         warnings=tuple(warnings),
     )

@@ -232,17 +232,9 @@ def _filled(
     return RankTable(
         method="pipprocess" if apart else "pipthread",
         runtime="PiP",
-        rewrite_mode="",
-        job_id="",
-        node="",
-        process_id=0,
-        process_index=0,
-        process_count=1,
         rank_count=count,
-        generation=0,
         objects=objects,
         ranks=ranks,
-        context_layout=(),
         evidence=EVIDENCE,
         warnings=tuple(warnings),
     )
@@ -270,4 +262,4 @@ def _rank(number: int, placements: tuple[Placement, ...], thread: Optional[Threa
 
 
 def _empty(warning: str) -> RankTable:
-    return RankTable("", "PiP", "", "", "", 0, 0, 1, 0, 0, (), (), (), EVIDENCE, warnings=(warning,))
+    return RankTable("", "PiP", 0, (), (), EVIDENCE, warnings=(warning,))

@@ -19,22 +19,13 @@ from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
 from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as LldbSession
+from tests.tasks.truth import Truth, told_by
 
 HOME = Path(os.environ.get("PIP_HOME", ""))
 HERE = Path(__file__).resolve().parent
 TASKS = 3
 
 pytestmark = pytest.mark.skipif(not os.environ.get("PIP_HOME"), reason="PIP_HOME is not set")
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Where a task says that its variables are."""
-
-    variable: int
-    thread_local: int
-    stack: int
-    thread: int
 
 
 @dataclass(frozen=True)
@@ -50,8 +41,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with root and task; a task is a shared object, which stock glibc lets PiP load."""
     folder = tmp_path_factory.mktemp("pip")
     library = ["-L", str(HOME / "lib"), f"-Wl,-rpath,{HOME / 'lib'}", "-lpip", "-lpthread"]
-    for name, kind in (("root", "-pie"), ("task", "-shared")):
-        command = ["gcc", "-g", "-O0", "-fPIC", kind, "-I", str(HOME / "include"), str(HERE / f"{name}.c")]
+    task = [str(HERE / "main.c"), str(HERE.parent / "tasks" / "task.c")]
+    for name, kind, sources in (("root", "-pie", [str(HERE / "root.c")]), ("task", "-shared", task)):
+        command = ["gcc", "-g", "-O0", "-fPIC", kind, "-I", str(HOME / "include"), *sources]
         subprocess.run([*command, "-o", str(folder / name), *library], check=True, timeout=60)
     return folder
 
@@ -60,10 +52,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def running(start_job: StartJob, programs: Path) -> Running:
     environment = {**os.environ, "PIP_MODE": "thread"}
     job = start_job(programs / "root", TASKS, programs / "task", environment=environment)
-    job.wait_for("TRUTH", times=TASKS)
-    said = [line.split() for line in job.lines if line.startswith("TRUTH ")]
-    found = {int(one[1]): Truth(int(one[2], 16), int(one[3], 16), int(one[4], 16), int(one[5])) for one in said}
-    return Running(job.pid, found)
+    return Running(job.pid, told_by(job, TASKS))
 
 
 def check(target: Target, running: Running) -> None:
@@ -131,7 +120,7 @@ def test_gdb_shows_each_task_s_own_and_stops_in_all(running: Running, gdb: Path,
         assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     for rank, truth in running.tasks.items():
         assert told[f"thread of {rank}"] == truth.thread and told[f"values of {rank}"] == [rank] * 3
-        assert told[f"stack of {rank}"][-4:].count("main") == 1 and "tick" in told[f"stack of {rank}"]
+        assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])
     assert told["met"] == [0, 1, 2]
 
 
@@ -149,4 +138,4 @@ def test_lldb_shows_each_task_s_own(running: Running, tmp_path: Path) -> None:
         assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     for rank in range(TASKS):
         assert told[f"values of {rank}"] == [rank] * 2
-        assert {"tick", "main"} <= set(told[f"stack of {rank}"])
+        assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])

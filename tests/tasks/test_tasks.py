@@ -18,20 +18,11 @@ from pieglobalsfind.targets import open_target
 from tests.conftest import BIN, ROOT, Job, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
+from tests.tasks.truth import Truth, told_by
 
 HERE = Path(__file__).resolve().parent
 EMBEDDED = ROOT / "runtime-hooks" / "embedded"
 TASKS = 3
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Where a task says that its variables are, and which kernel thread it is."""
-
-    variable: int
-    thread_local: int
-    stack: int
-    thread: int
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def running(start_job: StartJob, programs: Path, mode: str) -> Running:
     job = start_job(programs / "stand_in", mode, TASKS, programs / "task.so")
-    job.wait_for("TRUTH", times=TASKS)
-    said = [line.split() for line in job.lines if line.startswith("TRUTH ")]
-    found = {int(one[1]): Truth(int(one[2], 16), int(one[3], 16), int(one[4], 16), int(one[5])) for one in said}
-    return Running(job, found)
+    return Running(job, told_by(job, TASKS))
 
 
 def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path: Path) -> None:
@@ -96,6 +84,7 @@ def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path:
             text=True,
             timeout=60,
         ).stdout.splitlines()
+        assert len(told) == TASKS
         for number, line in zip(running.tasks, told):
             assert f"rank {number}  data" in line and "g_rank+0x0" in line
     assert running.finish(tmp_path) == WHOLE

@@ -26,18 +26,15 @@ def process(pid: int, *ranks: Rank, own_pid: int = 0, index: int = 0) -> Process
     table = RankTable(
         "pie",
         "",
-        "",
-        "job",
-        "",
-        own_pid or pid,
-        index,
-        2,
         4,
-        2,
         (),
         tuple(ranks),
-        (),
         EVIDENCE,
+        job_id="job",
+        process_id=own_pid or pid,
+        process_index=index,
+        process_count=2,
+        generation=2,
         warnings=(f"of {pid}",),
     )
     return Process(Moment(SnapshotTarget.__new__(SnapshotTarget), table), f"inferior {pid}", pid)

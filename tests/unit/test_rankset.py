@@ -35,7 +35,7 @@ def rank(number: int, state: str) -> Rank:
 
 def table(*states: str, rank_count: int = 0, first: int = 0) -> RankTable:
     ranks = tuple(rank(number, state) for number, state in enumerate(states, first))
-    return RankTable("pie", "", "", "", "", 1, 0, 1, rank_count or len(ranks), 2, (), ranks, (), EVIDENCE)
+    return RankTable("pie", "", rank_count or len(ranks), (), ranks, EVIDENCE, process_id=1, generation=2)
 
 
 TABLE = table(BLOCKED, RUNNING, BLOCKED, BLOCKED)
