@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pieglobalsfind.decoders.event_ring import Event
+from pieglobalsfind.whole_file import write_whole
 
 from .event_sources import Notice
-from .whole_file import write_whole
 
 MOST_EVENTS = 1_000_000  # what is kept until it is written; older ones are left out
 BEGINS, ENDS = ("created", "arrived"), ("leaves", "exited")

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
+from pieglobalsfind.whole_file import write_whole
 
 from .holdings import holdings
 from .payload import CATEGORIES, Payload
@@ -26,7 +27,6 @@ from .render import rank_row, summary, value_rows
 from .report import Report, diagnosis_as_json
 from .text import byte_count, harmless
 from .what_if import WhatIf
-from .whole_file import write_whole
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 WIDTH, LABEL, ROW = 1000, 70, 18  # of pictures, in the units of their view boxes

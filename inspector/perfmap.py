@@ -15,10 +15,10 @@ from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.symbols import read_symbols
+from pieglobalsfind.whole_file import write_whole
 
 from .job import Job, open_job
 from .text import harmless
-from .whole_file import write_whole
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pieglobalsfind.errors import RanklensError, UsageError
-
-from .whole_file import write_whole
+from pieglobalsfind.whole_file import write_whole
 
 PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|)")
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 1.0}

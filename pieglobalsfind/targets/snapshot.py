@@ -8,9 +8,7 @@ does not hold is unreadable, never zero.
 from __future__ import annotations
 
 import json
-import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from bisect import bisect_right
@@ -20,10 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
-from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError, UsageError
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.live import LARGEST_READ, TOP, is_file
+from pieglobalsfind.whole_file import whole_file
 
 FORM = "ranklens-snapshot-1"
 DESCRIPTION = "snapshot.json"
@@ -168,25 +167,13 @@ def write(target: Target, regions: Iterable[tuple[int, int]], taken: str, path: 
     In one step: nobody ever sees half a file. Raises `UsageError` if it can't be written.
     """
     place = Path(path)
-    try:
-        descriptor, partial = tempfile.mkstemp(dir=place.parent, prefix=".snapshot-")
-    except OSError as error:
-        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file by -o") from error
-    try:
-        how = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": 1}
-        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", **how) as archive:  # type: ignore[call-overload]
-            archive.writestr(DESCRIPTION, json.dumps(described(target, taken)))
-            memory = pieces = 0
-            for start, data in readable(target, regions):
-                archive.writestr(f"{FOLDER}{start:x}", data)
-                memory, pieces = memory + len(data), pieces + 1
-        Path(partial).replace(place)
-    except OSError as error:
-        Path(partial).unlink(missing_ok=True)
-        raise UsageError(f"{path} can't be written, {error.strerror}", "name another file by -o") from error
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    memory = pieces = 0
+    hint = "name another file by -o"
+    with whole_file(place, hint) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr(DESCRIPTION, json.dumps(described(target, taken)))
+        for start, data in readable(target, regions):
+            archive.writestr(f"{FOLDER}{start:x}", data)
+            memory, pieces = memory + len(data), pieces + 1
     return Written(memory, pieces, place.stat().st_size)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -116,9 +117,13 @@ def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
     (tmp_path / "folder").mkdir()
-    command[-1] = str(tmp_path / "folder")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        command[-1] = str(tmp_path / name)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and f"{name} can't be written, it is no regular file" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert (tmp_path / "pipe").is_fifo()
     assert not list(tmp_path.glob(".*"))
 
 

@@ -137,4 +137,4 @@ def test_bad_calls(start_job: StartJob, tmp_path: Path) -> None:
     done = run(built("inspector"), "snapshot", held.job.pid, "-o", tmp_path / "nowhere" / "file")
     assert done.returncode == 2 and "can't be written" in done.stderr
     assert run(built("inspector"), "snapshot", held.job.pid).returncode == 2
-    assert not list(tmp_path.glob(".snapshot-*"))
+    assert not list(tmp_path.glob(".file-*"))
