@@ -12,6 +12,7 @@ from typing import Optional
 
 import gdb
 
+from gdbext import hooks
 from gdbext.quiet import sentences
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.rankset import compact
@@ -137,14 +138,4 @@ def bind(hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
     RankHits(hits, users)
     TakeHits(hits, users)
     TellHits(hits)
-    if not any(is_defined(f"info {hook}-breakpoints") for hook in HOOKS):
-        for hook, command in HOOKS.items():
-            gdb.execute(f"define info {hook}-breakpoints\n{command}\nend", to_string=True)
-
-
-def is_defined(command: str) -> bool:
-    try:
-        gdb.execute(f"help {command}", to_string=True)
-    except gdb.error:
-        return False
-    return True
+    hooks.define({f"info {hook}-breakpoints": command for hook, command in HOOKS.items()})

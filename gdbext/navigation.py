@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import gdb
 
+from gdbext import hooks
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
-from gdbext.refusals import is_hooked
 
 HOOKS = {"hook-down": "ranklens-check-down", "hookpost-thread": "ranklens-follow-thread"}
 POSING = 0  # the level of the thread's own frame
@@ -52,5 +52,4 @@ def bind(face: GdbFace, show: Callable[[], None]) -> None:
     CheckDown(face)
     FollowThread(face, show)
     for hook, command in HOOKS.items():
-        if not is_hooked(hook):
-            gdb.execute(f"define {hook}\n{command}\nend", to_string=True)
+        hooks.define({hook: command})

@@ -1,7 +1,6 @@
 """Commands that make a rank go on, refused while the selected rank is suspended: only the runtime can make it go on.
 
-Takes GDB's hooks: GDB runs `hook-step` before `step`, and its error keeps `step` from running. Hooks of the user's own
-are left alone.
+Takes GDB's hooks (hooks.py).
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Callable
 
 import gdb
 
+from gdbext import hooks
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
 from pieglobalsfind.commands.wording import state_text
@@ -43,14 +43,4 @@ def bind(face: GdbFace, before_step: Callable[[], None]) -> None:
     """`before_step` is called before a command that makes a rank go on."""
     CheckRunning(face, before_step)
     for command in COMMANDS:
-        if not is_hooked(f"hook-{command}"):
-            gdb.execute(f"define hook-{command}\n{CHECK} {command}\nend", to_string=True)
-
-
-def is_hooked(hook: str) -> bool:
-    """Whether the user has a hook of that name already."""
-    try:
-        gdb.execute(f"show user {hook}", to_string=True)
-    except gdb.error:
-        return False
-    return True
+        hooks.define({f"hook-{command}": f"{CHECK} {command}"})

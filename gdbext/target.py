@@ -112,7 +112,10 @@ class Inferior:
         if gdb.selected_inferior().num == self._inferior.num:
             yield
             return
-        self._inferior.threads()[0].switch()
+        threads = self._inferior.threads()
+        if not threads:
+            raise gdb.error(f"inferior {self._inferior.num} has no threads")
+        threads[0].switch()
         try:
             yield
         finally:

@@ -1,5 +1,6 @@
 /*
- * refuse.c: no destructors are run: what they would end has not begun.
+ * refuse.c: no destructors are run: what they would end has not begun, or is for no rank.  What the program's
+ * constructors have printed is not lost.
  */
 #include "refuse.h"
 
@@ -14,5 +15,6 @@ void refuse(const char *format, ...) {
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
+    fflush(NULL);
     _exit(2);
 }

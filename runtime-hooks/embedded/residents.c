@@ -91,13 +91,16 @@ static int run_program(void *argument) {
         image_construct(image, &plan->originals, argument_count, own);
     program_main *entry = (program_main *)image_main(image, plan);
     int status = entry(argument_count, own, environ);
+    if (rank_was_forked())
+        exit(status);
     destruct_current();
     return status;
 }
 
-/* A rank that calls exit() ends as if its main had returned; the process goes on for the others. */
+/* A rank that calls exit() ends as if its main had returned; the process goes on for the others, unless it is one that
+ * the rank has forked. */
 __attribute__((noreturn)) void exit(int status) {
-    if (rank_current()) {
+    if (rank_current() && !rank_was_forked()) {
         destruct_current();
         rank_exit(status & 0xff);
     }

@@ -87,6 +87,11 @@ struct rank *rank_current(void) {
     return element ? element->current : NULL;
 }
 
+/* A process that a rank has forked has a thread of its own, and the memory of the element's. */
+bool rank_was_forked(void) {
+    return element && element->tid != gettid();
+}
+
 int rank_number(const struct rank *rank) {
     return rank->number;
 }

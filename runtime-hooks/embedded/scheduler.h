@@ -20,6 +20,7 @@ struct rank; /* one rank of this process */
 
 /* The rank that runs on the calling kernel thread, or NULL (start-up, a scheduler, a foreign thread). */
 struct rank *rank_current(void);
+bool rank_was_forked(void); /* the caller is in a process that a rank has forked: it is no rank */
 
 int rank_number(const struct rank *rank); /* in MPI_COMM_WORLD */
 int rank_total(void);                     /* ranks of the job */

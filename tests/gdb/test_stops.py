@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gdb.conftest import RANKS, Places, compile_program
-from tests.gdb.session import Session
+from tests.gdb.session import EXTENSION, Session
 from tests.host.script import Told
 
 TURNS = 10_000
@@ -200,6 +200,26 @@ tell("stack", functions()[-3:])
     word = command.split()[0]
     assert told["refused"].startswith(f"error: `{word}` needs a rank that runs, and rank 1 is blocked in MPI_Recv")
     assert told["rank"] == 1
+
+
+def test_a_user_s_own_hooks_are_left_alone(session: Session, places: Places) -> None:
+    """GDB takes `hook-step` for the beginning of `hook-stepi`, which it is not."""
+    told = session.run(
+        f"""
+gdb.execute("define hook-stepi\\necho mine\\nend")
+gdb.execute("define hook-next\\necho mine too\\nend")
+gdb.execute("source {EXTENSION}")
+for command in ("step", "stepi", "next"):
+    gdb.execute("rank 1")
+    tell(command, ask(command))
+tell("next's", ask("show user hook-next"))
+""",
+        "-p",
+        places.pid,
+        source=False,
+    )
+    assert "needs a rank that runs" in told["step"]
+    assert "needs a rank that runs" not in told["stepi"] + told["next"] and "echo mine too" in told["next's"]
 
 
 def test_nothing_is_called_from_a_suspended_rank(session: Session, places: Places) -> None:

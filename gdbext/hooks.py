@@ -1,0 +1,20 @@
+"""GDB runs `hook-step` before `step`, whose error keeps `step` from running, and `hookpost-step` behind it.
+
+Takes names of hooks and commands of ours. Hooks of the user's own are left alone.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+
+def define(hooks: dict[str, str]) -> None:
+    """Have each hook run a command of ours, unless the user has one of these hooks already."""
+    if not any(map(is_defined, hooks)):
+        for hook, command in hooks.items():
+            gdb.execute(f"define {hook}\n{command}\nend", to_string=True)
+
+
+def is_defined(command: str) -> bool:
+    """Whether there is a command of just that name: `help` and `show user` take the beginning of another one's, too."""
+    return command in gdb.execute(f"complete {command}", to_string=True).splitlines()
