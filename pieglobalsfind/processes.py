@@ -83,9 +83,9 @@ def environment(pid: int) -> dict[str, str]:
     for one in data.split(b"\0"):
         name, _, value = one[: LONGEST_MARK + 32].partition(b"=")
         text = value.decode("utf-8", "replace")
-        if name.decode("ascii", "replace") in VARIABLES and text.isprintable():
+        if name.decode("ascii", "replace") in VARIABLES:
             found.setdefault(name.decode(), text[:LONGEST_MARK])
-    return found
+    return {name: text for name, text in found.items() if text.isprintable()}
 
 
 def descendants(pid: int, known: Mapping[int, Process]) -> Iterator[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Optional
+from pathlib import Path
+from typing import Any, Optional
 
 import pytest
 
@@ -159,16 +161,33 @@ def test_a_table_that_was_read_while_pids_were_reused() -> None:
 
 @pytest.mark.parametrize("value", ["0 10.0.0.1 4000 99 0", "", "0 \x1b[2J 1 1 1", "9" * 5000])
 def test_environments_are_read_as_they_are(value: str) -> None:
-    """Of a name that is there twice, the first counts, as for getenv(); what can't be shown is not believed."""
-    program = "import sys; print(flush=True); sys.stdin.read()"
-    given = {**os.environ, "NETSTART": value, "SLURM_STEP_ID": "3"}
-    with subprocess.Popen(
-        [sys.executable, "-c", program], env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as child:
-        assert child.stdout is not None and child.stdout.readline()
-        found, seen = environment(child.pid), processes()[child.pid]
-        assert child.pid in descendants(os.getpid(), processes())
-        child.communicate()
+    """What can't be shown is not believed."""
+    with started({**os.environ, "NETSTART": value, "SLURM_STEP_ID": "3"}) as pid:
+        found, seen = environment(pid), processes()[pid]
+        assert pid in descendants(os.getpid(), processes())
     assert found["SLURM_STEP_ID"] == "3" and set(found) <= set(VARIABLES)
     assert len(seen.launch) <= 256 and seen.launch.isprintable()
     assert seen.launch == ("10.0.0.1 4000 99 0" if value.endswith("99 0") else "")
+
+
+@pytest.mark.parametrize(
+    ("first", "read"), [("7", "7"), ("", ""), ("\x1b[2J", None)], ids=["a value", "an empty one", "none to be shown"]
+)
+def test_of_a_name_that_is_there_twice_the_first_counts(first: str, read: Optional[str]) -> None:
+    """As for getenv() in the process; Python's own dictionaries have a name once, as text, and once as bytes."""
+    twice: dict[Any, str] = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": first, b"SLURM_STEP_ID": "9"}
+    with started(twice) as pid:
+        assert Path(f"/proc/{pid}/environ").read_bytes().count(b"SLURM_STEP_ID=") == 2
+        assert environment(pid).get("SLURM_STEP_ID") == read
+        assert environment(pid)["SLURM_JOB_ID"] == "1"
+
+
+@contextmanager
+def started(variables: dict[Any, str]) -> Iterator[int]:
+    """The pid of a process that has been started with these variables alone."""
+    program = "import sys; print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline()
+        yield child.pid
+        child.communicate()
