@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         subject, found = read_members(members, chosen, options.runtime)
     else:
         with opened(options.target, options.exe, options.freeze) as job:
-            subject, found = subject_of(job), read(job, chosen, options.runtime)
+            subject, found = subject_of(job), read_one(job, chosen, options.runtime)
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
@@ -105,20 +105,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_recorder(options: argparse.Namespace) -> int:
-    if options.folder is None or options.keep < 1 or not options.target.isdecimal():
-        raise UsageError("the flight recorder needs a process, a folder, and to keep something", "-o DIR --keep 6")
+    if options.job is not None or options.target is None or not options.target.isdecimal():
+        raise UsageError("the flight recorder reads one process", "give its PID; start one for each process of a job")
+    if options.folder is None or options.keep < 1:
+        raise UsageError("the flight recorder needs a folder, and to keep something", "-o DIR --keep 6")
     chosen = rankset.parse(options.rank)
 
     def once() -> dict[str, object]:
         with checked(open_job(options.target, None)) as job:
-            return as_json(subject_of(job), read(job, chosen, options.runtime))
+            return as_json(subject_of(job), read_one(job, chosen, options.runtime))
 
     record(once, int(options.target), seconds_of(options.every), options.keep, Path(options.folder))
     return 0
 
 
 def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) -> tuple[Subject, Stacks]:
-    """Of all processes of a job; a rank's stack is told by the process where it is."""
+    """Of all processes of a job; a rank's stack is told by the process where it is.
+
+    Raises `UsageError` for ranks that none of them has.
+    """
     subject: Optional[Subject] = None
     best: dict[int, Rank] = {}
     calls: dict[int, tuple[Call, ...]] = {}
@@ -144,15 +149,25 @@ def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) 
     if subject is None:
         raise RanklensError(f"no process of {members.name} can be read")
     table = replace(subject.table, ranks=tuple(best[rank] for rank in sorted(best)))
+    rankset.check(chosen, table, several=len(members.found) > 1)
     return replace(subject, description=members.name, table=table), Stacks(calls, missing)
 
 
+def read_one(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
+    """Of one process alone; raises `UsageError` for ranks that it does not have."""
+    rankset.check(chosen, job.table)
+    return read(job, chosen, with_runtime)
+
+
 def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
-    """The stacks of a set of ranks; raises `RanklensError` where no stack can be walked at all."""
+    """The stacks of those ranks of a set that the process has.
+
+    Raises `RanklensError` where no stack can be walked at all.
+    """
     library()
     walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     path = "" if with_runtime else runtime_path(job.table, job.translator)
-    wanted = set(rankset.select(chosen, job.table, lambda rank: ""))
+    wanted = set(rankset.among(chosen, job.table, lambda rank: ""))
     calls: dict[int, tuple[Call, ...]] = {}
     missing: dict[int, str] = {}
     for _ in range(PASSES):

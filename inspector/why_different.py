@@ -24,8 +24,7 @@ from .globals import read_globals
 from .job import Job, checked, open_job
 from .parts import on_ranks
 from .render import add_row, heading, new_table
-from .stacks import Stacks, label
-from .stacks import read as read_stacks
+from .stacks import Stacks, label, read_one
 from .text import harmless
 
 SCHEMA = "ranklens-why-different-1"
@@ -85,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 def compare(job: Job, first: int, second: int) -> Difference:
     """Read both ranks; raises `UsageError` if the process does not have them."""
-    stacks = read_stacks(job, (Span(first, first), Span(second, second)), with_runtime=False)
+    stacks = read_one(job, (Span(first, first), Span(second, second)), with_runtime=False)
     read = read_globals(job)
     variables = []
     for one in on_ranks(read, frozenset((first, second))):

@@ -92,11 +92,17 @@ def select(chosen: RankSet, table: RankTable, function_of: FunctionOf, several: 
 
     `several`: it is the table of more than one process.
     """
+    check(chosen, table, several)
+    return among(chosen, table, function_of)
+
+
+def among(chosen: RankSet, table: RankTable, function_of: FunctionOf) -> tuple[int, ...]:
+    """Those of the ranks that are meant which `table` has, ascending: a process's part of a set for its whole job."""
     present = {rank.rank: rank.state for rank in table.ranks}
     found: set[int] = set()
     for item in chosen:
         if isinstance(item, Span):
-            found |= _within(item, present, table, several)
+            found |= _within(item, present)
         elif isinstance(item, InState):
             found |= {rank for rank, state in present.items() if item.state in (EVERY, state)}
         else:
@@ -104,12 +110,18 @@ def select(chosen: RankSet, table: RankTable, function_of: FunctionOf, several: 
     return tuple(sorted(found))
 
 
-def _within(span: Span, present: Iterable[int], table: RankTable, several: bool) -> set[int]:
-    found = {rank for rank in present if span.first <= rank <= span.last}
-    if len(found) == span.last - span.first + 1:
-        return found
-    missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
-    raise no_such_rank(missing, table, several)
+def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
+    """Raises `UsageError` unless `table` has every number of the set; `several` as for `select`."""
+    present = {rank.rank for rank in table.ranks}
+    for span in (item for item in chosen if isinstance(item, Span)):
+        found = _within(span, present)
+        if len(found) != span.last - span.first + 1:
+            missing = next(rank for rank in range(span.first, span.last + 1) if rank not in found)
+            raise no_such_rank(missing, table, several)
+
+
+def _within(span: Span, present: Iterable[int]) -> set[int]:
+    return {rank for rank in present if span.first <= rank <= span.last}
 
 
 def no_such_rank(rank: int, table: RankTable, several: bool = False) -> UsageError:

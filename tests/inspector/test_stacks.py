@@ -104,3 +104,10 @@ def test_flight_recorder(held: Job, tmp_path: Path) -> None:
 def test_a_bad_recorder(words: list[str], tmp_path: Path) -> None:
     done = inspect(1, *words)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--job", "1"], []])
+def test_a_recorder_of_no_process_says_what_it_reads(words: list[str], tmp_path: Path) -> None:
+    done = inspect(*words, "--every", "500ms", "-o", tmp_path / "d")
+    assert (done.returncode, done.stdout) == (2, "") and not (tmp_path / "d").exists()
+    assert done.stderr.startswith("inspector: the flight recorder reads one process: give its PID")

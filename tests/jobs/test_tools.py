@@ -78,6 +78,22 @@ def test_stacks_of_a_job(job: Job) -> None:
     assert [call["function"] for call in found["stacks"][0]["calls"]] == ["main", "wait", "MPI_Recv"]
 
 
+@pytest.mark.parametrize("chosen", ["0,2", "0-2", "5", "1,3-4", "blocked"])
+def test_stacks_of_some_ranks_of_a_job(job: Job, chosen: str) -> None:
+    """They are in several processes: none is asked for a rank that another one has."""
+    done = inspector("stacks", "--job", job.pid, "--rank", chosen, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [one["ranks"] for one in found["stacks"]] == ["0-5" if chosen == "blocked" else chosen]
+    assert found["missing"] == []
+
+
+def test_stacks_of_a_rank_that_the_job_does_not_have(job: Job) -> None:
+    done = inspector("stacks", "--job", job.pid, "--rank", "2,99")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "inspector: there is no rank 99: these processes have 0-5\n"
+
+
 def test_a_report_as_html(job: Job, tmp_path: Path) -> None:
     done = inspector("report", "--job", job.pid, "--html", tmp_path / "job.html")
     assert done.returncode == 0, done.stderr
@@ -110,6 +126,8 @@ def test_a_checkpoint_is_a_target(checkpoint: Path) -> None:
     assert found["target"].startswith("checkpoint ") and found["warnings"] == []
     stacks = inspector("stacks", checkpoint)
     assert "wait at placed.c" in stacks.stdout and "[0-5]" in stacks.stdout
+    some = inspector("stacks", checkpoint, "--rank", "0,2")
+    assert (some.returncode, some.stderr) == (0, "") and "2 of 6 ranks" in some.stdout and "[0,2]" in some.stdout
 
 
 def test_addresses_of_a_checkpoint(checkpoint: Path, pieglobalsfind: Path) -> None:

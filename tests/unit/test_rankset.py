@@ -90,6 +90,15 @@ def test_ranks_of_another_process() -> None:
         rankset.select(rankset.parse("2-5"), here, str)
 
 
+def test_a_process_s_part_of_a_set_for_the_job() -> None:
+    """What others have is no fault; whether anybody has it is asked once, of all."""
+    here = table(BLOCKED, BLOCKED, rank_count=8, first=4)
+    assert rankset.among(rankset.parse("2-4,99"), here, str) == (4,)
+    assert rankset.among(rankset.parse("0-4000000000"), here, str) == (4, 5)
+    with pytest.raises(UsageError, match="there is no rank 99: these processes have 4-5"):
+        rankset.check(rankset.parse("4,99"), here, several=True)
+
+
 def test_compact_is_read_back() -> None:
     for length in range(7):
         for ranks in itertools.combinations(range(6), length):
