@@ -68,6 +68,15 @@ def test_the_caller_s_own_return_address_is_not_taken_for_the_context_s() -> Non
     assert registers(target({0: saved}), "fcontext", HEAP)[PC] == CALL
 
 
+@pytest.mark.parametrize("pc", [CALL, CALL_REGISTER])
+def test_a_function_s_address_in_rbp_is_not_taken_for_the_pc(pc: int) -> None:
+    """Read as the plain layout, rbp is the pc: only that no call ends before it tells them apart."""
+    function = CODE + 0x10
+    saved = words(0x1F80, GUARD, 1012, 1013, 1014, 1015, 1003, function, pc)
+    found = registers(target({0: saved}), "fcontext", HEAP)
+    assert found == {**VALUES, 6: function, PC: pc, RSP: HEAP + len(saved)}
+
+
 def test_a_new_fcontext_is_no_call_s_return() -> None:
     saved = words(0x1F80, 0, 0, 0, 0, CODE + 0x10, 0, CODE + 0x20)
     assert registers(target({0: saved}), "fcontext", HEAP)[PC] == CODE + 0x20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import pytest
 
 from pieglobalsfind import stack_shape, stack_walk
 from pieglobalsfind.command import Moment
-from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders import decode, rank_state
 from pieglobalsfind.model import RUNNING, Absent, Evidence, Rank, Rebase
 from pieglobalsfind.stack_shape import PC, STACK_POINTER, Shape, is_of, shape_of
 from pieglobalsfind.stack_walk import Walked
 from pieglobalsfind.targets.live import LiveTarget
-from tests.conftest import StartJob, built
+from tests.conftest import Job, StartJob, built
 
 PROGRAM = """
 #include <alloca.h>
@@ -83,39 +84,44 @@ def test_as_a_whole_walk(
         return sorted((one for _, one in found if isinstance(one, Walked)), key=lambda one: one.rank)
 
     walks: list[Any] = []
-    walk = stack_walk.Walker._walk
+    alone: list[Any] = []
+    walk, stack = stack_walk.Walker._walk, stack_walk.Walker.stack
 
     def counted(*words: Any) -> tuple[list[int], str]:
         walks.append(words)
         return walk(*words)
 
+    def counted_alone(*words: Any) -> Walked:
+        alone.append(words)
+        return stack(*words)
+
     with monkeypatch.context() as patched:
         patched.setattr(stack_walk.Walker, "_walk", counted)
         recognized = stacks()
         walks_alone = len(walks)
+        patched.setattr(stack_walk.Walker, "stack", counted_alone)
         assert together() == recognized and len(walks) <= 2 * walks_alone
+        assert len(alone) < RANKS // 2, "most were read together"
     monkeypatch.setattr(stack_shape, "is_of", lambda *words: False)
     assert recognized == stacks()
     assert len(recognized) == RANKS - 1 and len({one.calls for one in recognized}) >= 5
     assert walks_alone < RANKS // 2, "most were not walked"
 
 
-BUSY = """
+TAKE = """
 #include <mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 static int word;
-__attribute__((noinline)) static void shallow(int peer) {
-    MPI_Recv(&word, 1, MPI_INT, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(&word, 1, MPI_INT, peer, 2, MPI_COMM_WORLD);
-    word++;
-}
-__attribute__((noinline)) static void deep(int peer, int depth) {
+__attribute__((noinline)) static void take(int peer, int tag, int depth) {
     if (depth)
-        deep(peer, depth - 1);
+        take(peer, tag, depth - 1);
     else
-        MPI_Recv(&word, 1, MPI_INT, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    word++;
+        MPI_Recv(&word, 1, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    word++; /* so that this is no loop */
 }
+"""
+BUSY = """
 int main(int argc, char **argv) {
     int rank;
     MPI_Init(&argc, &argv);
@@ -123,35 +129,94 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         puts("ready"), fflush(stdout);
-    for (;;)
-        if (rank % 2)
-            shallow(rank - 1);
-        else {
+    for (unsigned turn = 0;; turn++)
+        if (rank % 2) {
+            take(rank - 1, 1, turn % 2 * 4);
+            MPI_Send(&word, 1, MPI_INT, rank - 1, 2, MPI_COMM_WORLD);
+        } else {
             MPI_Send(&word, 1, MPI_INT, rank + 1, 1, MPI_COMM_WORLD);
-            deep(rank + 1, 4);
+            take(rank + 1, 2, turn % 2 * 4);
         }
 }
 """
-BUSY_STACKS = {("main", "shallow", "MPI_Recv"), ("main", *["deep"] * 5, "MPI_Recv"), ("main", "MPI_Barrier")}
+SHALLOW, DEEP = ("main", "take", "MPI_Recv"), ("main", *["take"] * 5, "MPI_Recv")
+
+
+def until_mpi(walked: Walked) -> tuple[str, ...]:
+    """The functions that a rank is in, down to the call of MPI."""
+    names = tuple(one.function for one in walked.calls)
+    until = next((number for number, name in enumerate(names) if name.startswith("MPI_")), None)
+    assert walked.ends == "" and until is not None, (names, walked.ends)
+    return names[: until + 1]
+
+
+def start(start_job: StartJob, folder: Path, source: str, *words: object) -> Job:
+    """Build and start a program, once it is ready."""
+    file, program = folder / "program.c", folder / "program"
+    file.write_text(source)
+    subprocess.run([str(built("rankcc")), "-g", "-O1", str(file), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", RANKS, program, *words)
+    job.wait_for("ready")
+    return job
 
 
 def test_ranks_that_are_switched_all_the_time(start_job: StartJob, tmp_path: Path) -> None:
-    """What is read together is of one moment for each rank, or it is not believed."""
-    source, program = tmp_path / "program.c", tmp_path / "program"
-    source.write_text(BUSY)
-    subprocess.run([str(built("rankcc")), "-g", "-O1", str(source), "-o", str(program)], check=True, timeout=60)
-    job = start_job(built("rankrun"), "-n", RANKS, program)
-    job.wait_for("ready")
-    target, seen = LiveTarget(job.pid), 0
+    """What is read together is of one moment for each rank, or it is not believed: each call is as deep or as flat."""
+    target, seen = LiveTarget(start(start_job, tmp_path, TAKE + BUSY).pid), Counter[tuple[str, ...]]()
     for _ in range(10):
         moment = Moment(target, decode(target))
-        for _, walked in moment.walker.stacks(moment.table.ranks):
-            if isinstance(walked, Walked):
-                names = tuple(one.function for one in walked.calls)
-                until = next(number for number, name in enumerate(names) if name.startswith("MPI_"))
-                assert walked.ends == "" and (names[: until + 1] in BUSY_STACKS or names[until] == "MPI_Send"), names
-                seen += 1
-    assert seen > RANKS
+        seen.update(until_mpi(one) for _, one in moment.walker.stacks(moment.table.ranks) if isinstance(one, Walked))
+    assert set(seen) <= {SHALLOW, DEEP, ("main", "MPI_Send"), ("main", "MPI_Barrier")}, seen
+    assert seen[SHALLOW] and seen[DEEP] and sum(seen.values()) > RANKS, seen
+
+
+TOLD = """
+int main(int argc, char **argv) {
+    int rank, found;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank) {
+        take(0, 1, 4);
+        take(0, 2, 0);
+    }
+    for (int again = 0; again < 2; again++) {
+        for (int turn = 0; turn < 100; turn++)
+            MPI_Iprobe(MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE); /* the others go on meanwhile */
+        puts(again ? "moved" : "ready");
+        fflush(stdout);
+        while (!again && access(argv[1], F_OK))
+            usleep(1000);
+        for (int other = 1; other < RANKS && !again; other++)
+            MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+    }
+    for (;;)
+        pause();
+}
+"""
+
+
+def test_ranks_that_go_on_after_they_were_read(
+    start_job: StartJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All go on when their stacks have been read together, and before their records are read again."""
+    job = start(start_job, tmp_path, TAKE + TOLD.replace("RANKS", str(RANKS)), tmp_path / "go")
+    readings: list[Any] = []
+    records_now = rank_state.records_now
+
+    def then(*words: Any) -> Any:
+        readings.append(words)
+        if len(readings) == 2:
+            (tmp_path / "go").touch()
+            job.wait_for("moved")
+        return records_now(*words)
+
+    monkeypatch.setattr(stack_walk, "records_now", then)
+    target = LiveTarget(job.pid)
+    moment = Moment(target, decode(target))
+    found = [one for _, one in moment.walker.stacks(moment.table.ranks[1:])]
+    assert len(readings[0][2]) == RANKS - 2, "all but the first were read together"
+    stacks = [until_mpi(one) for one in found if isinstance(one, Walked)]
+    assert stacks == [DEEP, *[SHALLOW] * (RANKS - 2)], "the first was read before all went on"
 
 
 def test_one_other_word() -> None:
