@@ -41,7 +41,8 @@ class Job:
     present: tuple[int, ...] = (0, 1, 2)
     is_process_mode: bool = False
     looks_from: int = -1  # process mode: the task whose process is looked at, -1 the root
-    ended: tuple[int, ...] = ()  # tasks whose thread has ended
+    ended: tuple[int, ...] = ()  # tasks whose thread has ended: the kernel has cleared its id, nothing else
+    names_starter: bool = False  # records lead to the root's thread as well, and by a shorter way
     twice: tuple[int, ...] = ()  # another namespace claims to be this task
     off_record: tuple[int, ...] = ()  # its pip_task is no record's beginning
     stride: int = 0  # another than the version's
@@ -65,6 +66,7 @@ class Job:
         return self.block(task) - 0x100
 
     def tid(self, task: int) -> int:
+        """The root's for -1."""
         return 5000 + task
 
     def program(self, task: int) -> int:
@@ -92,9 +94,11 @@ class Job:
         struct.pack_into("<IxxxxQQQ", data, 8, 0x4100, len(data), self.root_size, self.record_size)
         for task in range(self.count):
             at = AREA + self.root_size + (824 if self.version == 2 else 0x80) * task - AREA
-            pointer = self.block(task) if task in self.present and task not in self.ended else 0
+            pointer = self.block(task) if task in self.present else 0
+            struct.pack_into("<Q", data, at + 8, self.block(-1) if self.names_starter else 0)
             if self.version == 2:
-                struct.pack_into("<iiiiQ", data, at, task, 1, 0, 0, pointer)
+                struct.pack_into("<ii", data, at, task, 1)
+                struct.pack_into("<Q", data, at + 16, pointer)
             else:
                 annex, misc = records + 0x80 * task, records + 0x80 * (self.count + 1) + 0x2F0 * task
                 struct.pack_into("<Q", data, at + 0x78, AREA + annex)
@@ -115,7 +119,7 @@ class Job:
                 mapped += self._object(folder, "task", base + PROGRAM, b"\x02" * 20, tls=True)
             mapped += self._libpip(folder, base + LIBPIP, self.count if own == -1 else own)
             mapped += self._object(folder, "libc.so.6", base + LIBC, b"\x04" * 20, describes=True)
-        for task in self.present:
+        for task in (-1, *self.present):
             mapped.append(Mapped(self.stack(task), STACK_SIZE, self._stack(task)))
         return _Target(mapped, kernel_threads=tuple(self._threads()))
 
@@ -126,7 +130,8 @@ class Job:
         found = [
             KernelThread(self.tid(one), {7: self.block(one) - 0x800, 16: self.program(one) + 0x1010}) for one in alive
         ]
-        return found if self.is_process_mode and alive else [KernelThread(4000, {7: 0x7FFF0000, 16: 0}), *found]
+        first = KernelThread(self.tid(-1), {7: self.block(-1) - 0x800, 16: 0})
+        return found if self.is_process_mode and alive else [first, *found]
 
     def _object(
         self,

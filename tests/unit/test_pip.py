@@ -56,6 +56,14 @@ def test_a_task_whose_thread_has_ended_does_not_run(tmp_path: Path, version: int
 
 
 @pytest.mark.parametrize("version", [2, 3])
+def test_a_thread_that_all_records_lead_to_is_no_task_s(tmp_path: Path, version: int) -> None:
+    """Each has its own: the one that has started all tasks is none of them, though the way to it is shorter."""
+    job = Job(version, names_starter=True)
+    table = decode(job.target(tmp_path))
+    assert [(one.state, one.kernel_thread) for one in table.ranks] == [(RUNNING, job.tid(one)) for one in (0, 1, 2)]
+
+
+@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("looks_from", [-1, 1])
 def test_a_breakpoint_for_one_process_is_refused_for_the_others(tmp_path: Path, version: int, looks_from: int) -> None:
     """The tasks share all memory: whoever is not attached would die of it, and is named."""
