@@ -8,17 +8,20 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.pip_threads import NO_STACK
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.targets import open_target
 from tests.conftest import BIN, ROOT, Job, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
 from tests.tasks.truth import Truth, told_by
+from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 EMBEDDED = ROOT / "runtime-hooks" / "embedded"
@@ -67,6 +70,12 @@ def running(start_job: StartJob, programs: Path, mode: str) -> Running:
     return Running(job, told_by(job, TASKS))
 
 
+def stacks_of(pid: int) -> list[Region]:
+    """Where the tasks' stacks are, in the order of their numbers; none unless all are in a system call just now."""
+    found = [one.stack for one in decode(open_target(pid=pid)).ranks if isinstance(one.stack, Region)]
+    return found if len(found) == TASKS else []
+
+
 def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path: Path) -> None:
     pids = {running.job.pid, *(one.thread for one in running.tasks.values())}
     for pid in pids:
@@ -77,7 +86,8 @@ def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path:
             truth = running.tasks[rank.rank]
             assert (rank.state, rank.kernel_thread) == (RUNNING, truth.thread)
             assert rank.address_space == (truth.thread if mode == "process" else 0)
-            assert not isinstance(rank.stack, Region) or truth.stack in rank.stack
+        stacks = wait_until(partial(stacks_of, pid), f"process {pid} never told all stacks")
+        assert all(one.stack in stack for one, stack in zip(running.tasks.values(), stacks))
         told = subprocess.run(
             [BIN / "pieglobalsfind", "--pid", str(pid), *(hex(one.variable) for one in running.tasks.values())],
             capture_output=True,
@@ -90,10 +100,17 @@ def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path:
     assert running.finish(tmp_path) == WHOLE
 
 
-def test_a_core_file_has_all_tasks(running: Running, tmp_path: Path) -> None:
-    pid = running.tasks[1].thread
+def test_a_core_file_has_all_tasks(running: Running, mode: str, tmp_path: Path) -> None:
+    """Stacks too, of those whose registers it has: a core of one process tells no other's."""
+    pid = running.job.pid if mode == "thread" else running.tasks[1].thread
     table = decode(open_target(core=str(make_core(pid, tmp_path))))
+    assert (table.method, table.warnings) == (f"pip{mode}", ())
     assert [one.kernel_thread for one in table.ranks] == [running.tasks[one].thread for one in range(TASKS)]
+    for rank in table.ranks:
+        if mode == "thread" or rank.rank == 1:
+            assert isinstance(rank.stack, Region) and running.tasks[rank.rank].stack in rank.stack
+        else:
+            assert rank.stack == NO_STACK
 
 
 @pytest.mark.parametrize("mode", ["process"], indirect=True)

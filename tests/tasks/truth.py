@@ -18,7 +18,8 @@ class Truth:
 
 
 def told_by(job: Job, tasks: int) -> dict[int, Truth]:
-    """What each task has said, by its number; waits until all have."""
+    """What each task has said, in the order of their numbers; waits until all have."""
     job.wait_for("TRUTH", times=tasks)
     said = [line.split() for line in job.lines if line.startswith("TRUTH ")]
-    return {int(one[1]): Truth(int(one[2], 16), int(one[3], 16), int(one[4], 16), int(one[5])) for one in said}
+    found = {int(one[1]): Truth(int(one[2], 16), int(one[3], 16), int(one[4], 16), int(one[5])) for one in said}
+    return dict(sorted(found.items()))
