@@ -28,12 +28,12 @@ from gdbext.target import connection_kind
 from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events
+from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RankTable, Region
 
 EVENT_FUNCTION = "rank_debug_event"
 OWN_LOCATION = re.compile(r"(?:-\d+|0)(?:\.\d+)? .*?\b(0x[0-9a-f]{16})\b")  # users' have positive numbers
-BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
 
 
 class Life:

@@ -28,8 +28,8 @@ from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
 from pieglobalsfind.fold import Folded, fold
 from pieglobalsfind.job_moment import JobMoment
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Owner
-from pieglobalsfind.saved_context import PC, is_return_address
+from pieglobalsfind.model import MIGRATED_OUT, PC, Absent, Owner
+from pieglobalsfind.saved_context import is_return_address
 from pieglobalsfind.suspended import Backtrace, from_registers, has_ranks, moment_of
 from pieglobalsfind.target import Target
 

@@ -15,9 +15,9 @@ import gdb
 import gdb.unwinder
 
 from gdbext import backtraces
-from gdbext.target import NAMES, PC, RSP
+from gdbext.target import NAMES
 from pieglobalsfind.fold import Folded
-from pieglobalsfind.model import Region
+from pieglobalsfind.model import PC, RSP, Region
 
 Folding = Callable[[Iterable[Any], Callable[[Any], gdb.Frame]], Folded[Any]]
 

@@ -24,8 +24,8 @@ from pieglobalsfind.command import Moment
 from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.fold import Folded
-from pieglobalsfind.model import Absent, Rank, Rebase, TlsBlock
-from pieglobalsfind.stack_walk import MAIN, STACK_POINTER, Memory
+from pieglobalsfind.model import RSP, Absent, Rank, Rebase, TlsBlock
+from pieglobalsfind.stack_walk import MAIN, Memory
 
 LINE = re.compile(r"#(\d+)\s")
 FIRST = 1  # the level of a suspended rank's innermost frame: 0 is the posing one
@@ -57,7 +57,7 @@ class QuickBacktraces:
         self._lines = FrameLines()
         self._readers: dict[str, ArgumentReader] = {}
         self._is_trusted = is_plain_gdb()
-        self._busy = [registers[STACK_POINTER] for registers in self._of_threads() if STACK_POINTER in registers]
+        self._busy = [registers[RSP] for registers in self._of_threads() if RSP in registers]
 
     def _of_threads(self) -> Iterator[Mapping[int, int]]:
         for thread in self._moment.target.threads():

@@ -18,11 +18,10 @@ import gdb
 
 from gdbext.quiet import DebuggerError, execute, gdb_errors, quoted
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
-from pieglobalsfind.model import Absent
+from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 
 FROM_STUB = "target:"  # GDB's prefix of paths that the stub sends
-RSP, PC = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)
 NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
 NAMES.update({number: f"r{number}" for number in range(8, 16)})
 

@@ -11,12 +11,10 @@ from typing import Union
 
 from pieglobalsfind.elf import PT_GNU_RELRO, open_elf
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
+from pieglobalsfind.model import RSP, Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
 
 from .job import Job
 from .progress import through
-
-STACK_POINTER = 7  # rsp's DWARF number (x86-64 psABI, figure 3.36)
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     if isinstance(rank.context, Absent):
         return running_stack_pointer(job, rank, stack, rank.context)
     try:
-        pointer = job.contexts.registers(rank).get(STACK_POINTER)
+        pointer = job.contexts.registers(rank).get(RSP)
     except RanklensError as error:
         return Absent(error.sentence)
     if pointer is None or pointer not in stack:
@@ -171,7 +169,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
 def running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
     for thread in job.threads:
         if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
-            pointer = thread.registers.get(STACK_POINTER)
+            pointer = thread.registers.get(RSP)
             if pointer is not None and pointer in stack:
                 return pointer
     return why

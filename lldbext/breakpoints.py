@@ -23,11 +23,11 @@ from lldbext.target import CORE_PLUGINS
 from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events
+from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
 
 EVENT_FUNCTION = "rank_debug_event"
 NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out
-BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK, RANK_EXITED = range(1, 7)  # rank_debug.h
 MASK = 0xFFFFFFFF
 STEPPED = re.compile(r"\btid: (0x[0-9a-f]+)")  # of a thread that alone hits an internal breakpoint
 TASKS = (

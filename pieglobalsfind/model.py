@@ -18,6 +18,7 @@ EXITED = "exited"
 STATES = (STARTING, READY, RUNNING, BLOCKED, MIGRATED_OUT, EXITED)
 
 
+RSP, PC = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)
 UNKNOWN_ELEMENT = -1  # rank.processing_element of a rank that any of its process's may run
 
 

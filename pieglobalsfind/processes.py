@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,11 +116,18 @@ def ancestors(pid: int, known: Mapping[int, Process]) -> Iterator[int]:
 def listens(pid: int, port: int) -> bool:
     """Whether a process waits for connections at a TCP port."""
     try:
-        held = {str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()}
+        held = set(_open_files(pid))
         rows = [line.split() for name in ("tcp", "tcp6") for line in _lines(f"/proc/{pid}/net/{name}")]
     except OSError:
         return False
     return any(_waits_at(row, port) and f"socket:[{row[9]}]" in held for row in rows)
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """What a process has open, by the kernel's names; files that it closes meanwhile are left out."""
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield str(one.readlink())
 
 
 def _lines(path: str) -> Iterable[str]:

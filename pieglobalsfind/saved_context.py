@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
-from pieglobalsfind.model import RegisterRule
+from pieglobalsfind.model import PC, RSP, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target
 
-RBX, RBP, RSP, PC = 3, 6, 7, 16  # DWARF numbers (x86-64 psABI, figure 3.36)
+RBX, RBP = 3, 6  # DWARF numbers, as those of `RSP` and `PC`
 R12_TO_R15 = (12, 13, 14, 15)
 WORD = 8
 _MASK = (1 << 64) - 1
@@ -53,6 +54,7 @@ KINDS: Mapping[str, Sequence[Layout]] = {
 AT_NULL, AT_PAGESZ, AT_RANDOM, HIGHEST_TYPE = 0, 6, 25, 64
 MOST_PAIRS = 64
 TOP_OF_STACK = 1 << 22  # bytes that are searched for it
+MOST_CANDIDATES = 1024  # words that may be the vector's AT_RANDOM
 MOST_STACKS = 8  # mappings that may be the first thread's stack, where nobody says which is
 
 
@@ -149,12 +151,19 @@ def _random_bytes(target: Target, stack: MemoryMapping) -> Optional[bytes]:
         data = target.read(start, stack.end - start)
     except MemoryUnreadable:
         return None
-    pattern, at = struct.pack("<Q", AT_RANDOM), len(data)
-    while (at := data.rfind(pattern, 0, at)) >= 0:
-        if at % WORD == 0 and _is_in_vector(data, at):
+    for at in islice(_aligned(data, struct.pack("<Q", AT_RANDOM)), MOST_CANDIDATES):
+        if _is_in_vector(data, at):
             (random,) = struct.unpack_from("<Q", data, at + WORD)
             return data[random - start : random - start + 16] if start <= random <= stack.end - 16 else None
     return None
+
+
+def _aligned(data: bytes, pattern: bytes) -> Iterator[int]:
+    """Where a pattern is, the last place first."""
+    at = len(data)
+    while (at := data.rfind(pattern, 0, at)) >= 0:
+        if at % WORD == 0:
+            yield at
 
 
 def _is_in_vector(data: bytes, at: int) -> bool:

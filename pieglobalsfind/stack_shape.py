@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.model import RUNNING, Rank, Rebase, Region
+from pieglobalsfind.model import PC, RSP, RUNNING, Rank, Rebase, Region
 from pieglobalsfind.target import Target, read_many
 from pieglobalsfind.unwind import Contexts
 
 ABSOLUTE, OF_STACK, FIRST_COPY = 0, 1, 2  # places in `bases`
-STACK_POINTER, PC = 7, 16  # x86-64 psABI, figure 3.36
 WORD = 8
 
 Used = tuple[int, tuple[tuple[int, int], ...]]  # a frame's CFA register, and (register, address) that it restores
@@ -45,13 +44,13 @@ def shape_of(
     rank: Rank, first: dict[int, int], frames: Sequence[Used], words: dict[int, int], calls: tuple[Call, ...]
 ) -> Shape:
     """The shape of a walk that ended at the rank's entry; `words` are those that it read, by address."""
-    copies, start = copies_of(rank), first[STACK_POINTER]
+    copies, start = copies_of(rank), first[RSP]
     slots: list[tuple[int, bool]] = []  # (address, is code)
     needed: set[int] = set()  # registers by which callers are found
     for base, saved in reversed(frames):
         restored = dict(saved)
         slots += [(address, register == PC) for register, address in saved if register == PC or register in needed]
-        needed = {one for one in needed if one not in restored} | {base} - {STACK_POINTER}
+        needed = {one for one in needed if one not in restored} | {base} - {RSP}
     expected = []
     for address, is_code in slots:
         expected.append(((address - start) // WORD, *_meant(words[address], is_code, start, copies)))
@@ -91,7 +90,7 @@ def recognized(
 
 def window(rank: Rank, registers: dict[int, int], shapes: Sequence[Shape]) -> tuple[int, int]:
     """The address and size of what tells a stack's shape; size 0 if nothing can."""
-    start = registers.get(STACK_POINTER, 0)
+    start = registers.get(RSP, 0)
     if not shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
         return 0, 0
     return start, min(max(one.extent for one in shapes), rank.stack.end - start) & -WORD
@@ -115,7 +114,7 @@ def is_of(shape: Shape, rank: Rank, first: dict[int, int], words: Sequence[int])
         return False
     if any((one.object, one.original, one.size) != told for one, told in zip(copies, shape.copies)):
         return False
-    bases = (0, first[STACK_POINTER], *(one.copy for one in copies))
+    bases = (0, first[RSP], *(one.copy for one in copies))
     for register, distance, base in shape.registers:
         if first.get(register) != distance + bases[base]:
             return False

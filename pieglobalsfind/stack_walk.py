@@ -16,14 +16,13 @@ from pieglobalsfind.call_tree import Call
 from pieglobalsfind.decoders.rank_state import as_recorded, read_again, records_now, while_suspended
 from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
-from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.stack_shape import Shape, Used, met_before, recognized, shape_of, window
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
-STACK_POINTER, PC = 7, 16  # x86-64 psABI, figure 3.36
 MOST_FRAMES = 10_000
 CHUNK = 1 << 16  # bytes of a stack that are read at once
 GROUP = 256  # ranks that are read together: as many stand still long enough
@@ -202,7 +201,7 @@ class Walker:
         pcs, ends = self._walk(rank.stack, registers, memory, kept)
         if ends:
             return None
-        outer = [*(one[STACK_POINTER] for one in kept[1:]), registers[STACK_POINTER]]
+        outer = [*(one[RSP] for one in kept[1:]), registers[RSP]]
         return [Activation(pc, one, cfa) for pc, one, cfa in zip(pcs, kept, outer)], memory
 
     def place(self, pc: int) -> Union[tuple[str, int], Absent]:
@@ -246,7 +245,7 @@ class Walker:
         if isinstance(registers, Absent):
             sentence = f"rank {rank.rank} is running, {registers.reason}"
             raise RanklensError(sentence, "stop the job with a debugger, or take a core")
-        if STACK_POINTER not in registers or PC not in registers:
+        if RSP not in registers or PC not in registers:
             raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
         return dict(registers)
 
@@ -294,7 +293,7 @@ class Walker:
             rules = self._rules(pc)
             if rules is None or rules.is_last:
                 break
-            saved = tuple((register, caller[STACK_POINTER] + offset) for register, offset in rules.saved)
+            saved = tuple((register, caller[RSP] + offset) for register, offset in rules.saved)
             words.update((address, caller[register]) for register, address in saved)
             frames.append((rules.cfa_register, saved))
         shape = shape_of(rank, kept[0], frames, words, calls)
@@ -363,9 +362,9 @@ def _go_to_caller(registers: dict[int, int], rules: Rules, memory: Memory) -> bo
     if base is None:
         return False
     cfa = (base + rules.cfa_offset) & _MASK
-    if cfa <= registers[STACK_POINTER]:
+    if cfa <= registers[RSP]:
         return False
     for register, offset in rules.saved:
         registers[register] = memory.word(cfa + offset)
-    registers[STACK_POINTER] = cfa
+    registers[RSP] = cfa
     return True

@@ -18,8 +18,8 @@ from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Frame, Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import Evidence, RankTable, Region
-from pieglobalsfind.saved_context import PC, RSP, is_return_address, mapping_of, registers
+from pieglobalsfind.model import PC, RSP, Evidence, RankTable, Region
+from pieglobalsfind.saved_context import is_return_address, mapping_of, registers
 from pieglobalsfind.target import Target
 
 NO_RANKS = RankTable("", "", 0, (), (), Evidence("runtime", "a program without ranks"))

@@ -76,10 +76,11 @@ def read_many(target: Target, places: Sequence[tuple[int, int]]) -> list[Optiona
     """
     together: Optional[Callable[[Sequence[tuple[int, int]]], list[Optional[bytes]]]]
     together = getattr(target, "read_many", None)
-    return together(places) if together is not None else [_read_or_none(target, *place) for place in places]
+    return together(places) if together is not None else [read_or_none(target, *place) for place in places]
 
 
-def _read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:
+def read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:
+    """None if it can't be had."""
     try:
         return target.read(address, size)
     except MemoryUnreadable:

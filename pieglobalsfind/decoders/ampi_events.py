@@ -16,11 +16,11 @@ import struct
 from collections.abc import Callable, Container
 from typing import Optional
 
+from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RankTable, Region
 from pieglobalsfind.target import Target
 
-BEFORE_COPIES, AFTER_COPIES, CREATED, BEFORE_PACK, AFTER_UNPACK = range(1, 6)  # rank_debug.h
 SETUP, BEGIN, PUP, ARRIVED = (
     "TCHARM_Element_Setup",
     "AMPI_threadstart",
@@ -32,7 +32,6 @@ FUNCTIONS = (SETUP, BEGIN, PUP, ARRIVED)
 STATE_AT = 8  # of PUP::er's flags, behind its table of virtual functions
 SIZING, PACKING, UNPACKING = 0x100, 0x200, 0x400
 THREAD_WORDS, SHARE_WORDS = 0x40, 0x20  # of structures that are searched for a rank's own addresses
-STACK_POINTER = 7
 
 Event = tuple[int, int]  # kind, rank (-1: all)
 Decode = Callable[[], RankTable]

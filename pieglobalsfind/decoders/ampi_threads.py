@@ -15,8 +15,8 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Absent, Region
-from pieglobalsfind.saved_context import FCONTEXT_WITH_GUARD, PC, RSP
+from pieglobalsfind.model import PC, RSP, Absent, Region
+from pieglobalsfind.saved_context import FCONTEXT_WITH_GUARD
 from pieglobalsfind.target import MemoryMapping, Target
 
 LARGEST_AREA = 1 << 28  # bytes of one mapping that are searched for threads

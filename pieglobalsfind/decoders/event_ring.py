@@ -14,8 +14,14 @@ from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.registry_layout import EventEntry, parse_events_table, parse_header, parse_records
 from pieglobalsfind.errors import RegistryError
 
-KINDS = {1: "copies begin", 2: "copies made", 3: "created", 4: "leaves", 5: "arrived", 6: "exited"}  # rank_debug.h
-LARGEST_STRIDE = 4096
+KINDS = {
+    layout.BEFORE_COPIES: "copies begin",
+    layout.AFTER_COPIES: "copies made",
+    layout.CREATED: "created",
+    layout.BEFORE_PACK: "leaves",
+    layout.AFTER_UNPACK: "arrived",
+    layout.RANK_EXITED: "exited",
+}
 MOST_ENTRIES = 1 << 24
 AT_ONCE = 4096  # entries
 
@@ -57,7 +63,7 @@ class EventRing:
             raise RegistryError("its runtime keeps no events", "its ranklens is older than this one: build it anew")
         start = table.address - header.mapping_address
         end = start + table.count * table.stride
-        good = layout.record_size(EventEntry) <= table.stride <= LARGEST_STRIDE and table.count <= MOST_ENTRIES
+        good = layout.record_size(EventEntry) <= table.stride <= layout.LARGEST_STRIDE and table.count <= MOST_ENTRIES
         if not good or not layout.HEADER_SIZE <= start < end <= header.mapping_size:
             raise RegistryError("the registry is damaged, its events do not lie within its mapping")
         self.process = header.process_index

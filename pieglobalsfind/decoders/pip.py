@@ -52,7 +52,7 @@ class Library:
 
 
 @dataclass(frozen=True)
-class Root:
+class Shared:
     """What all tasks share; `tasks` is where their records begin, of `stride` bytes, up to `end`."""
 
     address: int
@@ -100,7 +100,7 @@ def _library(target: Target, mapping: MemoryMapping) -> Iterator[Library]:
         return
 
 
-def _root(target: Target, address: int) -> Iterator[Root]:
+def _root(target: Target, address: int) -> Iterator[Shared]:
     try:
         data = target.read(address, SIZES_AT + 24) if address else b""
     except MemoryUnreadable:
@@ -110,10 +110,10 @@ def _root(target: Target, address: int) -> Iterator[Root]:
     whole, own, stride = struct.unpack_from("<QQQ", data, SIZES_AT)
     sizes = whole, own, stride
     if whole <= LARGEST_ROOT and SIZES_AT < own < whole and 0 < stride <= whole - own and not any(x % 8 for x in sizes):
-        yield Root(address, address + own, stride, address + whole)
+        yield Shared(address, address + own, stride, address + whole)
 
 
-def _table(target: Target, maps: Sequence[MemoryMapping], root: Root, libraries: Sequence[Library]) -> RankTable:
+def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, libraries: Sequence[Library]) -> RankTable:
     chains = _chains(target, maps, libraries)
     base = frozenset(chains[0].values())
     own = next((one for one in libraries if one.elf.load_bias in base), None)
@@ -127,20 +127,22 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Root, libraries:
     objects, placements = found
     records = {number: root.tasks + number * root.stride for number in placements}
     known = pip_threads.descriptions(target, maps)
+    here = {one.tid: one for one in target.threads()}
     threads: Mapping[int, Thread] = {}
     if known is not None:
         at = known[pip_threads.TID][1]
-        threads = pip_threads.find(target, maps, at, records, root.stride, (root.address, root.end))
+        threads = pip_threads.find(target, maps, at, records, root.stride, (root.address, root.end), here)
         for number, thread in threads.items():
             blocks = _blocks(target, known, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
     claimed = {root.number(one.task) for one in libraries if one is not own}
     lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
-    return _filled(target, count, objects, placements, threads, lost)
+    apart = any(one.tid not in here for one in threads.values())
+    return _filled(count, objects, placements, threads, apart, lost)
 
 
 def _held(
-    target: Target, root: Root, count: int, chains: Sequence[Mapping[int, int]], libraries: Sequence[Library]
+    target: Target, root: Shared, count: int, chains: Sequence[Mapping[int, int]], libraries: Sequence[Library]
 ) -> dict[int, tuple[int, ...]]:
     """By the task's number, the entries of its namespace; not of one that several namespaces claim to be."""
     claims = Counter(root.number(one.task) for one in libraries)
@@ -218,15 +220,14 @@ def _own_entry(target: Target, elf: LoadedElf) -> int:
 
 
 def _filled(
-    target: Target,
     count: int,
     objects: tuple[Object, ...],
     placements: Mapping[int, tuple[Placement, ...]],
     threads: Mapping[int, Thread],
+    apart: bool,
     lost: Sequence[int],
 ) -> RankTable:
-    here = {one.tid for one in target.threads()}
-    apart = any(one.tid not in here for one in threads.values())
+    """`apart`: tasks are processes; a debugger of one has to be told whose the others are."""
     ranks = tuple(_rank(number, placements[number], threads.get(number), apart) for number in sorted(placements))
     warnings = [LOST.format(", ".join(map(str, lost)))] if lost else [] if ranks else [STARTING]
     return RankTable(
@@ -241,7 +242,6 @@ def _filled(
 
 
 def _rank(number: int, placements: tuple[Placement, ...], thread: Optional[Thread], apart: bool) -> Rank:
-    """`apart`: tasks are processes; a debugger of one has to be told whose the others are."""
     stack: Union[Region, Absent] = thread.stack if thread else NO_THREAD
     return Rank(
         rank=number,

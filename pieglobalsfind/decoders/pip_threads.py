@@ -14,8 +14,8 @@ from typing import Optional, Union
 
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import Absent, Region
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.model import RSP, Absent, Region
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets import in_address_space
 
 SELF_AT = 16  # x86-64: tcbhead_t is {tcb, dtv, self, ...}, and both point to it
@@ -25,9 +25,9 @@ ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE = "_thread_db_link_map_l_tls_modid"
 LARGEST_OFFSET = 1 << 16
 MOST_MODULES = 1 << 16
-STACK_POINTER = 7  # DWARF number (x86-64 psABI, figure 3.36)
 MOST_WORDS = 128  # of a record, or of what it points to
 DEPTH = 2
+MOST_POINTERS = 1 << 18  # that are followed, of all records: those of real ones hold a few dozen each
 NO_STACK = Absent("the stack pointer of its thread is unknown", "stop it in a debugger")
 
 Way = tuple[int, ...]
@@ -43,19 +43,26 @@ class Thread:
 
 
 def find(
-    target: Target, maps: Sequence[MemoryMapping], at: int, records: Mapping[int, int], size: int, area: tuple[int, int]
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    at: int,
+    records: Mapping[int, int],
+    size: int,
+    area: tuple[int, int],
+    here: Mapping[int, KernelThread],
 ) -> dict[int, Thread]:
     """The threads by the task's number; `at` is where a control block has the thread's id.
 
-    `size` is a record's, `area` all that PiP has allocated with them.
+    `size` is a record's, `area` all that PiP has allocated with them, `here` the target's own threads by id.
     """
-    ways = {number: _ways(target, record, size, area) for number, record in records.items()}
+    left = iter(range(MOST_POINTERS))
+    ways = {number: _ways(target, record, size, area, left) for number, record in records.items()}
     best: dict[int, int] = {}
     for way in sorted({way for found in ways.values() for way in found}, key=lambda one: (len(one), one)):
         blocks = {number: found[way] for number, found in ways.items() if way in found}
         if len(set(blocks.values())) == len(blocks) > len(best):
             best = blocks
-    threads = {number: _thread(target, maps, block, at) for number, block in best.items()}
+    threads = {number: _thread(target, maps, block, at, here) for number, block in best.items()}
     return {number: one for number, one in threads.items() if one is not None}
 
 
@@ -100,13 +107,13 @@ def _word(target: Target, address: int) -> int:
     return found
 
 
-def _ways(target: Target, record: int, size: int, area: tuple[int, int]) -> dict[Way, int]:
-    """By the way from a record to them, the control blocks that it leads to."""
+def _ways(target: Target, record: int, size: int, area: tuple[int, int], left: Iterator[int]) -> dict[Way, int]:
+    """By the way from a record to them, the control blocks that it leads to; `left` ends when enough was followed."""
     found: dict[Way, int] = {}
     waiting: list[tuple[Way, int, int]] = [((), record, size)]
     while waiting:
         way, start, length = waiting.pop(0)
-        for offset, value in _words(target, start, min(length, area[1] - start)):
+        for (offset, value), _ in zip(_words(target, start, min(length, area[1] - start)), left):
             here = (*way, offset)
             if area[0] <= value < area[1]:
                 if len(way) < DEPTH:
@@ -133,21 +140,32 @@ def _is_block(target: Target, address: int) -> bool:
     return data[:8] == data[SELF_AT:] == struct.pack("<Q", address)
 
 
-def _thread(target: Target, maps: Sequence[MemoryMapping], block: int, at: int) -> Optional[Thread]:
+def _thread(
+    target: Target, maps: Sequence[MemoryMapping], block: int, at: int, here: Mapping[int, KernelThread]
+) -> Optional[Thread]:
     """None once it has ended: the kernel clears its id."""
     try:
         (tid,) = struct.unpack("<i", target.read(block + at, 4))
     except MemoryUnreadable:
         return None
-    return Thread(tid, block, _stack(target, maps, block, tid)) if tid > 0 else None
+    if tid <= 0:
+        return None
+    kernel_thread = here.get(tid) or _elsewhere(target, tid)
+    return Thread(tid, block, _stack(maps, block, kernel_thread.registers if kernel_thread else NO_STACK))
 
 
-def _stack(target: Target, maps: Sequence[MemoryMapping], block: int, tid: int) -> Union[Region, Absent]:
-    """The mapping that the thread's stack pointer is in, below the control block if glibc has put both there."""
-    memory = in_address_space(target, tid)  # a task that is a process is no thread of another's
+def _elsewhere(target: Target, tid: int) -> Optional[KernelThread]:
+    """A task that is a process is no thread of another's."""
+    memory = in_address_space(target, tid)
     threads = () if isinstance(memory, Absent) else memory.threads()
-    registers = next((one.registers for one in threads if one.tid == tid), NO_STACK)
-    pointer = registers.get(STACK_POINTER) if not isinstance(registers, Absent) else None
+    return next((one for one in threads if one.tid == tid), None)
+
+
+def _stack(
+    maps: Sequence[MemoryMapping], block: int, registers: Union[Mapping[int, int], Absent]
+) -> Union[Region, Absent]:
+    """The mapping that the thread's stack pointer is in, below the control block if glibc has put both there."""
+    pointer = registers.get(RSP) if not isinstance(registers, Absent) else None
     if pointer is None:
         return NO_STACK
     mapping = next((one for one in maps if one.start <= pointer < one.end), None)

@@ -21,7 +21,6 @@ from pieglobalsfind.target import MemoryMapping, Target
 
 DEADLINE = 2.0  # seconds; a change of the registry takes microseconds
 MOST_TRIES = 10_000
-LARGEST_STRIDE = 4096
 LARGEST = 1 << 30  # bytes of all records; a million ranks need some 200 MB
 GENERATION_AT = 16
 
@@ -170,7 +169,7 @@ def _check_header(header: Header, address: int) -> None:
     if header.abi_version != layout.ABI_VERSION:
         sentence = f"the registry is of version {header.abi_version} of the debug ABI, this reader knows version 1"
         raise RegistryError(sentence, "use the ranklens that came with the runtime")
-    if not layout.LEAST_HEADER_SIZE <= header.header_size <= LARGEST_STRIDE:
+    if not layout.LEAST_HEADER_SIZE <= header.header_size <= layout.LARGEST_STRIDE:
         raise RegistryError(f"the registry is damaged, its header says it has {header.header_size} bytes")
     if header.machine not in MACHINES:
         raise RegistryError(f"the registry is of an unknown processor, ELF machine {header.machine}")
@@ -191,7 +190,7 @@ def _check_tables(header: Header, tables: tuple[Table, ...]) -> None:
     end = header.mapping_address + header.mapping_size
     for name, kind, table in zip(Records._fields[1:], layout.TABLES, tables):
         least = layout.record_size(kind) if kind is not None else 1
-        if not least <= table.stride <= LARGEST_STRIDE or (kind is None and table.stride != 1):
+        if not least <= table.stride <= layout.LARGEST_STRIDE or (kind is None and table.stride != 1):
             raise RegistryError(f"the registry is damaged, its {name} are {table.stride} bytes apart")
         if table.count and not header.mapping_address <= table.address <= end - table.count * table.stride:
             raise RegistryError(f"the registry is damaged, its {table.count} {name} do not lie within its mapping")

@@ -6,7 +6,7 @@ Takes an open file and names; gives vaddrs and sizes. No index is made: it is qu
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pieglobalsfind.elf import SHT_SYMTAB, SYMBOL_SIZE, ElfFile
 
@@ -16,8 +16,16 @@ def symbols(elf: ElfFile, bias: int, names: Iterable[str]) -> dict[str, tuple[in
     for table in elf.sections:
         if table.type == SHT_SYMTAB and table.link < len(elf.sections):
             strings = elf.section_bytes(elf.sections[table.link])
-            places = {strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
+            places = {at: name for name in names for at in _ends(strings, name.encode() + b"\0")}
             data = elf.section_bytes(table)
             rows = struct.iter_unpack("<IIQQ", data[: len(data) - len(data) % SYMBOL_SIZE])
-            return {places[name]: (bias + value, size) for name, _, value, size in rows if name and name in places}
+            return {places[name]: (bias + value, size) for name, _, value, size in rows if name in places}
     return {}
+
+
+def _ends(strings: bytes, name: bytes) -> Iterator[int]:
+    """Wherever a name is, or a longer one ends with it: linkers let names share their ends."""
+    at = strings.find(name)
+    while at >= 0:
+        yield at
+        at = strings.find(name, at + 1)

@@ -20,7 +20,7 @@ from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetEndedError, TargetError
 from pieglobalsfind.model import Absent
-from pieglobalsfind.target import KernelThread, MemoryMapping
+from pieglobalsfind.target import KernelThread, MemoryMapping, read_or_none
 
 DELETED = " (deleted)"
 LARGEST_READ = 0x7FFFF000  # bytes; the most that the kernel transfers in one call
@@ -143,7 +143,7 @@ class LiveTarget:
                 found.append(data[at : at + size])
                 at += size
             if len(found) < len(places):
-                found.append(self._read_or_none(*places[len(found)]))
+                found.append(read_or_none(self, *places[len(found)]))
         return found
 
     def _read_beginning(self, places: Sequence[tuple[int, int]]) -> tuple[bytes, int]:
@@ -163,12 +163,6 @@ class LiveTarget:
                 break
             whole += 1
         return data, whole
-
-    def _read_or_none(self, address: int, size: int) -> Optional[bytes]:
-        try:
-            return self.read(address, size)
-        except MemoryUnreadable:
-            return None
 
     def _open_memory_file(self) -> bool:
         try:

@@ -3,6 +3,7 @@
  * debugger that attaches to it, or starts it, finds them here.  It ends when all of them have.
  */
 #define _GNU_SOURCE
+#include "file_limit.h"
 #include "mpir.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,14 +25,6 @@ static pid_t pid_of(const char *word) {
     errno = 0;
     long number = strtol(word, &end, 10);
     return errno || *end || *word < '0' || *word > '9' || number > INT_MAX ? 0 : (pid_t)number;
-}
-
-static void raise_file_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 /* Has `ends` tell when the process does.  From here on its pid can't come to mean another process unnoticed. */
@@ -52,7 +44,7 @@ static void wait_for(int ends, int processes) {
 }
 
 int main(int count, char **words) {
-    if (count < 2 || !strcmp(words[1], "--help")) {
+    if (count < 2 || !strcmp(words[1], "--help") || !strcmp(words[1], "-h")) {
         fputs(usage, count < 2 ? stderr : stdout);
         return count < 2 ? 2 : 0;
     }
@@ -73,7 +65,8 @@ int main(int count, char **words) {
             return 2;
         }
     }
-    printf("rankmpir: a debugger that attaches to process %d finds %d processes\n", getpid(), count - 1);
+    printf("rankmpir: a debugger that attaches to process %d finds %d process%s\n", getpid(), count - 1,
+           count == 2 ? "" : "es");
     fflush(stdout);
     mpir_publish();
     wait_for(ends, count - 1);

@@ -6,19 +6,8 @@ import struct
 
 import pytest
 
-from pieglobalsfind.decoders.ampi_events import (
-    AFTER_COPIES,
-    AFTER_UNPACK,
-    ARRIVED,
-    BEFORE_COPIES,
-    BEFORE_PACK,
-    BEGIN,
-    CREATED,
-    PUP,
-    RETURNED,
-    SETUP,
-    Calls,
-)
+from pieglobalsfind.decoders.ampi_events import ARRIVED, BEGIN, PUP, RETURNED, SETUP, Calls
+from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.model import RankTable
 from tests.fabricate.memory import Mapped, MemoryTarget
 from tests.unit.test_kept import STACK, begin, sound, target_of, written

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.command import Moment
-from pieglobalsfind.decoders import decode, pip
+from pieglobalsfind.decoders import decode, pip, pip_threads
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
 from pieglobalsfind.tasks import danger
 from pieglobalsfind.translate import Translator
+from tests.fabricate.memory import Mapped, MemoryTarget
 from tests.fabricate.pip import AREA, BLOCK_AT, HEAP, LIBPIP, TLS_SIZE, Job
 
 
@@ -115,6 +116,16 @@ def test_a_list_that_goes_in_circles_ends(tmp_path: Path) -> None:
     struct.pack_into("<Q", data, 0x40 * 3 + 40, HEAP)  # after the last namespace comes the first
     heap.data = bytes(data)
     assert [one.rank for one in decode(target).ranks] == [0, 1, 2]
+
+
+def test_records_that_lead_everywhere_are_given_up() -> None:
+    """Each word of each is a pointer to others."""
+    size, count = 8 * pip_threads.MOST_WORDS, 64
+    area = struct.pack(f"<{size // 8 * count}Q", *(AREA + size * (at % count) for at in range(size // 8 * count)))
+    target = MemoryTarget([Mapped(AREA, len(area), area)])
+    records = {number: AREA + size * number for number in range(count)}
+    assert pip_threads.find(target, target.maps(), 0, records, size, (AREA, AREA + len(area)), {}) == {}
+    assert len(target.reads) <= pip_threads.MOST_POINTERS < count * (size // 8) ** 2
 
 
 def test_wild_pointers_lead_to_no_rank(tmp_path: Path) -> None:

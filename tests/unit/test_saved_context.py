@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from pieglobalsfind import saved_context
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.saved_context import PC, RSP, pointer_guard, registers
+from pieglobalsfind.model import PC, RSP
+from pieglobalsfind.saved_context import AT_RANDOM, MOST_CANDIDATES, pointer_guard, registers
 from tests.fabricate.memory import Mapped, MemoryTarget
 
 CODE, HEAP, STACK = 0x400000, 0x10000000, 0x7FFC00000000
@@ -103,6 +105,15 @@ def test_decoys_of_a_vector_are_passed_over() -> None:
     decoy = words(25, STACK + 0x10)
     stack.data = stack.data[:-16] + decoy
     assert pointer_guard(found, found.maps()) == GUARD
+
+
+def test_a_stack_full_of_decoys_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, looked = target({}), []
+    found.mapped[-1].data = words(*[AT_RANDOM] * 0x600)
+    monkeypatch.setattr(saved_context, "_is_in_vector", lambda data, at: looked.append(at))
+    with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be had"):
+        pointer_guard(found, found.maps())
+    assert len(looked) == MOST_CANDIDATES < 0x600
 
 
 @pytest.mark.parametrize("pointer", [0, STACK - 8, STACK + 0x3000 - 8, (1 << 64) - 8])

@@ -13,8 +13,8 @@ import pytest
 from pieglobalsfind import stack_shape, stack_walk
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode, rank_state
-from pieglobalsfind.model import RUNNING, Absent, Evidence, Rank, Rebase
-from pieglobalsfind.stack_shape import PC, STACK_POINTER, Shape, is_of, shape_of
+from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Evidence, Rank, Rebase
+from pieglobalsfind.stack_shape import Shape, is_of, shape_of
 from pieglobalsfind.stack_walk import Walked
 from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import Job, StartJob, built
@@ -222,11 +222,11 @@ def test_ranks_that_go_on_after_they_were_read(
 def test_one_other_word() -> None:
     """Frame 0 finds its caller by the stack pointer and restores rbp, by which frame 1 finds its own."""
     rank, other = (make_rank(copy) for copy in (0x10000, 0x50000))
-    first = {STACK_POINTER: 0x7000, PC: 0x10123, 6: 0xDEAD, 3: 1}
+    first = {RSP: 0x7000, PC: 0x10123, 6: 0xDEAD, 3: 1}
     frames = ((7, ((6, 0x7010), (PC, 0x7018))), (6, ((3, 0x7030), (6, 0x7038), (PC, 0x7040))))
     words = {0x7010: 0x7040, 0x7018: 0x10456, 0x7030: 99, 0x7038: 98, 0x7040: 0xAAAA}
     shape = shape_of(rank, first, frames, words, ())
-    there = {STACK_POINTER: 0x9000, PC: 0x50123, 6: 0xBEEF, 3: 2}
+    there = {RSP: 0x9000, PC: 0x50123, 6: 0xBEEF, 3: 2}
     stack = [0, 0, 0x9040, 0x50456, 0, 0, 11, 12, 0xAAAA]
     assert shape.extent == 9 * 8
     assert is_of(shape, other, there, stack), "what no caller is found by may be anything"

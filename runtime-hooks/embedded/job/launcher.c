@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "launcher.h"
+#include "file_limit.h"
 #include "mpir.h"
 #include "refuse.h"
 #include "scheduler.h"
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -296,14 +296,6 @@ __attribute__((noreturn)) static void watch(int signals) {
 }
 
 /* ---- making the processes ---- */
-
-static void raise_file_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 /* sockets[i * (processes + 1) + j]: process i's end of its link to j; j == processes: the launcher's own links. */
 static int *connect_all(int processes) {
