@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import BIN, Job, StartJob
+from tests.waiting import wait_until
 
 from .conftest import Build
 from .test_processes import children
@@ -30,9 +31,13 @@ def wandering(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path) 
     """A job that begins once the file `go` is there; it has made its ranks when this returns."""
     words = ("--procs", PROCESSES, "--migration-log", tmp_path / "moves", build("wander.c"), tmp_path / "go")
     job = start_job(rankrun, "-n", RANKS, *words)
-    while past(job.pid).count("created") < RANKS:
-        assert job.process.poll() is None, job.stderr()
+    wait_until(lambda: has_made_its_ranks(job), "the job's ranks were not made")
     return job
+
+
+def has_made_its_ranks(job: Job) -> bool:
+    assert job.process.poll() is None, job.stderr()
+    return past(job.pid).count("created") == RANKS
 
 
 def past(target: object) -> str:

@@ -183,6 +183,36 @@ def test_a_breakpoint_goes_where_ranks_go(wandering: Job, session: Session, tmp_
     assert is_well_done(wandering), wandering.stderr()
 
 
+def test_code_is_broken_into_in_the_process_alone_where_the_rank_is(
+    wandering: Job, session: Session, tmp_path: Path
+) -> None:
+    """By the kernel, as GDB hides its own instructions: it puts a breakpoint at an address into every inferior."""
+    pids = wait_for_processes(wandering)
+    script = f"""
+        def byte(pid, address):
+            with open("/proc/%d/mem" % pid, "rb") as memory:
+                memory.seek(address)
+                return memory.read(1)[0]
+
+        ask("set breakpoint always-inserted on")
+        ask("break wrong_values")
+        open({str(tmp_path / "go")!r}, "w").close()
+        found = []
+        for _ in range({RANKS * ROUNDS}):
+            ask("continue")
+            rows = [line.replace("*", " ").split() for line in ask("rank list").splitlines()[1:]]
+            homes = {{int(row[0]): int(row[row.index("inferior") + 1]) for row in rows if "inferior" in row}}
+            places = {{one.rank: one.address for one in gdb.breakpoints() if not one.visible and hasattr(one, "rank")}}
+            found += [[homes[rank], [byte(pid, places[rank]) == 0xcc for pid in {pids}]] for rank in places]
+        tell("found", found)
+        let_go()
+        """
+    found = attach(session, pids, script)["found"]
+    assert {home for home, _ in found} == {1, 2} and len(found) >= 2 * RANKS * ROUNDS
+    assert all(broken == [home == 1, home == 2] for home, broken in found), found
+    assert is_well_done(wandering), wandering.stderr()
+
+
 @pytest.mark.parametrize(
     "command, ranks",
     [
@@ -300,7 +330,7 @@ def test_ranks_are_looked_at_without_warnings_of_gdb(wandering: Job, session: Se
     script = f"""
         ask("break wrong_values")
         open({str(tmp_path / "go")!r}, "w").close()
-        looked = []
+        looked, owners = [], []
         for _ in range(8):
             ask("continue")
             own = value("my_rank")
@@ -308,12 +338,14 @@ def test_ranks_are_looked_at_without_warnings_of_gdb(wandering: Job, session: Se
                 looked.append(ask(command))
             ask("rank %d" % own)
             looked.append(ask("print my_rank"))
-            tell("own", [own, value("my_rank"), value("$_rank")])
+            owners.append([own, value("my_rank"), value("$_rank")])
+        tell("owners", owners)
         tell("looked", looked)
         let_go()
         """
     told = attach(session, pids, script)
-    assert len(set(told["own"])) == 1
+    assert len(told["owners"]) == 8 and all(own == mine == rank for own, mine, rank in told["owners"]), told["owners"]
+    assert len({own for own, _, _ in told["owners"]}) > 1
     assert len(told["looked"]) == 8 * 6 and "warning: location" not in "".join(told["looked"]) + told.output
     assert is_well_done(wandering), wandering.stderr()
 
