@@ -37,6 +37,7 @@ LARGEST_DYNAMIC = 1 << 16
 LONGEST_CHAIN = 4096  # symbols of one hash bucket
 MOST_PROGRAM_HEADERS = 1024
 PAGE = 4096
+LARGEST_PAGE = 1 << 16  # of the processors that are read
 
 
 class LoadedElf:
@@ -73,6 +74,14 @@ class LoadedElf:
     def span(self) -> int:
         """Bytes from `base` to the end of the highest PT_LOAD."""
         return max((one.end for one in self.segments), default=0) - self.low
+
+    def is_laid_out(self, size: int) -> bool:
+        """Whether a loader has mapped it, if the mapping at `base` has `size` bytes.
+
+        Who only reads a file, as debuggers do, has more of it in one mapping than its first segment.
+        """
+        first = self.segments[0].memory_size if self.segments else 0
+        return size <= -(-first // LARGEST_PAGE) * LARGEST_PAGE
 
     @cached_property
     def build_id(self) -> bytes:

@@ -75,7 +75,8 @@ def _variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
     for one in maps:
         if one.offset == 0 and one.readable and one.path.startswith("/"):
             try:
-                found = LoadedElf(target.read, one.start).symbol(layout.SYMBOL)
+                loaded = LoadedElf(target.read, one.start)
+                found = loaded.symbol(layout.SYMBOL) if loaded.is_laid_out(one.end - one.start) else None
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if found is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartJob
+from tests.conftest import StartJob, built
 from tests.find.conftest import SOURCES, Command, StartPlaces, gcore
 
 
@@ -66,6 +67,15 @@ def test_help(find: Command) -> None:
 def test_no_virtual_ranks(find: Command) -> None:
     """Our own parent is a process as good as any."""
     done = find.run("--pid", os.getpid(), "0x10")
+    assert done.returncode == 2
+    assert f"process {os.getpid()} has no virtual ranks" in sentence(done)
+
+
+def test_a_process_that_only_reads_a_program_with_ranks(find: Command) -> None:
+    """As debuggers do, and this command: no variable of the mapped file is one of the process."""
+    library = built("rankrun").resolve().parent.parent / "lib" / "librankmpi.so"
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        done = find.run("--pid", os.getpid(), "0x10")
     assert done.returncode == 2
     assert f"process {os.getpid()} has no virtual ranks" in sentence(done)
 
