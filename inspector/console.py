@@ -13,7 +13,14 @@ from rich.console import Console
 PIPE_WIDTH = 160  # columns: nobody's terminal, so lines are folded late
 
 
-def console() -> Console:
+class Screen(Console):
+    """Leaves it to the command how it ends when nobody reads any more; rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def console() -> Screen:
     """A terminal's own width and colours; wide and plain in a pipe, unless COLUMNS says otherwise."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=PIPE_WIDTH if piped else None)
+    return Screen(highlight=False, width=PIPE_WIDTH if piped else None)

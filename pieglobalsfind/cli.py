@@ -1,139 +1,22 @@
-"""The command `pieglobalsfind`: any address of a program with virtual ranks -> rank, object, symbol and source line.
-
-Takes a process or a core file, and addresses or a stream with addresses in it. It parses its words and prints; what an
-address is, others decide.
-"""
+"""The command `pieglobalsfind`, from its first moment on: what it does is in `command_line`, how it ends in `shell`."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
-from pieglobalsfind.errors import RanklensError, UsageError
-
-if TYPE_CHECKING:
-    from pieglobalsfind.answer import Answer, Finder
-
-FOUND, NOTHING_FOUND, BAD = 0, 1, 2
-HIGHEST = (1 << 64) - 1
-
-DESCRIPTION = "Say whose an address of a program with virtual MPI ranks is: rank, kind, object, symbol, source line."
-EXPLANATION = """\
-One line per address: the address, its rank, its kind (code, data, rodata, heap, stack, tls, range, original, runtime,
-unmapped), object+offset, symbol+offset, file:line, and the same place in the unprivatized original. The process is
-neither stopped nor changed; a core file may be the kernel's or gcore's.
-
-examples:
-  $ pieglobalsfind --pid 4711 0x200140803d7e 0x2001408072a8
-  0x200140803d7e  rank 5  code  jacobi3d+0x1d7e  main+0x4  jacobi3d.c:151  original 0x7f0c3d2b8d7e
-  0x2001408072a8  rank 5  data  jacobi3d+0x52a8  my_rank+0x0  jacobi3d.c:28  original 0x7f0c3d2bc2a8
-  $ pieglobalsfind --core core.4711 --json 0x2001408072a8
-  $ pieglobalsfind --pid 4711 --filter < crash.log
-
-exit status: 0 an address belongs to something, 1 none does, 2 the call is wrong or the target can't be read
-"""
+from pieglobalsfind.shell import Run, status_of
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
     """The command; returns the exit status."""
-    try:
-        return run(parser().parse_args(words))
-    except RanklensError as error:
-        from pieglobalsfind.render import escape
-
-        print(f"pieglobalsfind: {escape(str(error))}", file=sys.stderr)
-        return BAD
-    except BrokenPipeError:
-        # whoever read us has seen enough; keep Python from complaining about it at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FOUND
-    except KeyboardInterrupt:
-        return 130
+    return status_of("pieglobalsfind", lambda: load(words))
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="pieglobalsfind",
-        description=DESCRIPTION,
-        epilog=EXPLANATION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    target = found.add_mutually_exclusive_group(required=True)
-    target.add_argument("--pid", type=int, help="the running process that holds the ranks")
-    target.add_argument("--core", metavar="FILE", help="a core file of it")
-    target.add_argument("--snapshot", metavar="FILE", dest="core", help="what `inspector snapshot` has kept of it")
-    target.add_argument("--checkpoint", metavar="DIR", type=Path, help="what rankrun --checkpoint wrote")
-    found.add_argument(
-        "--exe", metavar="FILE", help="with --core: a file that ran and is not at its old place any more"
-    )
-    found.add_argument("--json", action="store_true", help="print one JSON object per address, one on a line")
-    found.add_argument("--filter", action="store_true", help="copy standard input, and explain each address in it")
-    found.add_argument("addresses", metavar="ADDRESS", nargs="*", help="in hexadecimal, with or without 0x")
-    return found
+def load(words: Optional[Sequence[str]]) -> Run:
+    from pieglobalsfind import command_line  # late: somebody may interrupt it
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked for; raises `RanklensError`."""
-    if arguments.filter and (arguments.addresses or arguments.json):
-        raise UsageError("--filter takes its addresses from standard input, and gives text", "leave the others out")
-    if not arguments.filter and not arguments.addresses:
-        raise UsageError("there is no address", "give one or more in hexadecimal, or --filter")
-    addresses = [parse_address(one) for one in arguments.addresses]
-
-    finders = open_finders(arguments)
-    for warning in dict.fromkeys(text for one in finders for text in one.table.warnings):
-        print(f"pieglobalsfind: {warning}", file=sys.stderr)
-    if arguments.filter:
-        from pieglobalsfind.annotate import annotate
-
-        there, known = annotate(finders[0], sys.stdin.buffer, sys.stdout.buffer)
-        return FOUND if known or not there else NOTHING_FOUND
-    answers = [best_answer(finders, one) for one in addresses]
-    for one in answers:
-        print(json.dumps(one.record) if arguments.json else one.line)
-    sys.stdout.flush()
-    return FOUND if any(one.found for one in answers) else NOTHING_FOUND
-
-
-def open_finders(arguments: argparse.Namespace) -> list[Finder]:
-    """One for the target, or for each process of a checkpoint."""
-    from pieglobalsfind.answer import Finder
-    from pieglobalsfind.targets import open_target
-
-    if arguments.checkpoint is None:
-        return [Finder(open_target(pid=arguments.pid, core=arguments.core, exe=arguments.exe))]
-    from pieglobalsfind.jobs import in_checkpoint
-
-    if arguments.filter:
-        raise UsageError("--filter needs one process", "give --core with a file of the checkpoint")
-    members = in_checkpoint(arguments.checkpoint)
-    for problem in members.problems:
-        print(f"pieglobalsfind: {problem}", file=sys.stderr)
-    return [Finder(one.open()) for one in members.found]
-
-
-def best_answer(finders: Sequence[Finder], address: int) -> Answer:
-    """Of the process where the address belongs to a rank that is there, or to anything."""
-    answers = [one.answer(address) for one in finders]
-    of_rank = (one for one in answers if one.found and one.owner.rank is not None and one.owner.kind != "range")
-    return next(of_rank, None) or next((one for one in answers if one.found), answers[0])
-
-
-def parse_address(text: str) -> int:
-    """A hexadecimal number of up to 64 bits, with or without 0x; raises `UsageError`."""
-    if not re.fullmatch(r"(0[xX])?[0-9a-fA-F]+", text):
-        raise UsageError(f"{text!r} is no address", "write it in hexadecimal, such as 0x2001408072a8")
-    address = int(text, 16)
-    if address > HIGHEST:
-        raise UsageError(f"{text} has more than 64 bits", "write one address per word")
-    return address
+    return lambda: command_line.run(command_line.parser().parse_args(words))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ what an attribute's form means and nothing of types or variables; it never trust
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
 from ctypes import (
     POINTER,
@@ -364,7 +365,9 @@ class Module:
             section_address=ctypes.cast(self.lib.dwfl_offline_section_address, c_void_p).value,
         )
         self._session = self.lib.dwfl_begin(byref(self._callbacks))
-        module = self.lib.dwfl_report_offline(self._session, b"object", path.encode(), -1) if self._session else None
+        module = (
+            self.lib.dwfl_report_offline(self._session, b"object", os.fsencode(path), -1) if self._session else None
+        )
         if not module:
             message = text_of_error(self.lib)
             self.close()

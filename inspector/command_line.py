@@ -1,0 +1,125 @@
+"""What the command `inspector` does: its options, its subcommands, and the first of these, `report`.
+
+Takes the command line; gives an exit status, or raises `RanklensError`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Optional
+
+from pieglobalsfind.errors import UsageError
+
+from . import (
+    audit,
+    events,
+    merge,
+    mpir,
+    parts,
+    perfmap,
+    snapshot,
+    stack_groups,
+    stacks,
+    waits,
+    watch,
+    whole_job,
+    why_different,
+)
+from .console import console
+from .job import job_named, opened
+from .memory import keep_freed
+from .recorder import seconds_of
+from .render import print_report
+from .report import Report, as_json, make_report
+
+
+def run(arguments: Optional[Sequence[str]]) -> int:
+    """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
+    options = parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
+    keep_freed()
+    return int(options.run(options))
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="inspector",
+        description="Look into MPI programs whose ranks share a process: never stops or changes what it reads.",
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    report = commands.add_parser(
+        "report",
+        help="ranks, globals by value, pointer audit, payload",
+        description="Show a job's ranks, the globals that differ between them, wrongly rewritten and forgotten "
+        "pointers, and what would move with each rank.",
+        epilog="exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target",
+    )
+    report.add_argument(
+        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
+    )
+    report.add_argument(
+        "--job",
+        metavar="JOB",
+        help="all processes of a job: its launcher's pid, one of its processes', or its id",
+    )
+    report.add_argument(
+        "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
+    )
+    report.add_argument(
+        "--timeout", metavar="TIME", default="60s", help="how long to wait for a collector that does not answer (60s)"
+    )
+    report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
+    report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
+    report.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
+    report.set_defaults(run=run_report)
+    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap, events, watch, mpir):
+        part.add_to(commands)
+    return top
+
+
+def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
+    from . import html  # late: a report without it needs no template engine
+
+    html.write(path, html.as_html(report, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
+
+
+def run_report(options: argparse.Namespace) -> int:
+    if options.mpi:
+        return run_collector(options)
+    members = job_named(options.job, options.target, options.exe, options.freeze)
+    if members is not None:
+        found = whole_job.read_members(members, bool(options.html))
+        report = whole_job.finished(found, members.name, members.count)
+    else:
+        with opened(options.target, options.exe, options.freeze) as one:
+            found = whole_job.read_one(one, bool(options.html))
+        report = found.report or make_report(one)
+    return show_report(found, report, options)
+
+
+def run_collector(options: argparse.Namespace) -> int:
+    from . import collectors  # late: only this needs MPI
+
+    if options.job is None or options.target is not None or options.freeze:
+        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
+    gathered = collectors.gather(options.job, bool(options.html), seconds_of(options.timeout))
+    status = 0
+    if gathered.found is not None:
+        status = show_report(gathered.found, gathered.report(), options)
+    return gathered.leave(status)
+
+
+def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
+    if options.html:
+        write_html(found, report, options.html)
+    if options.json:
+        json.dump(as_json(report), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        print_report(report, console())
+    return 0 if report.subject.table.ranks else 1
