@@ -32,7 +32,7 @@ def run() -> Result:
             Measurement("bare swap of registers and control words", bare, "ns"),
             Measurement("a switch between two ranks", rank, "ns"),
             Measurement("a switch, relative to the bare swap", rank / bare, "x", LARGEST_RATIO),
-            Measurement("the registry's stores", max(published - bare, 0.0), "ns", LARGEST_PUBLISHING),
+            Measurement("the registry's stores", published - bare, "ns", LARGEST_PUBLISHING),
         ),
     )
 

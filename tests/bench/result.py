@@ -8,7 +8,10 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class Measurement:
-    """`limit` is the largest value that is still good, None if the value is only reported."""
+    """`limit` is the largest value that is still good, None if the value is only reported.
+
+    A value of 0 or less is a difference of two that can't be told apart.
+    """
 
     name: str
     value: float
@@ -22,7 +25,8 @@ class Measurement:
     def as_row(self) -> str:
         limit = "" if self.limit is None else f"at most {self.limit:g} {self.unit}"
         verdict = "" if self.limit is None else ("reached" if self.reached else "**missed**")
-        return f"| {self.name} | {self.value:.3g} {self.unit} | {limit} | {verdict} |"
+        measured = f"{self.value:.3g} {self.unit}" if self.value > 0 else "less than two runs differ"
+        return f"| {self.name} | {measured} | {limit} | {verdict} |"
 
 
 @dataclass(frozen=True)
