@@ -183,6 +183,31 @@ def test_a_breakpoint_goes_where_ranks_go(wandering: Job, session: Session, tmp_
     assert is_well_done(wandering), wandering.stderr()
 
 
+@pytest.mark.parametrize("ignored", [7, RANKS * ROUNDS - 1])
+def test_an_ignore_count_is_one_for_the_whole_job(
+    ignored: int, wandering: Job, session: Session, tmp_path: Path
+) -> None:
+    """Whichever ranks come first, in whichever process: so many pass, all others stop, and each counts as a hit."""
+    pids = wait_for_processes(wandering)
+    script = f"""
+        ask("break wrong_values")
+        ask("ignore 1 {ignored}")
+        (user,) = [one for one in gdb.breakpoints() if one.visible]
+        tell("ignored", user.ignore_count)
+        open({str(tmp_path / "go")!r}, "w").close()
+        tell("hits", hits({RANKS * ROUNDS - ignored}))
+        tell("left", [user.ignore_count, value("$_rank_hits(1)")])
+        tell("each", [value("$_rank_hits(1, %d)" % rank) for rank in range({RANKS})])
+        tell("more", hits(1))
+        """
+    told = attach(session, pids, script)
+    assert told["ignored"] == ignored
+    assert len(told["hits"]) == RANKS * ROUNDS - ignored and told["more"] == [], told.output
+    assert all(rank == own and name == "wrong_values" for _, rank, own, name in told["hits"]), told["hits"]
+    assert told["left"] == [0, RANKS * ROUNDS] and told["each"] == [ROUNDS] * RANKS
+    assert is_well_done(wandering), wandering.stderr()
+
+
 def test_code_is_broken_into_in_the_process_alone_where_the_rank_is(
     wandering: Job, session: Session, tmp_path: Path
 ) -> None:
