@@ -273,6 +273,11 @@ class Breakpoints:
         for life in self._lives.values() if orphaned else ():
             life.followers.drop(lambda follower: follower.key[0] in orphaned)
 
+    def resumed(self) -> None:
+        """Something goes on to run."""
+        self.settle()
+        self._hits.look()
+
     def forget(self, inferior: int) -> None:
         """Its process is gone."""
         life = self._lives.pop(inferior, None)

@@ -66,7 +66,7 @@ class Extension:
             gdb.write(f"[Rank {self.face.selected} runs here]\n" + gdb.execute("frame", to_string=True))
 
     def _resumed(self, event: Any) -> None:
-        self.breakpoints.settle()
+        self.breakpoints.resumed()
         self.face.inferiors.has_run()
         self.face.selection.clear("the target runs")
         self.face.state().focus.announce()

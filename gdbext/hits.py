@@ -26,6 +26,7 @@ class Hits:
     def __init__(self) -> None:
         self._by_rank: dict[int, Counter[Optional[int]]] = defaultdict(Counter)
         self._counted: dict[int, int] = {}  # GDB's count when it was looked at last
+        self._users: dict[int, gdb.Breakpoint] = {}
 
     def add(self, number: int, rank: int) -> None:
         """One hit that GDB does not count."""
@@ -33,6 +34,7 @@ class Hits:
 
     def notice(self, user: gdb.Breakpoint, rank: Optional[int]) -> None:
         """Take over what GDB has counted since, on the rank whose place it knows."""
+        self._users[user.number] = user
         now, before = int(user.hit_count), self._counted.get(user.number, 0)
         if now < before:  # the user has set it to 0
             self._by_rank[user.number].clear()
@@ -41,6 +43,12 @@ class Hits:
             self._by_rank[user.number][rank] += now - before
         self._counted[user.number] = now
 
+    def look(self) -> None:
+        """Notice which counts the user has set to 0: GDB has no event for it, and goes on to count from there."""
+        for user in list(self._users.values()):
+            if user.is_valid():
+                self.notice(user, None)
+
     def take_over(self, user: gdb.Breakpoint) -> None:
         """Leave GDB's count at 0."""
         self.notice(user, None)
@@ -48,8 +56,8 @@ class Hits:
         self._counted[user.number] = 0
 
     def forget(self, number: int) -> None:
-        self._by_rank.pop(number, None)
-        self._counted.pop(number, None)
+        for known in (self._by_rank, self._counted, self._users):
+            known.pop(number, None)
 
     def clear(self) -> None:
         """The program is run again, and GDB begins to count anew."""
@@ -99,6 +107,7 @@ class RankHits(gdb.Function):
         with sentences():
             if len(args) not in (1, 2):
                 raise UsageError(f"$_rank_hits(BREAKPOINT [, RANK]) takes one or two arguments, not {len(args)}")
+            self._hits.look()
             number = int(args[0])
             followed = {one.number for one in self._users()}
             for one in gdb.breakpoints():

@@ -88,9 +88,9 @@ def test_the_program_does_the_same_as_without(
 ) -> None:
     alone = start_job(rankrun, "-n", RANKS, program, "end")
     assert alone.finish() == 0
-    script = 'gdb.execute("break move_on")\ntell("stops", len(go()))\n'
+    script = 'gdb.execute("break move_on")\ntell("stops", [one["args"] for one in go()])\n'
     told = launch(session, script, rankrun, program, "end")
-    assert told["stops"] == 3 * RANKS
+    assert sorted(told["stops"]) == [[rank, number] for rank in range(RANKS) for number in range(3)]
     assert set(alone.lines) <= set(told.output.splitlines()), "breakpoints have changed what the program computes"
 
 
@@ -148,13 +148,23 @@ while gdb.selected_inferior().pid:
     gdb.execute("continue")
     if gdb.selected_inferior().pid:
         stops.append(stop())
-tell("stops", [one["function"] for one in stops])
+tell("stops", [[one["function"], one["rank"], one["args"]] for one in stops])
 tell("worked", value("$worked"))
 """
     told = launch(session, script, rankrun, program, "end")
-    assert told["stops"].count("main") == 0
-    assert told["stops"].count("work") == told["worked"] == RANKS, told.output
-    assert told["stops"].count("move_on") == 3 * RANKS - 5, told.output
+    work, move_on = (
+        sorted([rank, *args] for name, rank, args in told["stops"] if name == function)
+        for function in ("work", "move_on")
+    )
+    assert len(work) + len(move_on) == len(told["stops"]), told["stops"]
+    assert work == [[rank, rank] for rank in range(RANKS)] and told["worked"] == RANKS, told.output
+    assert_all_but(5, move_on)
+
+
+def assert_all_but(ignored: int, stops: list[list[int]]) -> None:
+    """Of the calls of move_on all but so many have stopped, each once, and the rank of it: [rank, rank, number]."""
+    calls = [[rank, rank, number] for rank in range(RANKS) for number in range(3)]
+    assert len(stops) == len(calls) - ignored and all(stops.count(one) == 1 and one in calls for one in stops), stops
 
 
 def test_hits_of_all_ranks_are_counted(session: Session, rankrun: Path, program: Path) -> None:
@@ -167,7 +177,8 @@ gdb.execute("break MPI_Finalize")
 stops = []
 gdb.execute("run")
 while gdb.selected_inferior().pid:
-    stops.append(gdb.selected_frame().name())
+    if gdb.selected_frame().name() == "move_on":
+        stops.append([value("$_rank"), *stop()["args"]])
     gdb.execute("continue")
 tell("stops", stops)
 tell("hits", [[value("$_rank_hits(%d)" % number) for number in (1, 2, 3)],
@@ -177,14 +188,10 @@ tell("again", [ask("info breakpoints 1"), value("$_rank_hits(1)")])
 tell("wrong", [ask("print $_rank_hits(9)"), ask("print $_rank_hits()")])
 gdb.execute("run")
 tell("anew", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
-gdb.breakpoints()[0].hit_count = 0
-gdb.execute("delete 2")
-gdb.execute("continue")
-tell("reset", [value("$_rank_hits(1)"), ask("info breakpoints")])
 ask("kill")
 """
     told = launch(session, script, rankrun, program, "end")
-    assert told["stops"].count("move_on") == 3 * RANKS - 5, told.output
+    assert_all_but(5, told["stops"])
     assert told["hits"] == [[3 * RANKS, RANKS - 1, RANKS], [[3] * RANKS, [1, 0, 1, 1]]]
     hits = [line.strip() for line in told["shown"].splitlines() if "already hit" in line]
     assert hits == [
@@ -196,9 +203,43 @@ ask("kill")
     assert hits[1] in again and total == 3 * RANKS
     assert told["wrong"][0] == "error: there is no breakpoint 9", told["wrong"]
     assert "takes one or two arguments, not 0" in told["wrong"][1]
-    assert sum(told["anew"]) in (1, 2), told["anew"]
-    count, shown = told["reset"]
-    assert count == 1 and "Breakpoint 1 already hit once: once by rank " in shown, (count, shown)
+    assert sum(told["anew"]) == 1, told["anew"]
+
+
+def test_counts_begin_anew_where_gdb_s_is_set_to_0(session: Session, rankrun: Path, program: Path) -> None:
+    """Once where GDB's count is 1 before, and 1 again when it is asked next: each rank comes by three times."""
+    script = """
+def counts():
+    "GDB's count, all hits, those by the rank that has stopped."
+    return [gdb.breakpoints()[0].hit_count, value("$_rank_hits(1)"), value("$_rank_hits(1, $_rank)")]
+
+found, ranks = [], []
+gdb.execute("break move_on")
+gdb.execute("run")
+for reset in (2, 4):
+    while len(ranks) < reset:
+        gdb.execute("continue")
+        ranks.append(value("$_rank"))
+    found.append(counts())
+    gdb.breakpoints()[0].hit_count = 0
+    if reset == 2:
+        found.append(counts())
+gdb.execute("continue")
+ranks.append(value("$_rank"))
+found.append(counts())
+tell("ranks", ranks)
+tell("found", found)
+tell("shown", ask("info breakpoints"))
+ask("kill")
+"""
+    told = launch(session, script, rankrun, program, "end")
+    first, last = told["ranks"][0], told["ranks"][-1]
+    assert told["ranks"] == [first, first, last, last, last] and first != last
+    before, reset, later, again = told["found"]
+    assert before[0] > 0 and before[1:] == [3, 3] and reset == [0, 0, 0]
+    assert later == [1, 2, 2], "of a rank's first hit GDB does not know"
+    assert again == [1, 1, 1]
+    assert f"Breakpoint 1 already hit once: once by rank {last}\n" in told["shown"], told["shown"]
 
 
 def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:
