@@ -112,13 +112,16 @@ class Breakpoints:
         if self._event is None and function_exists(EVENT_FUNCTION):
             self._event = EventBreakpoint(self._on_event)
             self.spare_tasks()
-        self._watch_calls()
+        if self._event is None:
+            for inferior in standing():
+                watched = self._life(inferior.num).call_breakpoints
+                if not watched and inferior.pid and connection_kind(inferior) != "core":
+                    with within(inferior.num):
+                        self._watch_calls(inferior)
 
-    def _watch_calls(self) -> None:
+    def _watch_calls(self, inferior: gdb.Inferior) -> None:
         """AMPI without a hook: break on functions of its own, at their first instruction, once the process is there."""
-        inferior, life = gdb.selected_inferior(), self._life()
-        if life.call_breakpoints or self._event is not None or not inferior.pid or connection_kind(inferior) == "core":
-            return
+        life = self._life()
         places = [(name, function_address(name)) for name in ampi_events.FUNCTIONS]
         if all(address and is_mapped(inferior, address) for _, address in places):
             life.calls = ampi_events.Calls()
@@ -240,11 +243,8 @@ class Breakpoints:
         self.watch_events()
         if self._followers.stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
-        here = gdb.selected_inferior().num
-        for inferior in gdb.inferiors():
-            # While one stop is handled the others run; each has its own events.
-            if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):
-                self._changed_in(inferior.num, breakpoint)
+        for inferior in standing():
+            self._changed_in(inferior.num, breakpoint)
 
     def _native_rank(self, user: gdb.Breakpoint) -> Optional[int]:
         """Whom GDB itself counts a hit of: the rank in focus, but where another place than its copy is hit."""
@@ -335,6 +335,14 @@ class CallBreakpoint(Pinned):
         with warnings("breakpoints in ranks may be missing"):
             return self._handler(self.function, (first, second, pointer))
         return False
+
+
+def standing() -> Iterator[gdb.Inferior]:
+    """The selected inferior, and others that can be looked into: while one stop is handled, these may run."""
+    here = gdb.selected_inferior().num
+    for inferior in gdb.inferiors():
+        if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):
+            yield inferior
 
 
 def is_mapped(inferior: gdb.Inferior, address: int) -> bool:

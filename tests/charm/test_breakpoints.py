@@ -82,12 +82,46 @@ def test_a_breakpoint_from_before_the_start_is_hit_once_in_every_rank(
     assert "exited normally" in said
 
 
+def _line_of(text: str, source: Path) -> int:
+    return next(number for number, line in enumerate(source.read_text().splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
+def test_one_gdb_follows_ranks_from_process_to_process(with_hook: bool, tmp_path: Path) -> None:
+    """Both processes are inferiors: every rank's every hit is told, in whichever of them it is."""
+    build(tmp_path, "pie", "gated.c", with_hook)
+    line = _line_of("lost |=", tmp_path / "prog.gated.c")
+    stop = 'printf "STOP %d %d %d %d\\n", $_inferior, $_rank, turn, g_rank'
+    with gated(tmp_path, 4) as (job, processes):
+        first, second = sorted(processes)
+        said = _gdb(
+            tmp_path,
+            "set schedule-multiple on",
+            f"attach {first}",
+            "add-inferior",
+            "inferior 2",
+            f"attach {second}",
+            f"break prog.gated.c:{line}",
+            "shell touch go",
+            *["continue", stop] * (4 * TURNS),
+            "delete",
+            "detach inferiors 1 2",
+        )
+        assert job.stdout is not None
+        told = job.stdout.read()
+        job.wait(timeout=60)
+    turns = re.findall(r"^TURN (\d) rank (\d) in (\d+) has (\d)$", told, re.MULTILINE)
+    expected = sorted(("12"[int(pid) == second], rank, turn, rank) for turn, rank, pid, _ in turns)
+    assert len(turns) == 4 * TURNS and all(rank == value for _, rank, _, value in turns), told + said
+    assert sorted(re.findall(r"^STOP (\d) (\d) (\d) (\d)$", said, re.MULTILINE)) == expected, said
+    assert job.returncode == 0, told + said
+
+
 @pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
 def test_ranks_that_migrate_leave_their_breakpoints_behind(with_hook: bool, tmp_path: Path) -> None:
     """GDB has one of two processes; its ranks leave with a breakpoint in their code, come back, and leave again."""
     build(tmp_path, "pie", "gated.c", with_hook)
-    source = (tmp_path / "prog.gated.c").read_text().splitlines()
-    line = next(number for number, text in enumerate(source, 1) if "lost |=" in text)
+    line = _line_of("lost |=", tmp_path / "prog.gated.c")
     with gated(tmp_path, 4) as (job, processes):
         attached = min(processes)
         said = _gdb(
