@@ -15,6 +15,7 @@ from typing import Optional
 from pieglobalsfind.dwarf_expression import MASK
 from pieglobalsfind.dwarf_frames import CodeFile
 from pieglobalsfind.dwarf_libdw import Attribute, Die, Operation
+from pieglobalsfind.dwarf_walk import walk
 
 TAG_PARAMETER, TAG_LEXICAL_BLOCK, TAG_INLINED = 0x05, 0x0B, 0x1D
 TAG_CALL_SITES = (0x48, 0x4109)  # and the GNU forerunner
@@ -137,17 +138,14 @@ class ArgumentReader:
         site = self._site_in(dies[-1], return_address) if dies else None
         return dict(self._passed(site, return_address)) if site is not None else {}
 
-    def _site_in(self, die: Die, return_address: int, depth: int = 0) -> Optional[Die]:
-        for child in self._reader.children(die):
-            tag = self._reader.tag(child)
-            if tag in TAG_CALL_SITES:
-                if return_address in (self._address(child, AT_RETURN_PC), self._address(child, AT_LOW_PC)):
-                    return child
-            elif tag in (TAG_LEXICAL_BLOCK, TAG_INLINED) and depth < DEEPEST:
-                found = self._site_in(child, return_address, depth + 1)
-                if found is not None:
-                    return found
+    def _site_in(self, function: Die, return_address: int) -> Optional[Die]:
+        for die, tag, _ in walk(self._reader, function, True, holds_calls):
+            if tag in TAG_CALL_SITES and self._returns_to(die, return_address):
+                return die
         return None
+
+    def _returns_to(self, site: Die, return_address: int) -> bool:
+        return return_address in (self._address(site, AT_RETURN_PC), self._address(site, AT_LOW_PC))
 
     def _passed(self, site: Die, return_address: int) -> Iterator[tuple[int, Passed]]:
         for die in self._reader.children(site):
@@ -199,3 +197,7 @@ class ArgumentReader:
             return Step(0)
         resolved, number = self._reader.operand(found, operation)
         return Step(resolved, number, operation.number2)
+
+
+def holds_calls(die: Die, tag: int, around: bool) -> Optional[bool]:
+    return True if tag in (TAG_LEXICAL_BLOCK, TAG_INLINED) else None

@@ -23,8 +23,7 @@ from pieglobalsfind.dwarf_variables import (
     TAG_NAMESPACE,
     TAG_SUBPROGRAM,
 )
-
-DEEPEST = 200
+from pieglobalsfind.dwarf_walk import walk
 
 
 @dataclass(frozen=True)
@@ -117,17 +116,12 @@ class LineReader:
         return readable or self._reader.string(die, AT_NAME) or linkage
 
     def _subprograms(self, unit: Die) -> Iterator[FunctionDie]:
-        stack = [(self._reader.children(unit), "")]
-        while stack:
-            children, scope = stack[-1]
-            die = next(children, None)
-            if die is None:
-                stack.pop()
-                continue
-            tag = self._reader.tag(die)
+        for die, tag, scope in walk(self._reader, unit, "", self._inside):
             if tag == TAG_SUBPROGRAM:
                 yield FunctionDie(die, scope)
-            inside = tag in (TAG_SUBPROGRAM, TAG_NAMESPACE, TAG_MODULE, TAG_LEXICAL_BLOCK) or tag in RECORDS
-            if inside and len(stack) < DEEPEST:
-                inner = self._reader.own_string(die, AT_NAME) if tag in (TAG_SUBPROGRAM, TAG_MODULE) else scope
-                stack.append((self._reader.children(die), inner))
+
+    def _inside(self, die: Die, tag: int, scope: str) -> Optional[str]:
+        """The scope of functions inside a DIE, None where no function can be."""
+        if tag in (TAG_SUBPROGRAM, TAG_MODULE):
+            return self._reader.own_string(die, AT_NAME)
+        return scope if tag in (TAG_NAMESPACE, TAG_LEXICAL_BLOCK) or tag in RECORDS else None

@@ -12,9 +12,9 @@ from pieglobalsfind.dwarf_libdw import Die, Module, Reader
 from pieglobalsfind.dwarf_type_reader import AT_DECLARATION, AT_NAME, RECORDS, TypeReader
 from pieglobalsfind.dwarf_types import ROOT, TypeTable, Variable, Variables
 from pieglobalsfind.dwarf_variables import LANGUAGES, TAG_MODULE, TAG_NAMESPACE, TAG_SUBPROGRAM
+from pieglobalsfind.dwarf_walk import walk
 
 TAG_TYPEDEF = 0x16
-DEEPEST = 16  # namespaces and functions around the type
 
 
 def root(module: Module, type_name: str) -> Optional[Variables]:
@@ -28,7 +28,7 @@ def root(module: Module, type_name: str) -> Optional[Variables]:
         wanted = wanted[len(tag) :].rstrip(")") if wanted.startswith(tag) else wanted
     for unit in units:
         language = languages.get(unit.die.cu, "other")
-        for die in definitions(reader, unit.die, DEEPEST):
+        for die in definitions(reader, unit.die):
             if reader.own_string(die, AT_NAME) == wanted.rpartition("::")[2]:
                 index = types.index(die)
                 file, line = reader.declared_at(die, {unit.die.cu: unit})
@@ -38,11 +38,12 @@ def root(module: Module, type_name: str) -> Optional[Variables]:
     return None
 
 
-def definitions(reader: Reader, around: Die, depth: int) -> Iterator[Die]:
-    """Named types that are defined within a DIE, in namespaces, modules and functions too."""
-    for die in reader.children(around):
-        tag = reader.tag(die)
+def definitions(reader: Reader, unit: Die) -> Iterator[Die]:
+    """Named types that a unit defines, in namespaces, modules and functions too."""
+    for die, tag, _ in walk(reader, unit, True, holds_types):
         if (tag in RECORDS or tag == TAG_TYPEDEF) and not reader.has(die, AT_DECLARATION):
             yield die
-        elif tag in (TAG_NAMESPACE, TAG_MODULE, TAG_SUBPROGRAM) and depth > 0:
-            yield from definitions(reader, die, depth - 1)
+
+
+def holds_types(die: Die, tag: int, around: bool) -> Optional[bool]:
+    return True if tag in (TAG_NAMESPACE, TAG_MODULE, TAG_SUBPROGRAM) else None

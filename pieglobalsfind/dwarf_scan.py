@@ -16,12 +16,12 @@ from operator import itemgetter
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from pieglobalsfind.dwarf_libdw import BLOCK_FORMS, Die, Module, Section, Unit
+from pieglobalsfind.dwarf_walk import DEEPEST
 
 Value = Union[int, bytes, None]
 Place = Union[int, tuple[int, struct.Struct]]
 
 MOST_ABBREVIATIONS = 100_000  # of one unit
-DEEPEST = 200  # nested scopes; compilers stop far earlier
 
 # DW_TAG (DWARF 5, table 7.3)
 TAG_ENUMERATION, TAG_ENTRY_POINT, TAG_LEXICAL_BLOCK, TAG_MEMBER, TAG_TYPEDEF = 0x04, 0x03, 0x0B, 0x0D, 0x16

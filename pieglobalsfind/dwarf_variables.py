@@ -1,8 +1,9 @@
 """Finds every variable of static storage in a file's DIEs, with its name, place, type and storage.
 
 Takes an opened `Module`; walks each unit once, without recursion: as bytes (dwarf_scan.py), or, where those are unusual
-or of another file, DIE by DIE. Variables without memory (declarations, what the compiler turned into constants, locals)
-are left out; so is what the linker discarded.
+or of another file, DIE by DIE. What stands around a variable is named when all units were walked, as functions are
+named by types of any unit. Variables without memory (declarations, what the compiler turned into constants, locals) are
+left out; so is what the linker discarded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple, Optional
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import type_name
-from pieglobalsfind.dwarf_scan import DEEPEST, UnitBytes, UnreadableError
+from pieglobalsfind.dwarf_scan import TYPES, UnitBytes, UnreadableError
 from pieglobalsfind.dwarf_type_reader import (
     AT_ARTIFICIAL,
     AT_DECLARATION,
@@ -39,6 +40,7 @@ from pieglobalsfind.dwarf_types import (
     Variable,
     Variables,
 )
+from pieglobalsfind.dwarf_walk import walk
 from pieglobalsfind.garbage import unsearched
 
 # DW_TAG
@@ -59,7 +61,6 @@ AT_MIPS_LINKAGE_NAME = 0x2007
 
 # DW_OP
 OP_ADDR = 0x03
-OP_PLUS = 0x22
 OP_PLUS_UCONST = 0x23
 OP_TLS = (0x9B, 0xE0)  # form_tls_address, GNU_push_tls_address
 OP_CONSTANTS = (0x08, 0x0A, 0x0C, 0x0E, 0x10)  # const1u, const2u, const4u, const8u, constu
@@ -73,6 +74,7 @@ LANGUAGES = {
 
 
 UNTOLD = -1  # a size that more has to be read for than one DIE
+MOST_AROUND = 50  # functions around one whose names are part of its own
 
 Demangle = Callable[[str], str]
 
@@ -83,6 +85,22 @@ class Scope(NamedTuple):
     prefix: str = ""
     function: Optional[Die] = None
     kind: str = ""  # storage of what is declared right here, "" for a file's or namespace's variable
+
+
+ANYWHERE = Scope()  # in no scope that has a name
+
+
+# A variable but for what its scope says of it, that scope, and where its declaration is if that stands elsewhere, or 0.
+Found = tuple[Variable, Scope, int]
+
+
+class FunctionTold(NamedTuple):
+    """A function by its own name, in the scope that qualifies it: that of its declaration if there is one."""
+
+    die: Die
+    name: str
+    scope: Scope
+    declared: Optional[Die]
 
 
 class Within(NamedTuple):
@@ -145,11 +163,13 @@ class VariableReader:
         self._demangle = demangle
         self._reader = Reader()
         self._bytes: dict[Optional[int], Optional[UnitBytes]] = {}
-        self._prefixes: dict[int, str] = {}  # of declarations that a definition elsewhere may name
+        self._prefixes: dict[int, str] = {}  # of types
+        self._scopes: dict[int, Scope] = {}  # of functions, and of declarations that a definition elsewhere may name
         self._walked: set[Optional[int]] = set()
         self._names: dict[int, str] = {}  # of functions
         self.types = TypeReader(module, self._list, self._prefix, self._is_fortran)
         self._table = TypeTable(self.types)
+        self._languages: dict[Optional[int], str] = {}
         self._language = ""
 
     def read(self) -> Variables:
@@ -160,11 +180,15 @@ class VariableReader:
     def _read(self) -> Variables:
         # units of types first: they say in which namespaces the types of variables are
         units = sorted(self._list, key=lambda one: not one.holds_type)
-        found = [row for unit in units for row in self._rows(unit)]
+        rows = [row for unit in units for row in self._rows(unit)]
+        found = [
+            row if scope is ANYWHERE and not declared else self._placed(row, scope, declared)
+            for row, scope, declared in rows
+        ]
         found.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
         found = list(without_repetitions(found))
         for number, row in enumerate(found):
-            if row.size == UNTOLD:  # only now are all scopes known that types are named by
+            if row.size == UNTOLD:
                 found[number] = row._replace(size=self._table.size(row.type))
         return Variables(found, self._table, [row.address or 0 for row in found])
 
@@ -188,49 +212,48 @@ class VariableReader:
                 self._bytes[unit.die.cu] = None
         return self._bytes[unit.die.cu]
 
-    def _rows(self, unit: Unit) -> list[Variable]:
-        before, self._language = self._language, self._language_of(unit.die.cu)
+    def _rows(self, unit: Unit) -> list[Found]:
+        """A unit's variables; the scopes of all that it holds are known from then on."""
+        self._language = self._language_of(unit.die.cu)
         self._walked.add(unit.die.cu)
         as_bytes = self.bytes_of(unit)
         try:
             return list(self._scan(unit, as_bytes) if as_bytes is not None else self._walk(unit.die))
         except UnreadableError:
             return list(self._walk(unit.die))
-        finally:
-            self._language = before
 
     def _language_of(self, cu: Optional[int]) -> str:
-        unit = self._units.get(cu)
-        return LANGUAGES.get(self._reader.language(unit.die), "other") if unit is not None else ""
+        if cu not in self._languages:
+            unit = self._units.get(cu)
+            number = self._reader.language(unit.die) if unit is not None else 0
+            self._languages[cu] = LANGUAGES.get(number, "other") if unit is not None else ""
+        return self._languages[cu]
 
     def _is_fortran(self, die: Die) -> bool:
         return self._language_of(die.cu) == "Fortran"
 
     def _prefix(self, die: Die) -> str:
-        """What stands before the name of a type or declaration; its unit is gone through for that if it was not yet."""
-        if die.cu not in self._walked and die.cu in self._units:
+        """What stands before the name of a type; its unit is walked for that if it was not yet."""
+        if die.cu not in self._walked and self._language_of(die.cu) == "C++":
             self._rows(self._units[die.cu])
         return self._prefixes.get(die.addr or 0, "")
 
     # ---- as bytes ----
 
-    def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Variable]:
-        scopes, within = [(0, Scope())], None
+    def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Found]:
+        scopes = [(0, ANYWHERE)]
         files, types = FileNames(self._reader, unit), TypesTold(self._numbers[unit.die.cu], found)
         low, high, text, language = self._module.low, self._module.high, self._module.text, self._language
         for depth, at, body, kind in found.entries(self._language == "C++"):
             while scopes[-1][0] >= depth:
                 scopes.pop()
-                within = None
             scope = scopes[-1][1]
             if kind.tag not in (TAG_VARIABLE, TAG_MEMBER):
                 inner = self._enter(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
                 if inner is not None:
                     scopes.append((depth, inner))
-                    within = None
                 continue
-            told = kind.told
-            values = found.variable(body, told) if told is not None else None
+            values = found.variable(body, kind.told) if kind.told is not None else None
             if values is None or len(values[-1]) != 9 or values[-1][0] != OP_ADDR:
                 row = self._variable(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
                 if row is not None:
@@ -240,52 +263,25 @@ class VariableReader:
             name, linkage, file, line, type_at, external, place = values
             address, name = int.from_bytes(place[1:], "little"), text(name)
             if name and low < address < high:
-                within = within or self._within(scope)
-                prefix, storage, function, block = within
                 linkage = "" if linkage is None else text(linkage)
                 file = "" if file is None else files[file]
-                storage = storage or (GLOBAL if external else FILE_STATIC)
+                storage = GLOBAL if external else FILE_STATIC
                 index, size = types[type_at]
-                yield Variable._make(
-                    (
-                        prefix + name,
-                        linkage,
-                        file,
-                        line or 0,
-                        index,
-                        size,
-                        storage,
-                        language,
-                        address,
-                        None,
-                        function,
-                        block,
-                    )
-                )
+                told = (name, linkage, file, line or 0, index, size, storage, language, address, None, "", "")
+                yield Variable._make(told), scope, 0
 
     # ---- by libdw ----
 
-    def _walk(self, unit: Die) -> Iterator[Variable]:
-        stack = [(self._reader.children(unit), Scope())]
-        while stack:
-            children, scope = stack[-1]
-            die = next(children, None)
-            if die is None:
-                stack.pop()
-                continue
-            tag = self._reader.tag(die)
+    def _walk(self, unit: Die) -> Iterator[Found]:
+        for die, tag, scope in walk(self._reader, unit, ANYWHERE, self._enter):
             if tag in (TAG_VARIABLE, TAG_MEMBER):
-                variable = self._variable(die, tag, scope)
-                if variable is not None:
-                    yield variable
-                continue
-            inner = self._enter(die, tag, scope)
-            if inner is not None and len(stack) < DEEPEST:
-                stack.append((self._reader.children(die), inner))
+                found = self._variable(die, tag, scope)
+                if found is not None:
+                    yield found
 
     def _enter(self, die: Die, tag: int, scope: Scope) -> Optional[Scope]:
         """The scope inside a DIE, or None where no variable of static storage can be."""
-        if tag in RECORDS or tag in (0x04, 0x16):
+        if tag in TYPES:
             return self._type_scope(die, tag, scope)
         if tag == TAG_SUBPROGRAM:
             return self._function_scope(die, scope)
@@ -312,56 +308,16 @@ class VariableReader:
         return self._reader.string(die, AT_NAME)
 
     def _function_scope(self, die: Die, scope: Scope) -> Scope:
-        self._prefixes[die.addr or 0] = scope.prefix if scope.function is None else self._qualifier(scope)
+        self._scopes[die.addr or 0] = scope
         return Scope("", die, FUNCTION_STATIC)
-
-    def _qualifier(self, scope: Scope) -> str:
-        """All that stands before a name in `scope`. Functions are named only when they hold something."""
-        return scope.prefix if scope.function is None else f"{self._function_name(scope.function)}::{scope.prefix}"
-
-    def _function_name(self, die: Die) -> str:
-        """`work` in C, `module::work` in Fortran, `app::work(int)` in C++."""
-        key = die.addr or 0
-        if key not in self._names:
-            self._names[key] = self._name_of_function(die)
-        return self._names[key]
-
-    def _name_of_function(self, die: Die) -> str:
-        own = self._own_name(die) if self._language != "C++" else ""
-        if own:
-            return self._prefixes.get(die.addr or 0, "") + own
-        named = self._reader.reference(die, AT_SPECIFICATION) or self._reader.reference(die, AT_ABSTRACT_ORIGIN)
-        own = self._prefixes.get(die.addr or 0, "")
-        name = (own if named is None else self._prefixes.get(named.addr or 0, own)) + self._name(die)
-        if self._language != "C++":
-            return name
-        linkage = self._linkage_name(die)
-        readable = self._demangle(linkage) if linkage else ""
-        return readable if readable and readable != linkage else f"{name}({self._parameters(die)})"
-
-    def _own_name(self, die: Die) -> str:
-        """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
-        found = self._bytes.get(die.cu)
-        name = found.name_told((die.addr or 0) - found.address(0)) if found is not None else None
-        return self._module.string(name) if name is not None else ""
-
-    def _parameters(self, die: Die) -> str:
-        """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
-        types = TypeReader(self._module, self._list, self._prefix, self._is_fortran)  # not all scopes are known yet
-        found = [
-            types.of(child)
-            for child in self._reader.children(die)
-            if self._reader.tag(child) == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL)
-        ]
-        return ", ".join(type_name(TypeTable(types), one, "C++") for one in found)
 
     def _linkage_name(self, die: Die) -> str:
         return self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
 
-    def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Variable]:
+    def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Found]:
         if tag == TAG_MEMBER or self._reader.has(die, AT_DECLARATION):
             if scope.prefix and self._language == "C++":
-                self._prefixes[die.addr or 0] = self._qualifier(scope)
+                self._scopes[die.addr or 0] = scope
             return None
         place = self._place(die)
         return None if place is None else self._describe(die, scope, place)
@@ -382,31 +338,36 @@ class VariableReader:
             return Place(first[1] + constant_sum(rest[1:]), True)
         return None
 
-    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Variable]:
+    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Found]:
         name = self._name(die)
         if not name:
             return None
-        declared = self._reader.reference(die, AT_SPECIFICATION)
-        prefix = None if declared is None else self._prefixes.get(declared.addr or 0)
+        declared = self._reader.reference(die, AT_SPECIFICATION, inherited=True)
         file, line = self._reader.declared_at(die, self._units)
-        within = self._within(scope)
-        if prefix is None or within.storage == COMMON:
-            prefix = within.prefix
         external = self._reader.flag(die, AT_EXTERNAL)
-        return Variable(
-            prefix + name,
+        row = Variable(
+            name,
             self._linkage_name(die),
             file,
             line,
             self.types.of(die),
             UNTOLD,
-            THREAD_LOCAL if place.thread_local else within.storage or (GLOBAL if external else FILE_STATIC),
+            THREAD_LOCAL if place.thread_local else GLOBAL if external else FILE_STATIC,
             self._language,
             None if place.thread_local else place.offset,
             place.offset if place.thread_local else None,
-            within.function,
-            within.block,
         )
+        return row, scope, declared.addr or 0 if declared is not None else 0
+
+    # ---- names, once all units were walked ----
+
+    def _placed(self, row: Variable, scope: Scope, declared: int) -> Variable:
+        """The variable as what stands around it makes it."""
+        prefix, storage, function, block = self._within(scope)
+        if declared in self._scopes and storage != COMMON:
+            prefix = self._qualifier(self._scopes[declared])
+        storage = row.storage if row.storage == THREAD_LOCAL else storage or row.storage
+        return Variable._make((prefix + row.name, *row[1:6], storage, *row[7:10], function, block))
 
     def _within(self, scope: Scope) -> Within:
         if scope.kind.startswith(COMMON):
@@ -415,6 +376,68 @@ class VariableReader:
             return Within(scope.prefix, scope.kind, "", "")
         function = self._function_name(scope.function)
         return Within(f"{function}::{scope.prefix}", scope.kind, function, "")
+
+    def _qualifier(self, scope: Scope) -> str:
+        """All that stands before a name in `scope`. Functions are named only when they hold something."""
+        return scope.prefix if scope.function is None else f"{self._function_name(scope.function)}::{scope.prefix}"
+
+    def _function_name(self, die: Die) -> str:
+        """`work` in C, `module::work` in Fortran, `app::work(int)` in C++."""
+        key = die.addr or 0
+        if key not in self._names:
+            self._name_functions(die)
+        return self._names[key]
+
+    def _name_functions(self, innermost: Die) -> None:
+        """Name a function, and before it those around it; in a damaged file each may be within another, endlessly."""
+        around: list[FunctionTold] = []
+        outer: Optional[Die] = innermost
+        while outer is not None and (outer.addr or 0) not in self._names:
+            if len(around) > MOST_AROUND:
+                self._names[outer.addr or 0] = "..."
+                break
+            around.append(self._told_of(outer))
+            outer = around[-1].scope.function
+        for one in reversed(around):
+            self._names[one.die.addr or 0] = self._name_of_function(one)
+
+    def _told_of(self, function: Die) -> FunctionTold:
+        scope, own = self._scopes.get(function.addr or 0, ANYWHERE), self._own_name(function)
+        if own:
+            return FunctionTold(function, own, scope, None)
+        declared = self._reader.reference(function, AT_SPECIFICATION)
+        declared = declared or self._reader.reference(function, AT_ABSTRACT_ORIGIN)
+        if declared is not None:
+            scope = self._scopes.get(declared.addr or 0, scope)
+        return FunctionTold(function, self._name(function), scope, declared)
+
+    def _name_of_function(self, told: FunctionTold) -> str:
+        name = self._qualifier(told.scope) + told.name
+        if self._language_of(told.die.cu) != "C++":
+            return name
+        linkage = self._linkage_name(told.die)
+        readable = self._demangle(linkage) if linkage else ""
+        return readable if readable and readable != linkage else f"{name}({self._parameters(told)})"
+
+    def _own_name(self, die: Die) -> str:
+        """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
+        found = self._bytes.get(die.cu)
+        name = found.name_told((die.addr or 0) - found.address(0)) if found is not None else None
+        return self._module.string(name) if name is not None else ""
+
+    def _parameters(self, told: FunctionTold) -> str:
+        """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
+        found = self._types_of_parameters(told.die)
+        if not found and told.declared is not None:  # as link-time optimization leaves it
+            found = self._types_of_parameters(told.declared)
+        return ", ".join(type_name(self._table, one, "C++") for one in found)
+
+    def _types_of_parameters(self, function: Die) -> list[int]:
+        return [
+            self.types.of(child)
+            for child in self._reader.children(function)
+            if self._reader.tag(child) == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL)
+        ]
 
 
 def without_repetitions(found: Iterable[Variable]) -> Iterator[Variable]:

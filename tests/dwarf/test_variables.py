@@ -15,6 +15,7 @@ from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_libdw import Die
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_types import Type, TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_variables import Found as FoundVariable
 from pieglobalsfind.dwarf_variables import VariableReader
 from tests.dwarf.conftest import Build
 from tests.dwarf.walker import Found, walk
@@ -102,9 +103,16 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_names_storage_and_types(build: Build, source: str) -> None:
-    information = DebugInfo.open(str(build(source, "-O0")))
+@pytest.mark.parametrize(
+    ("source", "compiler", "option"),
+    [
+        *((one, "", option) for one in SOURCES for option in ("-gdwarf-2", "-g")),
+        *((one, "", "-flto") for one in ("shapes.c", "shapes.cpp")),  # gfortran loses common blocks then
+        ("shapes.cpp", "clang++", "-g"),
+    ],
+)
+def test_names_storage_and_types(build: Build, source: str, compiler: str, option: str) -> None:
+    information = DebugInfo.open(str(build(source, "-O0", option, compiler=compiler)))
     found = {
         one.name: (
             one.storage,
@@ -177,7 +185,7 @@ def test_as_bytes_and_by_libdw(
     walked: list[Die] = []
     walk = VariableReader._walk
 
-    def counted(self: VariableReader, unit: Die) -> Iterator[Variable]:
+    def counted(self: VariableReader, unit: Die) -> Iterator[FoundVariable]:
         walked.append(unit)
         return walk(self, unit)
 
