@@ -12,11 +12,13 @@ import re
 import shutil
 import signal
 import subprocess
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pieglobalsfind.processes import pids
 from tests.conftest import ROOT
 from tests.waiting import wait_until
 
@@ -197,8 +199,15 @@ def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCAL
     """
     command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
+    mark = f"RANKLENS_LAUNCH={uuid.uuid4().hex}"
     with subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=folder,
+        env={**os.environ, **dict([mark.split("=")])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             assert process.stdout is not None
@@ -211,9 +220,18 @@ def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCAL
             yield process, found
         finally:
             process.kill()
-            for pid in found:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not killed(mark), "processes of the launch do not end")
+
+
+def killed(mark: str) -> list[int]:
+    """The processes, now killed, that have been started with a variable: whoever their parents are, silent ones too."""
+    found = []
+    for pid in pids():
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+                found.append(pid)
+    return found
 
 
 def gated(folder: Path, ranks: int, *options: str) -> AbstractContextManager[Launched]:

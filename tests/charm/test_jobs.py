@@ -69,8 +69,8 @@ def test_launchers_between_and_the_whole_report(jobs: tuple[Launched, Launched])
     (launcher, found), _ = jobs
     known = processes()
     between = [one for one in ancestors(min(found), known) if launcher.pid in ancestors(one, known)]
-    assert any(known[one].name.startswith("mpiexec") for one in between)
     of_both = [one for one in between if all(one in ancestors(pid, known) for pid in found)]
+    assert any(known[one].name.startswith("mpiexec") for one in of_both), [known[one] for one in between]
     for one in of_both:
         assert {member.pid for member in members_of(str(one)).found} == set(found)
     said = subprocess.run(

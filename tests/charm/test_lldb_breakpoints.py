@@ -6,6 +6,7 @@ As test_breakpoints.py has it for GDB: the program's own sums and values tell wh
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,21 @@ pytestmark = [
 ]
 HITS = """
 def hits(names):
-    found, count = [], 0
+    "Goes on to the end; tells what it stopped at otherwise, and what any thread had received at any stop."
+    found, others, signals, count = [], [], [], 0
     while process.GetState() == lldb.eStateStopped and count < 100:
         name, count = process.GetSelectedThread().GetName(), count + 1
+        signals += [one.GetStopReasonDataAtIndex(0) for one in process if one.GetStopReason() == lldb.eStopReasonSignal]
         if name.startswith("rank "):
             found.append([name, *map(value, names)])
-        else:  # docs/ampi.md: seldom, on a busy machine, and not explained
-            print("STOP", name, [one.GetStopDescription(200) for one in process])
+        else:
+            others.append([name, *(one.GetStopDescription(200) for one in process)])
         process.Continue()
+    tell("others", others)
+    tell("signals", signals)
     return found
 """
+FAULTS = {signal.SIGSEGV, signal.SIGILL, signal.SIGBUS}
 
 
 def sums(text: str) -> list[tuple[str, str]]:
@@ -54,6 +60,7 @@ tell("hits", hits(["n"]))
 tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
 """
     told = Session(Path(LLDB), tmp_path).run(HITS + script, "--", tmp_path / "prog", f"+vp{RANKS}")
+    assert told["others"] == [] and told["signals"] == [], told.output
     assert told["exit"] == [True, 0], told.output
     expected = [[f"rank {rank}: running", turn] for rank in range(RANKS) for turn in range(1, TURNS + 1)]
     assert sorted(told["hits"]) == expected, told.output
@@ -81,6 +88,9 @@ tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
         printed = job.stdout.read()
         job.wait(timeout=60)
     turns = re.findall(r"^TURN (\d) rank (\d) in (\d+) has (\d)$", printed, re.MULTILINE)
+    # docs/ampi.md: stock AMPI is stopped once more, seldom, on a busy machine, for no reason that is known.
+    assert len(told["others"]) <= (0 if with_hook else 1), told["others"]
+    assert not FAULTS & set(told["signals"]), told["signals"]
     assert len(turns) == 4 * TURNS, printed + told.output
     assert all(rank == value for _, rank, _, value in turns)
     expected = sorted(
