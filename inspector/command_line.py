@@ -40,9 +40,17 @@ from .report import Report, as_json, make_report
 def run(arguments: Optional[Sequence[str]]) -> int:
     """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
     options = parser().parse_args(arguments)
+    check_words(options)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
     keep_freed()
     return int(options.run(options))
+
+
+def check_words(options: argparse.Namespace) -> None:
+    """Raises `UsageError` for an empty text, which scripts give for variables that are not set."""
+    for name, value in vars(options).items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            raise UsageError(f"an empty text is given for {name}", "give a value, or leave it out")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
         "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
     )
     report.add_argument(
-        "--timeout", metavar="TIME", default="60s", help="how long to wait for a collector that does not answer (60s)"
+        "--timeout", metavar="TIME", help="with --mpi: how long to wait for a collector that does not answer (60s)"
     )
     report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
@@ -91,6 +99,8 @@ def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
 def run_report(options: argparse.Namespace) -> int:
     if options.mpi:
         return run_collector(options)
+    if options.timeout is not None:
+        raise UsageError("--timeout is for collectors, which nobody waits for", "add --mpi, or leave it out")
     members = job_named(options.job, options.target, options.exe, options.freeze)
     if members is not None:
         found = whole_job.read_members(members, bool(options.html))
@@ -107,7 +117,7 @@ def run_collector(options: argparse.Namespace) -> int:
 
     if options.job is None or options.target is not None or options.freeze:
         raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
-    gathered = collectors.gather(options.job, bool(options.html), seconds_of(options.timeout))
+    gathered = collectors.gather(options.job, bool(options.html), seconds_of(options.timeout or "60s", "--timeout"))
     status = 0
     if gathered.found is not None:
         status = show_report(gathered.found, gathered.report(), options)
@@ -115,7 +125,7 @@ def run_collector(options: argparse.Namespace) -> int:
 
 
 def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
-    if options.html:
+    if options.html is not None:
         write_html(found, report, options.html)
     if options.json:
         json.dump(as_json(report), sys.stdout, indent=1)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Union
 
+from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.event_ring import Event, EventRing, Read
 from pieglobalsfind.decoders.registry_file import open_registry
 from pieglobalsfind.decoders.registry_snapshot import find
@@ -23,6 +24,7 @@ from pieglobalsfind.target import Target
 
 from .recorder import is_running
 
+HINTS = {"AMPI": "link the hook module into it (docs/ampi.md)"}  # by runtime: how to get a registry
 OLDEST = 3  # rounds that an event is held back for earlier ones at most
 
 
@@ -87,7 +89,7 @@ def is_ready(descriptor: int) -> bool:
 def reader(target: Target) -> Read:
     found = find(target, target.maps())
     if found is None:
-        raise RegistryError(f"{target.description} has no registry", "link the hook module into it (docs/ampi.md)")
+        raise RegistryError(f"{target.description} has no registry", HINTS.get(decode(target).runtime, ""))
     start, _ = found
     return lambda offset, size: target.read(start + offset, size)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,7 +17,9 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.event_ring import Event
 from pieglobalsfind.errors import RanklensError, TargetError
-from pieglobalsfind.jobs import Member, Members, members_of
+from pieglobalsfind.jobs import Member, Members, is_folder, members_of
+from pieglobalsfind.shell import complain
+from pieglobalsfind.targets import open_target
 
 from . import chrome_trace
 from .event_sources import Ended, Follower, Lost, Notice, Source
@@ -57,8 +59,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> int:
-    duration = seconds_of(options.duration) if options.duration is not None else None
-    every = seconds_of(options.every)
+    duration = seconds_of(options.duration, "--for") if options.duration is not None else None
+    every = seconds_of(options.every, "--every")
     members = named(options.target)
     sources = opened(members)
     begin(members, sources, options.json)
@@ -72,14 +74,14 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         pass
     finally:
-        if options.chrome:
+        if options.chrome is not None:
             trace.write(Path(options.chrome))
     return 0 if found else 1
 
 
 def named(target: str) -> Members:
-    if Path(target).is_file():
-        return Members(f"core file {target}", (Member(0, core=target),), 1)
+    if not target.isdecimal() and not is_folder(target) and os.access(target, os.F_OK):
+        return Members(open_target(core=target).description, (Member(0, core=target),), 1)
     return members_of(target)
 
 
@@ -91,7 +93,7 @@ def opened(members: Members) -> list[Source]:
     if not sources:
         raise TargetError(f"no process of {members.name} tells of events", "; ".join(problems))
     for text in (*problems, *(one.note for one in sources if one.note)):
-        print(f"inspector: {harmless(text)}", file=sys.stderr)
+        complain("inspector", text)
     return sources
 
 
@@ -100,7 +102,7 @@ def source_of(member: Member) -> Union[Source, str]:
     try:
         return Source(member)
     except RanklensError as error:
-        return f"{member.name}: {error}"
+        return member.saying(str(error))
 
 
 def followed(follower: Follower, every: float, duration: Optional[float]) -> Iterator[Notice]:
@@ -121,7 +123,7 @@ def followed(follower: Follower, every: float, duration: Optional[float]) -> Ite
 def begin(members: Members, sources: list[Source], is_json: bool) -> None:
     if is_json:
         processes = [
-            {"process": one.member.index, "pid": one.member.pid, "node": one.ring.node, "room": one.ring.room}
+            {"process": one.member.index, "pid": one.member.pid or None, "node": one.ring.node, "room": one.ring.room}
             for one in sources
         ]
         line = {"schema": SCHEMA, "target": members.name, "process_count": members.count, "processes": processes}

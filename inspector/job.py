@@ -6,6 +6,7 @@ writes to the target, and keeps no values that may change.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,17 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from pathlib import Path
 from typing import Optional, Union
 
 from pieglobalsfind import dwarf_cache
 from pieglobalsfind.blocked import with_calls
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.dwarf import DebugInfo
-from pieglobalsfind.dwarf_types import TypeTable, Variables
+from pieglobalsfind.dwarf_types import Variables
 from pieglobalsfind.elf import open_elf
-from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
-from pieglobalsfind.jobs import Members, members_of
+from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
+from pieglobalsfind.jobs import Members, is_folder, launcher_error, members_of
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
@@ -174,7 +174,7 @@ def job_named(job: Optional[str], target: Optional[str], exe: Optional[str], fre
     """
     if (job is None) == (target is None):
         raise UsageError("name either one process or file, or a job", "give PID, FILE, DIR or --job JOB")
-    if job is None and not Path(str(target)).is_dir():
+    if job is None and not is_folder(str(target)):
         return None
     if freeze or exe:
         raise UsageError("--freeze and --exe are for one process or file", "leave them out, or name one")
@@ -188,14 +188,17 @@ def open_job(what: str, exe: Optional[str]) -> Job:
 
 def open_named(what: str, exe: Optional[str]) -> Target:
     if what.isdecimal():
-        return open_target(pid=int(what))
-    if Path(what).exists():
+        return open_target(pid=int(what), exe=exe)
+    if os.access(what, os.F_OK):
         return open_target(core=what, exe=exe)
     raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
 
 
 def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -> Job:
-    table = decode(target)
+    try:
+        table = decode(target)
+    except NotVirtualizedError as error:
+        raise (launcher_error(target.pid) if isinstance(target, LiveTarget) else None) or error from error
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now, handed or {})
 
@@ -226,11 +229,9 @@ def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
         return
     if not what.isdecimal():
         raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")
+    if exe is not None:
+        raise UsageError("a process knows its own files", "give --exe only with a core file")
     with progress.shown(), FrozenTarget(int(what)) as target:
         yield job_of(target)
     milliseconds = 1000 * (time.monotonic() - target.began)
     print(f"inspector: process {target.pid} stood still for {milliseconds:.0f} ms", file=sys.stderr)
-
-
-def types_of(declared: Union[Variables, Absent]) -> TypeTable:
-    return declared.types if isinstance(declared, Variables) else TypeTable(())

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs import members_of
+from pieglobalsfind.shell import complain
 
 PUBLISHER = "rankmpir"
 
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if len(pids) < len(members.found) or not pids:
         raise UsageError(f"{members.name} has no process", "name a job that is running")
     for problem in members.problems:
-        print(f"inspector: {problem}", file=sys.stderr)
+        complain("inspector", problem)
     beside = Path(sys.argv[0]).resolve().parent
     publisher = shutil.which(PUBLISHER, path=str(beside)) or shutil.which(PUBLISHER)
     if publisher is None:

@@ -69,8 +69,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add(commands, "pointers", pointers, "rewritten and forgotten pointers, each copy held against its original")
     found = add(commands, "payload", payload, "what would move with each rank, by category")
     found.add_argument("--what-if", action="store_true", help="what smarter migration would send, page by page")
-    found.add_argument("--bandwidth", metavar="RATE", default="12.5GB/s", help="of the link (12.5GB/s, 100Gb/s)")
-    found.add_argument("--latency", metavar="TIME", default="2us", help="of the link (2us)")
+    found.add_argument(
+        "--bandwidth", metavar="RATE", default="12.5GB/s", type=parse_bandwidth, help="of the link (12.5GB/s, 100Gb/s)"
+    )
+    found.add_argument("--latency", metavar="TIME", default="2us", type=parse_latency, help="of the link (2us)")
 
 
 def add(
@@ -159,7 +161,7 @@ def pointers(job: Job, options: argparse.Namespace) -> Shown:
 def payload(job: Job, options: argparse.Namespace) -> Shown:
     found = read_payload(job)
     if options.what_if:
-        link = Link(parse_bandwidth(options.bandwidth), parse_latency(options.latency))
+        link = Link(options.bandwidth, options.latency)
         cases = what_if(job, found)
         content = [what_if_as_json(one, link) for one in cases]
         return Shown(lambda screen: print_what_if(cases, link, screen), content, bool(cases))

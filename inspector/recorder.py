@@ -16,17 +16,18 @@ from pathlib import Path
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.whole_file import write_whole
 
-PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|)")
+PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|)")
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 1.0}
-SHORTEST = 0.01  # seconds
+SHORTEST, LONGEST = 0.01, 600_000.0  # seconds
+BOUNDS = "10ms to 10000min"
 
 
-def seconds_of(text: str) -> float:
-    """`10s`, `500ms`, `2min`, `10`: seconds; raises `UsageError`."""
+def seconds_of(text: str, option: str) -> float:
+    """`10s`, `500ms`, `2min`, `10`: seconds; raises `UsageError`, which names the option that it is the value of."""
     found = PERIOD.fullmatch(text)
     seconds = float(found.group(1)) * SECONDS[found.group(2)] if found else 0.0
-    if seconds < SHORTEST:
-        raise UsageError(f"{text!r} is no period", "for instance: --every 10s, --every 500ms")
+    if not SHORTEST <= seconds <= LONGEST:
+        raise UsageError(f"{option} takes a time of {BOUNDS}, and not {text!r}", f"for instance {option} 2s")
     return seconds
 
 

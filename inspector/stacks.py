@@ -24,6 +24,7 @@ from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.fold import fold_calls, runtime_path
 from pieglobalsfind.jobs import Members, strength
 from pieglobalsfind.model import Rank
+from pieglobalsfind.shell import complain
 from pieglobalsfind.stack_walk import Walker
 
 from .console import console
@@ -32,6 +33,7 @@ from .progress import through
 from .recorder import record, seconds_of
 from .text import harmless
 
+DEFAULT_KEEP = 6  # files of the flight recorder
 PASSES = 3  # who runs now may wait in a moment
 SCHEMA = "ranklens-stacks-1"
 
@@ -78,7 +80,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     form.add_argument("--json", action="store_true", help="as JSON (docs/stacks-schema.md)")
     recorder = stacks.add_argument_group("flight recorder", "the last stacks before a hang or a crash, in files")
     recorder.add_argument("--every", metavar="TIME", help="read again and again until the job ends: 10s, 500ms")
-    recorder.add_argument("--keep", metavar="N", type=int, default=6, help="how many files are kept (6)")
+    recorder.add_argument("--keep", metavar="N", type=int, help="how many files are kept (6)")
     recorder.add_argument("-o", metavar="DIR", dest="folder", help="where to, as JSON (docs/stacks-schema.md)")
     stacks.set_defaults(run=run)
 
@@ -86,6 +88,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     if options.every is not None:
         return run_recorder(options)
+    if options.folder is not None or options.keep is not None:
+        raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
     chosen = rankset.parse(options.rank)
     members = job_named(options.job, options.target, options.exe, options.freeze)
     if members is not None:
@@ -107,15 +111,19 @@ def run(options: argparse.Namespace) -> int:
 def run_recorder(options: argparse.Namespace) -> int:
     if options.job is not None or options.target is None or not options.target.isdecimal():
         raise UsageError("the flight recorder reads one process", "give its PID; start one for each process of a job")
-    if options.folder is None or options.keep < 1:
+    if options.exe is not None or options.freeze:
+        raise UsageError("the flight recorder stops nothing, and reads no file", "leave --freeze and --exe out")
+    keep = DEFAULT_KEEP if options.keep is None else options.keep
+    if options.folder is None or keep < 1:
         raise UsageError("the flight recorder needs a folder, and to keep something", "-o DIR --keep 6")
+    every = seconds_of(options.every, "--every")
     chosen = rankset.parse(options.rank)
 
     def once() -> dict[str, object]:
         with checked(open_job(options.target, None)) as job:
             return as_json(subject_of(job), read_one(job, chosen, options.runtime))
 
-    record(once, int(options.target), seconds_of(options.every), options.keep, Path(options.folder))
+    record(once, int(options.target), every, keep, Path(options.folder))
     return 0
 
 
@@ -133,7 +141,7 @@ def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) 
             job = job_of(member.open())
             found = read(job, chosen, with_runtime)
         except RanklensError as error:
-            print(f"inspector: {member.name}: {error.sentence}", file=sys.stderr)
+            complain("inspector", member.saying(error.sentence))
             continue
         subject = subject or subject_of(job)
         for rank in job.table.ranks:
@@ -145,7 +153,7 @@ def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) 
                 if rank.rank in told:
                     known[rank.rank] = told[rank.rank]  # type: ignore[assignment]
     for problem in members.problems:
-        print(f"inspector: {problem}", file=sys.stderr)
+        complain("inspector", problem)
     if subject is None:
         raise RanklensError(f"no process of {members.name} can be read")
     table = replace(subject.table, ranks=tuple(best[rank] for rank in sorted(best)))

@@ -288,9 +288,6 @@ class Elementwise:
             number += self._write(parts, text, run, bool(inner))
         return self._joined(parts, bool(inner), number < extent.count)
 
-    def _element(self, part: Object) -> str:
-        return decode(self._around, self._bare.element, part, self._depth + 1)
-
     def _write(self, parts: list[str], text: str, run: int, nested: bool) -> int:
         """Add an element that stands `run` times; returns how many of them are dealt with."""
         if run >= REPEATS:

@@ -35,7 +35,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is no process", "give the PID of a running job; of a file use report")
-    period = seconds_of(options.every)
+    period = seconds_of(options.every, "--every")
     if not (is_terminal() and os.environ.get("TERM", "dumb") != "dumb"):
         raise UsageError("watch needs a terminal", "use report, or report --json")
     with progress.shown():

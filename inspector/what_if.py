@@ -27,6 +27,7 @@ PAGE = 4096
 ZERO = bytes(PAGE)
 WORD = struct.Struct("<Q")
 CHUNK = 1 << 20  # bytes that are read at once
+FASTEST, SLOWEST = 10.0**15, 1000.0  # bytes per second, seconds
 RATES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -75,17 +76,19 @@ class Page:
 def parse_bandwidth(text: str) -> float:
     """`12.5GB/s`, `100Gb/s` (bits), as bytes per second."""
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([KMGT]?)(B|b)(?:/s|ps)", text.strip())
-    if match is None or not float(match[1]):
-        raise UsageError(f"{text!r} is no bandwidth", "write it as 12.5GB/s, or 100Gb/s for bits")
-    return float(match[1]) * RATES[match[2]] / (1 if match[3] == "B" else 8)
+    rate = float(match[1]) * RATES[match[2]] / (1 if match[3] == "B" else 8) if match else 0.0
+    if not 1 <= rate <= FASTEST:
+        raise UsageError(f"--bandwidth takes 1B/s to 1000TB/s, and not {text!r}", "for instance 12.5GB/s, or 100Gb/s")
+    return rate
 
 
 def parse_latency(text: str) -> float:
     """`2us` in seconds."""
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ns|us|ms|s)", text.strip())
-    if match is None:
-        raise UsageError(f"{text!r} is no time", "write it as 2us or 0.5ms")
-    return float(match[1]) * TIMES[match[2]]
+    latency = float(match[1]) * TIMES[match[2]] if match else -1.0
+    if not 0 <= latency <= SLOWEST:
+        raise UsageError(f"--latency takes a time of up to 1000s, and not {text!r}", "for instance 2us or 0.5ms")
+    return latency
 
 
 def what_if(job: Job, payload: tuple[Payload, ...]) -> tuple[WhatIf, ...]:

@@ -58,7 +58,7 @@ def read_member(member: Member, pictures: bool, handed: Mapping[bytes, Variables
     try:
         return replace(read_one(job_of(member.open(), handed), pictures), processes=frozenset((member.index,)))
     except RanklensError as error:
-        return Findings(None, frozenset((member.index,)), (f"{member.name}: {error.sentence}",))
+        return Findings(None, frozenset((member.index,)), (member.saying(error.sentence),))
 
 
 def read_one(job: Job, pictures: bool) -> Findings:

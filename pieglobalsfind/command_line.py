@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pieglobalsfind.errors import UsageError
-from pieglobalsfind.shell import DONE, NOTHING_FOUND
+from pieglobalsfind.errors import NotVirtualizedError, UsageError
+from pieglobalsfind.shell import DONE, NOTHING_FOUND, complain
 
 if TYPE_CHECKING:
     from pieglobalsfind.answer import Answer, Finder
 
+NAME = "pieglobalsfind"
 HIGHEST = (1 << 64) - 1
 
 DESCRIPTION = "Say whose an address of a program with virtual MPI ranks is: rank, kind, object, symbol, source line."
@@ -41,7 +42,7 @@ exit status: 0 an address belongs to something, 1 none does, 2 the call is wrong
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
-        prog="pieglobalsfind",
+        prog=NAME,
         description=DESCRIPTION,
         epilog=EXPLANATION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     finders = open_finders(arguments)
     for warning in dict.fromkeys(text for one in finders for text in one.table.warnings):
-        print(f"pieglobalsfind: {warning}", file=sys.stderr)
+        complain(NAME, warning)
     if arguments.filter:
         from pieglobalsfind.annotate import annotate
 
@@ -86,19 +87,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 def open_finders(arguments: argparse.Namespace) -> list[Finder]:
     """One for the target, or for each process of a checkpoint."""
-    from pieglobalsfind.answer import Finder
-    from pieglobalsfind.targets import open_target
-
     if arguments.checkpoint is None:
-        return [Finder(open_target(pid=arguments.pid, core=arguments.core, exe=arguments.exe))]
+        return [open_finder(arguments)]
+    from pieglobalsfind.answer import Finder
     from pieglobalsfind.jobs import in_checkpoint
 
     if arguments.filter:
         raise UsageError("--filter needs one process", "give --core with a file of the checkpoint")
     members = in_checkpoint(arguments.checkpoint)
     for problem in members.problems:
-        print(f"pieglobalsfind: {problem}", file=sys.stderr)
+        complain(NAME, problem)
     return [Finder(one.open()) for one in members.found]
+
+
+def open_finder(arguments: argparse.Namespace) -> Finder:
+    from pieglobalsfind.answer import Finder
+    from pieglobalsfind.targets import open_target
+
+    try:
+        return Finder(open_target(pid=arguments.pid, core=arguments.core, exe=arguments.exe))
+    except NotVirtualizedError as error:
+        from pieglobalsfind.jobs import launcher_error
+
+        raise (launcher_error(arguments.pid) if arguments.pid is not None else None) or error from error
 
 
 def best_answer(finders: Sequence[Finder], address: int) -> Answer:

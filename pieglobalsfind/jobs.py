@@ -21,11 +21,13 @@ from pieglobalsfind.decoders.registry_layout import parse_header, text
 from pieglobalsfind.errors import RanklensError, TargetError, UsageError
 from pieglobalsfind.launch import Place
 from pieglobalsfind.model import MIGRATED_OUT, Rank
-from pieglobalsfind.processes import Process, descendants, listens, pids, processes
+from pieglobalsfind.processes import Process, descendants, listens, pids, processes, program
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 
 MOST_PROCESSES = 1 << 20
+FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
+STARTERS = launch.LAUNCHERS | {"rankrun"}
 DESCRIPTION = "job"  # a checkpoint's own file about its job
 
 
@@ -40,6 +42,10 @@ class Member:
     @property
     def name(self) -> str:
         return Path(self.core).name if self.core else f"process {self.pid}"
+
+    def saying(self, sentence: str) -> str:
+        """A sentence about it, which names it once."""
+        return sentence if self.name in sentence else f"{self.name}: {sentence}"
 
     def open(self) -> Target:
         """Raises `TargetError` if it can't be read (any more)."""
@@ -67,7 +73,9 @@ def strength(rank: Rank) -> tuple[int, bool]:
 
 def members_of(job: str) -> Members:
     """Raises `UsageError` or `TargetError` if there is no such job here."""
-    if Path(job).is_dir():
+    if not job:
+        raise UsageError("no job is named", "give a pid of it, or its id")
+    if is_folder(job):
         return in_checkpoint(Path(job))
     if not job.isdecimal():
         return by_id(job, job)
@@ -76,6 +84,10 @@ def members_of(job: str) -> Members:
     own = identity(int(job))
     if own is not None and own.job_id:
         return by_id(own.job_id, job)
+    if int(job) == FIRST_PROCESS and Path(program(FIRST_PROCESS)).name not in STARTERS:
+        raise UsageError(
+            "process 1 is above all that run here, and no job's launcher", "give a pid of the job, or its id"
+        )
     below = {one.job_id for one in map(identity, descendants(int(job), processes())) if one is not None}
     if len(below) == 1 and "" not in below:
         return by_id(below.pop(), job)
@@ -84,8 +96,37 @@ def members_of(job: str) -> Members:
     return by_launch(int(job))
 
 
+def is_folder(name: str) -> bool:
+    """Unlike `Path.is_dir`, nothing makes it fail; an empty name is none."""
+    try:
+        return bool(name) and Path(name).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def several(pid: object, count: int) -> UsageError:
     return UsageError(f"process {pid} has started {count} jobs", "give the pid of one of their own processes")
+
+
+def launcher_error(pid: int) -> Optional[UsageError]:
+    """What there is to say of a process without ranks that has started a job; None if it has started none, or several.
+
+    A job's launcher is meant, or the shell that it was started in.
+    """
+    try:
+        members = members_of(str(pid))
+    except RanklensError:
+        return None
+    pids = [one.pid for one in members.found]
+    if not pids or pid in pids:
+        return None
+    if members.count == 1:
+        return UsageError(f"process {pid} has no ranks itself, it has started process {pids[0]}", "give that pid")
+    listed = ", ".join(map(str, pids[:8])) + (", ..." if len(pids) > 8 else "")
+    return UsageError(
+        f"process {pid} has no ranks itself, it has started {members.name} with processes {listed}",
+        f"give the pid of one, or to `inspector report` or `stacks` the whole job by --job {pid}",
+    )
 
 
 # ---- a checkpoint ----
@@ -172,6 +213,7 @@ def by_launch(pid: int) -> Members:
     found = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
     different = list(dict.fromkeys(found))
     if not different:
+        open_target(pid=pid)  # says so if it is somebody else's, and may not be read
         raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
     if len(different) > 1:
         raise several(pid, len(different))

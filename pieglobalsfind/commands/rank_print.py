@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Command, Face, Finding, Moment, Text
+from pieglobalsfind.command import Block, Command, Face, Moment, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
 
@@ -103,10 +103,6 @@ def answer(face: Face, moment: Moment, number: int, request: Request) -> str:
     if kind == "shared" and not moment.rank(number).address_space:
         return f"{value.text} (one for all ranks)"
     return value.text
-
-
-def no_ranks() -> Finding:
-    return Finding("the set holds no ranks")
 
 
 COMMAND = Command(

@@ -17,7 +17,7 @@ from pieglobalsfind.decoders.ampi_loader import Loader, find_loader, has_loader,
 from pieglobalsfind.decoders.ampi_threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Rebase, Region
+from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target
 
 EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
@@ -155,7 +155,7 @@ def _rank(
         kernel_thread=0,
         context=_context(known, runs or not running) if known else why,
         stack=known.stack if known else why,
-        heap=_heap(target, loader, number, known, held, images.objects) if known else why,
+        heap=_heap(target, loader, number, known, held) if known else why,
         heap_used=Absent("AMPI's allocator does not tell"),
         range=Region(begin, end - begin),
         waiting=None,
@@ -177,7 +177,6 @@ def _heap(
     number: int,
     thread: Thread,
     held: Sequence[Placement],
-    objects: Sequence[Object],
 ) -> Union[Region, Absent]:
     """What isomalloc has given out behind the stack, the copies and the TLS block."""
     end = used_end(target, loader, number, thread)

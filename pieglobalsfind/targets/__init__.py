@@ -21,7 +21,7 @@ def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Opti
         raise UsageError("give either a process or a core file")
     if pid is not None:
         if exe is not None:
-            raise UsageError("a process knows its own files", "give --exe only with --core")
+            raise UsageError("a process knows its own files", "give --exe only with a core file")
         from pieglobalsfind.targets.live import LiveTarget
 
         return LiveTarget(pid)

@@ -130,7 +130,8 @@ def test_watch_of_a_process_that_execs(changing: Job, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
-def test_other_peoples_processes(changing: Job, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["report"], ["report", "--job"], ["mpir"]])
+def test_other_peoples_processes(changing: Job, tmp_path: Path, words: list[str]) -> None:
     said = tmp_path / "said"
     child = os.fork()
     if child == 0:
@@ -142,7 +143,7 @@ def test_other_peoples_processes(changing: Job, tmp_path: Path) -> None:
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)
-            status = subprocess_like(changing.pid)
+            status = subprocess_like([*words, str(changing.pid)])
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
@@ -150,13 +151,13 @@ def test_other_peoples_processes(changing: Job, tmp_path: Path) -> None:
     assert said.read_text().count("\n") == 1
 
 
-def subprocess_like(pid: int) -> int:
+def subprocess_like(words: list[str]) -> int:
     """The command, in this process, with standard streams of its own."""
     import sys
 
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     try:
-        return cli.main(["report", str(pid)])
+        return cli.main(words)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
-from inspector.event_sources import Follower, Lost
+from inspector.event_sources import Follower, Lost, reader
 from pieglobalsfind.decoders.event_ring import Event
+from pieglobalsfind.errors import NotVirtualizedError, RegistryError
+from pieglobalsfind.target import Target
+from tests.fabricate import ampi, pip
+from tests.fabricate.memory import Mapped, MemoryTarget
 
 
 class Written:
@@ -44,3 +49,18 @@ def test_clocks_that_differ_hold_nothing_back_for_long(monkeypatch: pytest.Monke
     follower = Follower([Written(0, [[10**15], [], [], [], []])])  # type: ignore[list-item]
     told = [[one.monotonic for one in follower.look() if not isinstance(one, Lost)] for _ in range(4)]
     assert told == [[], [], [], [10**15]]
+
+
+def test_a_hook_is_recommended_where_there_is_one(tmp_path: Path) -> None:
+    """AMPI's; neither to PiP nor to a program without ranks."""
+
+    def refused(target: Target) -> str:
+        with pytest.raises(RegistryError) as raised:
+            reader(target)
+        assert "has no registry" in raised.value.sentence
+        return raised.value.hint
+
+    assert "link the hook module into it" in refused(ampi.Job("pie").target(tmp_path))
+    assert refused(pip.Job(3).target(tmp_path)) == ""
+    with pytest.raises(NotVirtualizedError):
+        reader(MemoryTarget([Mapped(0x1000, 0x1000, bytes(0x1000), "")]))

@@ -238,7 +238,7 @@ def test_a_core_file_remembers(wandering: Job, gdb: Path, tmp_path: Path) -> Non
     save = [str(gdb), "-nx", "-batch", "-p", str(pid), "-ex", f"generate-core-file {core}"]
     subprocess.run(save, check=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
     first, rows = rows_of(json_past(core))
-    assert first["target"] == f"core file {core}"
+    assert first["target"] == "core file core" and [one["pid"] for one in first["processes"]] == [None]
     assert [(one["rank"], one["event"]) for one in rows if one["rank"] >= 0] == [(2, "created"), (3, "created")]
 
 
@@ -246,8 +246,8 @@ def test_a_core_file_remembers(wandering: Job, gdb: Path, tmp_path: Path) -> Non
     ("words", "says"),
     [
         (("nobody",), "no process of job nobody can be found here"),
-        (("1", "--every", "soon"), "'soon' is no period"),
-        (("1", "--for", "0"), "'0' is no period"),
+        (("1", "--every", "soon"), "--every takes a time of 10ms to 10000min, and not 'soon'"),
+        (("1", "--for", "0"), "--for takes a time of 10ms to 10000min, and not '0'"),
     ],
 )
 def test_bad_calls(words: tuple[str, ...], says: str) -> None:

@@ -62,6 +62,28 @@ def test_a_job_by_its_launcher_its_processes_and_its_id(job: Job) -> None:
         assert report("--job", name)["globals"] == first["globals"]
 
 
+def test_a_launcher_has_no_ranks_itself(job: Job, pieglobalsfind: Path) -> None:
+    """It says where they are."""
+    processes = ", ".join(str(one) for one in children(job.pid))
+    sentence = (
+        f"process {job.pid} has no ranks itself, it has started {report('--job', job.pid)['target']} with processes "
+        f"{processes}: give the pid of one, or to `inspector report` or `stacks` the whole job by --job {job.pid}\n"
+    )
+    for words in (["report"], ["stacks"], ["ranks"], ["report", "--freeze"]):
+        done = inspector(*words, job.pid)
+        assert (done.returncode, done.stdout, done.stderr.rpartition("inspector: ")[2]) == (2, "", sentence)
+    words = [str(pieglobalsfind), "--pid", str(job.pid), "0x10"]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (2, f"pieglobalsfind: {sentence}")
+
+
+def test_the_first_process_of_all_is_no_launcher(job: Job) -> None:
+    """Whatever happens to run, it is above it."""
+    done = inspector("report", "--job", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("inspector: process 1 is above all that run here, and no job's launcher: ")
+
+
 def test_two_jobs_of_one_program_are_two(job: Job, start_job: StartJob, build: Build, rankrun: Path) -> None:
     other = start_job(rankrun, "-n", 2, "--procs", 2, build("placed.c"))
     other.wait_for("waits", times=2)

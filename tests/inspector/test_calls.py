@@ -1,0 +1,102 @@
+"""Calls that make no sense are refused in one sentence, with exit status 2, before anything is read or written."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import pytest
+
+from inspector import cli
+
+Refusal = Callable[..., str]
+
+LONG = "x" * 300
+TIME = "takes a time of 10ms to 10000min, and not"
+NOT_EMPTY = "an empty text is given for {}: give a value, or leave it out"
+
+CALLS = {
+    "report --job": NOT_EMPTY.format("job"),
+    "stacks --job": NOT_EMPTY.format("job"),
+    "events": NOT_EMPTY.format("target"),
+    "mpir": NOT_EMPTY.format("job"),
+    "report": NOT_EMPTY.format("target"),
+    "report 1 --html": NOT_EMPTY.format("html"),
+    "perfmap 1 -o": NOT_EMPTY.format("output"),
+    "merge": NOT_EMPTY.format("files"),
+    "audit /bin/true --method": NOT_EMPTY.format("method"),
+}
+
+
+@pytest.fixture
+def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
+    """What the command says against a call, without its name."""
+
+    def refuse(*words: object) -> str:
+        status = cli.main(list(map(str, words)))
+        said = capsys.readouterr()
+        assert (status, said.out) == (2, ""), said.err
+        name, _, sentence = said.err.partition(": ")
+        assert name == "inspector" and sentence.count("\n") == 1, said.err
+        return sentence.rstrip("\n")
+
+    return refuse
+
+
+@pytest.mark.parametrize("words", CALLS)
+def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
+    assert refusal(*words.split(), "") == CALLS[words]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("stacks", 1, "--every", "x", "-o", "d"), f"--every {TIME} 'x': for instance --every 2s"),
+        (("stacks", 1, "--every", "9ms", "-o", "d"), f"--every {TIME} '9ms': for instance --every 2s"),
+        (("watch", 1, "--every", "9" * 30), f"--every {TIME} '{'9' * 30}': for instance --every 2s"),
+        (("events", 1, "--for", "1e400"), f"--for {TIME} '1e400': for instance --for 2s"),
+        (("events", 1, "--every", "nan"), f"--every {TIME} 'nan': for instance --every 2s"),
+        (("events", 1, "--every", "\u0663s"), f"--every {TIME} '\u0663s': for instance --every 2s"),
+        (
+            ("report", 1, "--timeout", "abc"),
+            "--timeout is for collectors, which nobody waits for: add --mpi, or leave it out",
+        ),
+        (("report", "--mpi", "--job", "j", "--timeout", "abc"), f"--timeout {TIME} 'abc': for instance --timeout 2s"),
+        (
+            ("payload", 1, "--bandwidth", "9" * 400 + "GB/s"),
+            f"--bandwidth takes 1B/s to 1000TB/s, and not '{'9' * 400}GB/s': for instance 12.5GB/s, or 100Gb/s",
+        ),
+        (
+            ("payload", 1, "--latency", "9" * 9 + "s"),
+            f"--latency takes a time of up to 1000s, and not '{'9' * 9}s': for instance 2us or 0.5ms",
+        ),
+    ],
+)
+def test_a_number_out_of_bounds(refusal: Refusal, words: tuple[object, ...], sentence: str) -> None:
+    assert refusal(*words) == sentence
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((1, "-o", "d"), "-o and --keep are for the flight recorder: say how often it is to read by --every"),
+        ((1, "--keep", 3), "-o and --keep are for the flight recorder: say how often it is to read by --every"),
+        (
+            (1, "--every", "1s", "-o", "d", "--freeze"),
+            "the flight recorder stops nothing, and reads no file: leave --freeze and --exe out",
+        ),
+        ((1, "--exe", "/bin/true"), "a process knows its own files: give --exe only with a core file"),
+        ((1, "--exe", "/bin/true", "--freeze"), "a process knows its own files: give --exe only with a core file"),
+    ],
+)
+def test_options_that_do_not_go_together(refusal: Refusal, words: tuple[object, ...], sentence: str) -> None:
+    assert refusal("stacks", *words) == sentence
+
+
+@pytest.mark.parametrize("command", ["report", "ranks", "stacks", "waits", "events", "mpir", "audit"])
+def test_a_name_too_long_for_a_file(refusal: Refusal, command: str) -> None:
+    assert LONG in refusal(command, LONG)
+
+
+def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
+    for command in ("report", "stacks"):
+        assert refusal(command, "--job", LONG).startswith(f"no process of job {LONG} can be found here: ")
