@@ -120,15 +120,16 @@ tell("right", ask("rank list"))
 
 
 def test_an_exited_rank(session: Session, rankrun: Path, program: Path) -> None:
-    """Its globals are still there, its stack is not."""
+    """Its globals are still there, its stack is not: asked while the next one ends."""
     told = session.run(
         """
-gdb.execute("break rank_debug_event if $rdi == 6 && $rsi == 0")
+gdb.execute("break rank_debug_event if $rdi == 6")
 gdb.execute("run")
-gdb.execute("finish")
-gdb.execute("python from gdbext import extension; extension._extension.face.state().moment = None")
-for command in ("rank print shared_name 0", "rank bt 0", "rank 0", "rank list"):
-    tell(command, ask(command))
+ended = value("$rsi")
+gdb.execute("continue")
+tell("ranks", [ended, value("$rsi")])
+tell("selected", value("$_rank"))
+tell("answers", [ask(f"{command} {ended}") for command in ("rank print shared_name", "rank bt", "rank", "rank list")])
 """,
         "--args",
         rankrun,
@@ -137,5 +138,10 @@ for command in ("rank print shared_name 0", "rank bt 0", "rank 0", "rank list"):
         program,
         "end",
     )
-    assert told["rank print shared_name 0"] == "0: 10\n", told.output
+    ended, ending = told["ranks"]
+    value, stack, selected, row = told["answers"]
+    assert told["selected"] == ending != ended
+    assert value == f"{ended}: {10 + ended}\n", told.output
+    assert stack == selected == f"error: rank {ended} has exited: its globals are still there: rank print EXPR {ended}"
+    assert row.splitlines()[1].split()[:2] == [str(ended), "exited"], row
     assert "Traceback" not in told.output
