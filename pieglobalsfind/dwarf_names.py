@@ -1,6 +1,7 @@
 """Names of types as the language writes them, and as GDB prints them.
 
-Takes a `TypeTable`; gives text. C's declarators are built from the inside out. It never reads a file.
+Takes a `TypeTable`; gives text. C's declarators are built from the inside out. It never reads a file, and names no more
+parts of a type than a reader would look at: in a damaged file a function may take many of its own type.
 """
 
 from __future__ import annotations
@@ -15,17 +16,33 @@ from pieglobalsfind.dwarf_types import (
     Qualified,
     Struct,
     Text,
-    TypeTable,
+    Type,
+    Types,
     Void,
 )
 
 DEEPEST = 40  # levels of declarators that are spelled out; beyond, a damaged file loops
+MOST_PARTS = 1000  # types that one name is made of
+MOST_PARAMETERS = 200  # of a function that are spelled out
 
 
-def type_name(types: TypeTable, index: int, language: str = "C", declarator: str = "", depth: int = 0) -> str:
+class Parts:
+    """The types that a name is made of, as many as are spelled out."""
+
+    def __init__(self, types: Types) -> None:
+        self._types = types
+        self._left = MOST_PARTS
+
+    def __getitem__(self, index: int) -> Type:
+        self._left -= 1
+        return self._types[index] if self._left >= 0 else Void("...")
+
+
+def type_name(types: Types, index: int, language: str = "C", declarator: str = "", depth: int = 0) -> str:
     """The type as a declaration in `language` ("C", "C++", "Fortran"): `int (*)(double)`, `struct cell *[4]`."""
     if language == "Fortran":
         return fortran_name(types, index, depth)
+    types = Parts(types) if depth == 0 else types
     found = types[index]
     if depth > DEEPEST:
         return "..." + declarator
@@ -41,7 +58,8 @@ def type_name(types: TypeTable, index: int, language: str = "C", declarator: str
     if isinstance(found, Array):
         return array_name(types, found, language, declarator, depth)
     if isinstance(found, Function):
-        return type_name(types, found.result, language, declarator + c_parameters(types, found, language, depth))
+        inner = declarator + c_parameters(types, found, language, depth)
+        return type_name(types, found.result, language, inner, depth + 1)
     return spaced(plain_name(found, language), declarator)
 
 
@@ -62,7 +80,7 @@ def plain_name(found: object, language: str) -> str:
     return str(getattr(found, "name", "")) or "?"
 
 
-def in_parentheses(types: TypeTable, target: int, declarator: str) -> str:
+def in_parentheses(types: Types, target: int, declarator: str) -> str:
     """`*` binds less than `[]` and `()`: put it in parentheses before those."""
     found = types[target]
     for _ in range(DEEPEST):
@@ -72,7 +90,7 @@ def in_parentheses(types: TypeTable, target: int, declarator: str) -> str:
     return f"({declarator})" if isinstance(found, (Array, Function)) else declarator
 
 
-def qualified_name(types: TypeTable, found: Qualified, language: str, declarator: str, depth: int) -> str:
+def qualified_name(types: Types, found: Qualified, language: str, declarator: str, depth: int) -> str:
     """`const int`, but `int * const`: a qualifier follows the pointer it qualifies."""
     target = types[found.target]
     if isinstance(target, (Pointer, MemberPointer)):
@@ -82,7 +100,7 @@ def qualified_name(types: TypeTable, found: Qualified, language: str, declarator
     return f"{found.qualifier} " + type_name(types, found.target, language, declarator, depth + 1)
 
 
-def array_name(types: TypeTable, found: Array, language: str, declarator: str, depth: int, qualifier: str = "") -> str:
+def array_name(types: Types, found: Array, language: str, declarator: str, depth: int, qualifier: str = "") -> str:
     """Qualifiers of an array are its elements' (C11 6.7.3p9): said once, whichever of them DWARF says."""
     element = types[found.element]
     if qualifier and not (isinstance(element, Qualified) and element.qualifier == qualifier):
@@ -100,13 +118,13 @@ def c_dimensions(found: Array) -> str:
     return "".join(f"[{one.count if isinstance(one.count, int) else ''}]" for one in found.dimensions) or "[]"
 
 
-def c_parameters(types: TypeTable, found: Function, language: str, depth: int) -> str:
-    names = [type_name(types, one, language, "", depth + 1) for one in found.parameters]
-    names += ["..."] if found.variadic else []
+def c_parameters(types: Types, found: Function, language: str, depth: int) -> str:
+    names = [type_name(types, one, language, "", depth + 1) for one in found.parameters[:MOST_PARAMETERS]]
+    names += ["..."] if found.variadic or len(found.parameters) > MOST_PARAMETERS else []
     return f"({', '.join(names) or 'void'})"
 
 
-def fortran_name(types: TypeTable, index: int, depth: int = 0) -> str:
+def fortran_name(types: Types, index: int, depth: int = 0) -> str:
     """`real(kind=8), allocatable (:,:)`, `integer(kind=4) (10)`, `Type field`."""
     found = types[index]
     if depth > DEEPEST:

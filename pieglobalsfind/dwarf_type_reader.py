@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_types import (
@@ -35,6 +36,9 @@ from pieglobalsfind.dwarf_types import (
 )
 
 MOST_TYPES = 1_000_000
+MOST_PARTS = 3_000_000  # members, enumerators, parameters and dimensions of all types
+MOST_DIMENSIONS = 100  # of one array
+MOST_LEVELS = 300  # types that lie within one another
 LARGEST_SIZE = 1 << 48  # bytes; more than an x86-64 process can map
 
 # DW_TAG
@@ -75,7 +79,14 @@ POINTERS = {0x0F: "*", 0x10: "&", 0x42: "&&"}
 RECORDS = {0x02: "class", 0x13: "struct", 0x17: "union", 0x38: "class"}
 
 
-NEW, BEING_READ, SETTLED = 0, 1, 2
+UNREADABLE, OUTSIDE = 1, 2  # indices of what damaged files have
+REFUSED: dict[int, Type] = {
+    VOID: Void(),
+    UNREADABLE: Void(reason="it is where no type can be"),
+    OUTSIDE: Void(reason="it lies outside of what holds it"),
+}
+
+BEING_READ = -1  # in place of how many levels of types lie within a type
 UNIT_SHIFT = 40  # an index: number of the unit, from 1 on, and the DIE's distance from the unit's own, in so many bits
 FOREIGN = 1 << 62  # from here on: DIEs of other files (supplementary ones, units of types of split files)
 
@@ -96,8 +107,9 @@ class TypeReader:
         self._reader = Reader()
         self._scope_of = scope_of
         self._is_fortran = is_fortran
-        self._types: dict[int, Type] = {VOID: Void()}
-        self._state: dict[int, int] = {VOID: SETTLED}
+        self._types: dict[int, Type] = dict(REFUSED)
+        self._levels: dict[int, int] = dict.fromkeys(self._types, 0)
+        self._parts = 0
         self._numbers = {unit.die.cu: number for number, unit in enumerate(units)}
         self._foreign: dict[int, Die] = {}
         self._indices: dict[int, int] = {}  # of foreign ones by address
@@ -116,31 +128,48 @@ class TypeReader:
         }
 
     def __getitem__(self, index: int) -> Type:
-        if self._state.get(index) != SETTLED:
-            settle(index, self._types, self._state, self._read_at)
+        if index not in self._levels:
+            settle(index, self._types, self._levels, self._read_at)
         return self._types[index]
 
     def of(self, die: Die) -> int:
         """The index of the type that a DIE names by DW_AT_type."""
         return self._target(die)
 
+    def parameters(self, die: Die) -> Iterator[int]:
+        """The indices of the types of a function's parameters, but for those that the compiler added."""
+        for child, _ in self.parts(die, TAG_PARAMETER):
+            if not self._reader.flag(child, AT_ARTIFICIAL):
+                yield self._target(child)
+
     def index(self, die: Die) -> int:
         """The index of the type that a DIE defines."""
         number = self._numbers.get(die.cu)
         if number is not None:
-            return index_at(number, (die.addr or 0) - (self._units[number].die.addr or 0))
+            distance = (die.addr or 0) - (self._units[number].die.addr or 0)
+            return index_at(number, distance) if 0 <= distance < 1 << UNIT_SHIFT else UNREADABLE
         key = die.addr or 0
         if key not in self._indices:
             self._indices[key] = FOREIGN + len(self._foreign)
             self._foreign[self._indices[key]] = die
         return self._indices[key]
 
+    def parts(self, die: Die, *tags: int) -> Iterator[tuple[Die, int]]:
+        """The entries of these kinds within a DIE; in a damaged file, whose types may all hold the same, not all."""
+        for child in self._reader.children(die):
+            self._parts += 1
+            if self._parts > MOST_PARTS:
+                return
+            tag = self._reader.tag(child)
+            if tag in tags:
+                yield child, tag
+
     def _target(self, die: Die, attribute: int = AT_TYPE) -> int:
         named = self._reader.reference(die, attribute, inherited=True)
         return VOID if named is None else self.index(named)
 
     def _read_at(self, index: int) -> Type:
-        if len(self._types) > MOST_TYPES:
+        if len(self._types) > MOST_TYPES or self._parts > MOST_PARTS:
             return Void(reason="there are too many types")
         die = self._foreign.get(index)
         if die is None:
@@ -197,14 +226,8 @@ class TypeReader:
         return prefix + name if name else ""
 
     def _function(self, die: Die, tag: int) -> Type:
-        parameters: list[int] = []
-        variadic = False
-        for child in self._reader.children(die):
-            kind = self._reader.tag(child)
-            if kind == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL):
-                parameters.append(self._target(child))
-            variadic = variadic or kind == TAG_UNSPECIFIED_PARAMETERS
-        return Function(self._target(die), tuple(parameters), variadic)
+        variadic = any(self.parts(die, TAG_UNSPECIFIED_PARAMETERS))
+        return Function(self._target(die), tuple(self.parameters(die)), variadic)
 
     def _text(self, die: Die, tag: int) -> Type:
         return Text(self._size(die))
@@ -212,8 +235,7 @@ class TypeReader:
     def _enum(self, die: Die, tag: int) -> Type:
         enumerators = tuple(
             Enumerator(self._reader.own_string(child, AT_NAME), self._reader.number(child, AT_CONST_VALUE) or 0)
-            for child in self._reader.children(die)
-            if self._reader.tag(child) == TAG_ENUMERATOR
+            for child, _ in self.parts(die, TAG_ENUMERATOR)
         )
         signed = any(one.value < 0 for one in enumerators)
         return Enum(self._scoped_name(die), self._size(die), enumerators, signed)
@@ -221,8 +243,10 @@ class TypeReader:
     def _array(self, die: Die, tag: int) -> Type:
         element = self._target(die)
         dimensions = tuple(
-            self._dimension(child) for child in self._reader.children(die) if self._reader.tag(child) == TAG_SUBRANGE
+            self._dimension(child) for child, _ in islice(self.parts(die, TAG_SUBRANGE), MOST_DIMENSIONS)
         )
+        if len(dimensions) == MOST_DIMENSIONS:
+            return Void(reason="it is an array of too many dimensions")
         location, allocated, associated = (
             Expression(block) if (block := self._reader.block(die, attribute)) is not None else None
             for attribute in (AT_DATA_LOCATION, AT_ALLOCATED, AT_ASSOCIATED)
@@ -237,6 +261,8 @@ class TypeReader:
         count = self._bound(die, AT_COUNT)
         if count is None and isinstance(lower, int) and isinstance(upper, int):
             count = max(0, wrapped(upper) - wrapped(lower) + 1)
+        if isinstance(count, int) and count < 0:
+            count = None
         return Dimension(lower, count, upper, self._bound(die, AT_BYTE_STRIDE))
 
     def _bound(self, die: Die, attribute: int) -> Bound:
@@ -253,13 +279,13 @@ class TypeReader:
             die = signature  # a declaration that stands for a type unit (DWARF 5, 3.1.4)
             name = name or self._scoped_name(die)
         opaque = self._reader.has(die, AT_DECLARATION)
-        members = () if opaque else tuple(self._members(die))
-        return Struct(kind, name, self._size(die), members, opaque)
+        size = self._size(die)
+        members = () if opaque else tuple(within(one, size) for one in self._members(die))
+        return Struct(kind, name, size, members, opaque)
 
     def _members(self, die: Die) -> Iterator[Member]:
-        for child in self._reader.children(die):
-            tag = self._reader.tag(child)
-            if tag == TAG_INHERITANCE or (tag == TAG_MEMBER and not self._reader.has(child, AT_EXTERNAL)):
+        for child, tag in self.parts(die, TAG_INHERITANCE, TAG_MEMBER):
+            if tag == TAG_INHERITANCE or not self._reader.has(child, AT_EXTERNAL):
                 yield self._member(child, tag == TAG_INHERITANCE)
 
     def _member(self, die: Die, is_base: bool) -> Member:
@@ -281,10 +307,20 @@ class TypeReader:
         storage = self._reader.number(die, AT_BYTE_SIZE)
         if storage is None:
             declared = self._reader.reference(die, AT_TYPE)
-            while declared is not None and self._reader.number(declared, AT_BYTE_SIZE) is None:
+            for _ in range(MOST_LEVELS):
+                if declared is None or self._reader.number(declared, AT_BYTE_SIZE) is not None:
+                    break
                 declared = self._reader.reference(declared, AT_TYPE)
             storage = self._size(declared) if declared is not None else 4
         return storage * 8 - wrapped(from_top) - bit_size
+
+
+def within(found: Member, size: int) -> Member:
+    """A member of a struct of that size; of a bit field that ends behind it nobody can read the value."""
+    begin, end = (found.bit_offset, found.bit_offset + found.bit_size) if found.bit_size else (0, 0)
+    if 0 <= found.offset <= size and 0 <= begin <= end <= 8 * size and found.bit_size <= 128:
+        return found
+    return Member(found.name, OUTSIDE, 0, is_base=found.is_base)
 
 
 def wrapped(number: int) -> int:
@@ -298,32 +334,31 @@ def index_at(unit: int, distance: int) -> int:
 
 
 def place_of(index: int) -> tuple[int, int]:
-    """The reverse of `index_at`, for any index but that of void and of foreign types."""
+    """The reverse of `index_at`; the number of no unit for void, foreign types and what can't be read."""
     return (index >> UNIT_SHIFT) - 1, index & (1 << UNIT_SHIFT) - 1
 
 
-def settle(start: int, types: dict[int, Type], state: dict[int, int], read: Callable[[int], Type]) -> None:
+def settle(start: int, types: dict[int, Type], levels: dict[int, int], read: Callable[[int], Type]) -> None:
     """Read a type and all that lies within its objects; cut what would contain itself, give arrays their sizes.
 
-    Only a damaged file holds such loops.
+    `levels` are those of types within each that is settled. Only a damaged file holds loops, or very many levels.
     """
     stack = [start]
     while stack:
         index = stack[-1]
-        if state.get(index, NEW) == NEW:
+        if index not in levels:
             types[index] = read(index)
-            state[index] = BEING_READ
-            for inner in by_value(types[index]):
-                if state.get(inner) == BEING_READ:
-                    types[index] = Void("void", 0, "a type that contains itself")
-                    break
-                if state.get(inner, NEW) == NEW:
-                    stack.append(inner)
+            levels[index] = BEING_READ
+            if any(levels.get(inner) == BEING_READ for inner in by_value(types[index])):
+                types[index] = Void("void", 0, "a type that contains itself")
+            stack += [inner for inner in by_value(types[index]) if inner not in levels]
         else:
             stack.pop()
-            if state[index] == BEING_READ:
-                state[index] = SETTLED
+            if levels[index] == BEING_READ:
+                levels[index] = 1 + max((levels[inner] for inner in by_value(types[index])), default=0)
                 types[index] = with_size(types[index], types)
+            if levels[index] > MOST_LEVELS:
+                levels[index], types[index] = 0, Void(reason="there are too many types within one another")
 
 
 def with_size(found: Type, types: dict[int, Type]) -> Type:

@@ -9,21 +9,21 @@ left out; so is what the linker discarded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
-from pieglobalsfind.dwarf_names import type_name
+from pieglobalsfind.dwarf_names import MOST_PARAMETERS, type_name
 from pieglobalsfind.dwarf_scan import TYPES, UnitBytes, UnreadableError
 from pieglobalsfind.dwarf_type_reader import (
-    AT_ARTIFICIAL,
     AT_DECLARATION,
     AT_EXTERNAL,
     AT_NAME,
     AT_SPECIFICATION,
     LARGEST_SIZE,
     RECORDS,
-    TAG_PARAMETER,
     UNIT_SHIFT,
+    UNREADABLE,
     TypeReader,
     index_at,
     place_of,
@@ -144,7 +144,7 @@ class TypesTold(dict[Optional[int], tuple[int, int]]):
         found = self._found
         at = found.begin + (distance or 0)
         if not found.first < at < found.end:
-            told = VOID, 0  # a damaged file
+            told = UNREADABLE, 0
         else:
             size = found.size_told(at)
             told = index_at(self._number, at - found.first), size if size and size <= LARGEST_SIZE else UNTOLD
@@ -427,17 +427,10 @@ class VariableReader:
 
     def _parameters(self, told: FunctionTold) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
-        found = self._types_of_parameters(told.die)
+        found = list(islice(self.types.parameters(told.die), MOST_PARAMETERS))
         if not found and told.declared is not None:  # as link-time optimization leaves it
-            found = self._types_of_parameters(told.declared)
+            found = list(islice(self.types.parameters(told.declared), MOST_PARAMETERS))
         return ", ".join(type_name(self._table, one, "C++") for one in found)
-
-    def _types_of_parameters(self, function: Die) -> list[int]:
-        return [
-            self.types.of(child)
-            for child in self._reader.children(function)
-            if self._reader.tag(child) == TAG_PARAMETER and not self._reader.flag(child, AT_ARTIFICIAL)
-        ]
 
 
 def without_repetitions(found: Iterable[Variable]) -> Iterator[Variable]:

@@ -1,4 +1,4 @@
-"""Debug information in which one thing leads to the next without an end, and sound one that leads far."""
+"""Debug information in which one thing leads to the next without an end, or far away."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_frames import CodeFile
 from pieglobalsfind.dwarf_libdw import Die, Reader
+from pieglobalsfind.dwarf_names import type_name
+from pieglobalsfind.dwarf_type_reader import MOST_LEVELS
+from pieglobalsfind.dwarf_types import Base, Struct, TypeTable, Variable, Void, by_value
 from pieglobalsfind.dwarf_variables import VariableReader
 from tests.dwarf.writer import C_PLUS_PLUS, At, Entry, To, entry, unit, written
 
@@ -109,3 +112,101 @@ def steps_of(passed: list[Die]) -> int:
     count = len(passed)
     passed.clear()
     return count
+
+
+INT = entry("base_type", "int", name="int", byte_size=4, encoding=5)
+
+
+def variable(*parts: Entry, type_of: To, folder: Path) -> tuple[TypeTable, Variable]:
+    """A variable of that type, in a unit of these parts."""
+    path = written(folder, unit(INT, *parts, entry("variable", name="v", type=type_of, location=At(8))))
+    information = DebugInfo.open(str(path))
+    (found,) = information.variables()
+    return information.types, found
+
+
+def test_a_function_that_takes_two_of_its_own_type_has_a_name(tmp_path: Path) -> None:
+    """Spelled out, there would be 2 ** 40 of them."""
+    parameter = entry("formal_parameter", type=To("f"))
+    function = entry("subroutine_type", "f", type=To("f"), children=[parameter, parameter])
+    types, found = variable(function, entry("pointer_type", "p", type=To("f")), type_of=To("p"), folder=tmp_path)
+    assert 100 < len(type_name(types, found.type)) < 100_000
+
+
+def test_a_bit_field_of_a_type_that_names_itself(tmp_path: Path) -> None:
+    member = entry("member", name="m", type=To("t"), bit_size=3, bit_offset=4)
+    parts = entry("typedef", "t", name="t", type=To("t")), entry("structure_type", "s", byte_size=8, children=[member])
+    types, found = variable(*parts, type_of=To("s"), folder=tmp_path)
+    struct = types.strip(found.type)
+    assert isinstance(struct, Struct)
+    assert isinstance(types.strip(struct.members[0].type), Void)
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        entry("member", name="m", type=To("int"), data_member_location=-1),
+        entry("member", name="m", type=To("int"), data_member_location=9),
+        entry("member", name="m", type=To("int"), bit_size=9, data_bit_offset=56),
+        entry("member", name="m", type=To("int"), bit_size=3, data_bit_offset=-3),
+        entry("member", name="m", type=To("int"), bit_size=1 << 40, data_bit_offset=0),
+    ],
+)
+def test_members_outside_of_what_holds_them(tmp_path: Path, outside: Entry) -> None:
+    children = [outside, entry("member", name="sound", type=To("int"))]
+    types, found = variable(
+        entry("structure_type", "s", byte_size=8, children=children), type_of=To("s"), folder=tmp_path
+    )
+    struct = types.strip(found.type)
+    assert isinstance(struct, Struct)
+    assert [(one.name, one.offset, one.bit_size) for one in struct.members] == [("m", 0, 0), ("sound", 0, 0)]
+    assert [types[one.type] for one in struct.members] == [
+        Void(reason="it lies outside of what holds it"),
+        Base("int", 4, "signed"),
+    ]
+
+
+def test_a_type_in_the_header_of_a_unit(tmp_path: Path) -> None:
+    types, found = variable(type_of=To("unit0", 6), folder=tmp_path)
+    assert (types[found.type], found.size) == (Void(reason="it is where no type can be"), 0)
+
+
+def test_arrays_of_very_many_dimensions(tmp_path: Path) -> None:
+    dimension = entry("subrange_type", upper_bound=1 << 62)
+    array = entry("array_type", "a", type=To("int"), children=[dimension] * 1_000)
+    types, found = variable(array, type_of=To("a"), folder=tmp_path)
+    assert types[found.type] == Void(reason="it is an array of too many dimensions")
+
+
+def test_no_array_has_fewer_elements_than_none(tmp_path: Path) -> None:
+    array = entry("array_type", "a", type=To("int"), children=[entry("subrange_type", count=-5)])
+    types, found = variable(array, type_of=To("a"), folder=tmp_path)
+    assert (type_name(types, found.type), found.size) == ("int []", 0)
+
+
+@pytest.mark.parametrize("tag", ["typedef", "structure_type"])
+def test_types_deep_within_one_another(tmp_path: Path, tag: str) -> None:
+    """Whoever goes through a type level by level, as all do, comes to its end."""
+    deep = 2 * MOST_LEVELS + 50
+    types = [INT]
+    for number in range(1, deep):
+        inner = To("int" if number == 1 else f"t{number - 1}")
+        if tag == "typedef":
+            types.append(entry(tag, f"t{number}", name="t", type=inner))
+        else:
+            member = entry("member", name="m", type=inner)
+            types.append(entry(tag, f"t{number}", name="t", byte_size=4, children=[member]))
+    variables = [
+        entry("variable", name="v", type=To(f"t{number}"), location=At(8 * number)) for number in range(1, deep)
+    ]
+    information = DebugInfo.open(str(written(tmp_path, unit(*types, *variables))))
+    found = information.variables()
+    levels = [levels_of(information.types, one.type) for one in found]
+    assert len(found) == deep - 1
+    assert levels[:100] == list(range(2, 102))
+    assert max(levels) <= MOST_LEVELS + 1
+
+
+def levels_of(types: TypeTable, index: int) -> int:
+    inside = by_value(types[index])
+    return 1 + max((levels_of(types, inner) for inner in inside), default=0)

@@ -88,9 +88,9 @@ def test_truncated_files(build: Build) -> None:
 
 def without_loops(types: list[Type]) -> list[Type]:
     result: dict[int, Type] = {}
-    state: dict[int, int] = {}
+    levels: dict[int, int] = {}
     for index in range(len(types)):
-        settle(index, result, state, types.__getitem__)
+        settle(index, result, levels, types.__getitem__)
     return [result[index] for index in range(len(types))]
 
 
