@@ -32,6 +32,7 @@ from .text import harmless
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 GRACE = 2.0  # seconds until a terminal that is gone is given up
+WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
 KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause")
 
 
@@ -88,7 +89,9 @@ class Watch(App[str]):
     #head { text-style: bold; }
     #filter { height: 1; border: none; padding: 0; }
     DataTable { height: 1fr; }
+    .-low DataTable { scrollbar-size-horizontal: 0; }
     """
+    VERTICAL_BREAKPOINTS = WINDOWS
     BINDINGS: ClassVar[list[BindingType]] = [
         # With priority: keys that are pressed fast act in their order, the first letters of a filter are none of ours.
         *(Binding(str(number), f"view('{name}')", name, priority=True) for number, name in enumerate(VIEWS, 1)),
@@ -153,6 +156,8 @@ class Watch(App[str]):
     # ---- what comes in ----
 
     def on_seen(self, message: Seen) -> None:
+        if self._paused:
+            return  # a look that had begun before the pause
         self._before, self.look = self.look, message.look
         self._sentence = ""
         self._draw()

@@ -1,4 +1,8 @@
-"""A real terminal: tmux in a pane of its own, real key presses, and what the pane shows."""
+"""A real terminal: tmux in a pane of its own, real key presses, and what the pane shows.
+
+A terminal is painted piece by piece, so one look at it may see half of a picture. A test therefore says all that it
+wants to see and waits until that is shown at once; that something is missing it tells from what stands in its place.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ import pytest
 from tests.waiting import wait_until
 
 PROMPT = "here>"
+KEPT = ("PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME")  # of the environment; the rest changes how programs draw
 
 
 class Terminal:
@@ -31,8 +36,8 @@ class Terminal:
         self._run("new-session", "-d", "-x", str(columns), "-y", str(lines), shlex.join(shell))
 
     def _run(self, *words: str) -> str:
-        environment = {name: value for name, value in os.environ.items() if name not in ("TMUX", "NO_COLOR", "COLUMNS")}
-        environment |= {"LC_ALL": "C.UTF-8", "SHELL": "/bin/bash"}
+        environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+        environment |= {"LC_ALL": "C.UTF-8", "SHELL": "/bin/bash", "TERM": "xterm-256color"}
         done = subprocess.run(
             [*self._tmux, *words], capture_output=True, text=True, timeout=60, env=environment, check=False
         )
@@ -60,8 +65,8 @@ class Terminal:
         """One of tmux's variables, such as #{alternate_on}."""
         return self._run("display-message", "-p", form).strip()
 
-    def wait(self, wanted: Callable[[str], bool]) -> str:
-        """What the pane shows as soon as it is as wanted."""
+    def wait(self, wanted: Callable[[str], bool], name: str = "it") -> str:
+        """What the pane shows as soon as all of it is as wanted."""
         shown = ""
 
         def is_shown() -> bool:
@@ -69,11 +74,16 @@ class Terminal:
             shown = self.shown()
             return wanted(shown)
 
-        wait_until(is_shown, lambda: f"the terminal never showed it; at last:\n{shown}")
+        wait_until(is_shown, lambda: f"the terminal never showed {name}; at last:\n{shown}")
         return shown
 
-    def wait_for(self, text: str) -> str:
-        return self.wait(lambda shown: text in shown)
+    def wait_for(self, *texts: str) -> str:
+        """What the pane shows as soon as it shows all of the texts at once."""
+        return self.wait(lambda shown: all(text in shown for text in texts), " and ".join(map(repr, texts)))
+
+    def wait_for_prompt(self) -> str:
+        """What the pane shows once the shell waits for the next command, below all that the last one wrote."""
+        return self.wait(lambda shown: shown.rstrip().endswith(PROMPT), "the prompt as its last line")
 
     def settings(self) -> str:
         """What stty says of the terminal, asked at the prompt; it has to be there."""

@@ -62,7 +62,7 @@ def test_progress_in_a_terminal(screen: Terminal, large: Job, tmp_path: Path) ->
     screen.command(built("inspector"), "snapshot", large.pid, "-o", folder / "file")
     screen.wait_for(f"/{RANKS}")
     screen.keys("C-c")
-    shown = screen.wait(lambda shown: shown.rstrip().endswith(PROMPT))
+    shown = screen.wait_for_prompt()
     assert f"/{RANKS}" not in shown and "Traceback" not in shown
     assert screen.ask("#{cursor_flag}") == "1"
     assert list(folder.iterdir()) == []

@@ -15,6 +15,7 @@ from tests.conftest import Job, StartJob, built
 from tests.inspector.terminal import PROMPT, Terminal, terminal
 
 RANKS = 5
+HEAD = 1  # the line of the titles
 PROGRAM = """
 #include <mpi.h>
 #include <stdio.h>
@@ -73,48 +74,72 @@ def watch(screen: Terminal, pid: int, *options: str) -> None:
 
 
 def column(shown: str, name: str, count: int = RANKS) -> list[str]:
-    """The cells below a title, by where the title stands; none while there is no table on the screen."""
+    """The cells below a title, "" where a row is none; no cells while no such title is on the screen."""
     lines = shown.splitlines()
-    heads = [number for number, line in enumerate(lines) if re.match(r" [a-z]+( [v^])?  ", line)]
-    if len(heads) != 1 or f" {name}" not in lines[heads[0]]:
+    if len(lines) < 2 or f" {name}" not in lines[HEAD]:
         return []
-    head = heads[0]
-    start = lines[head].index(f" {name}") + 1
-    return [line[start:].split("  ")[0].strip() for line in lines[head + 1 : head + 1 + count]]
+    start = lines[HEAD].index(f" {name}") + 1
+    return [line[start:].split("  ")[0].strip() for line in lines[HEAD + 1 : HEAD + 1 + count]]
 
 
-def is_restored(screen: Terminal, before: str) -> None:
-    screen.wait(lambda shown: shown.rstrip().endswith(PROMPT))
+def wait_for_columns(screen: Terminal, *texts: str, **columns: list[str]) -> str:
+    """What is shown once it has all of the texts and just these cells, an underline for the blank of a title."""
+
+    def is_shown(shown: str) -> bool:
+        return all(text in shown for text in texts) and all(
+            column(shown, title.replace("_", " ")) == cells for title, cells in columns.items()
+        )
+
+    return screen.wait(is_shown, f"{texts} with {columns}")
+
+
+def is_restored(screen: Terminal, before: str) -> str:
+    """What is shown then."""
+    shown = screen.wait_for_prompt()
     assert screen.ask("#{alternate_on} #{cursor_flag} #{mouse_any_flag}") == "0 1 0"
     assert screen.settings() == before
+    return shown
 
 
 def test_views_and_keys(screen: Terminal, job: Job) -> None:
     before = screen.settings()
     watch(screen, job.pid)
-    shown = screen.wait_for("waits in")
-    assert screen.ask("#{alternate_on}") == "1"
-    assert f"process {job.pid}: {RANKS} of {RANKS} ranks" in shown
-    assert column(shown, "rank") == ["0", "1", "2", "3", "4"]
-    assert column(shown, "state") == ["running", *["blocked"] * 4]
-    assert column(shown, "waits in")[1:] == [f"MPI_Recv from 0, tag {70 + rank}" for rank in range(1, RANKS)]
+    shown = wait_for_columns(
+        screen,
+        f"process {job.pid}: {RANKS} of {RANKS} ranks",
+        "deeper at watched.c:",
+        "ranks: 5 of 5 rows; read at",
+        rank=["0", "1", "2", "3", "4"],
+        state=["running", *["blocked"] * 4],
+        waits_in=["-", *(f"MPI_Recv from 0, tag {70 + rank}" for rank in range(1, RANKS))],
+    )
     assert column(shown, "where")[4].startswith("deeper at watched.c:")
+    assert screen.ask("#{alternate_on}") == "1"
     screen.keys("r")  # the first column, downwards
-    assert column(screen.wait_for("rank v"), "rank") == ["4", "3", "2", "1", "0"]
+    wait_for_columns(screen, "rank v", rank=["4", "3", "2", "1", "0"])
     screen.keys("s")  # the next column, upwards; equal ones as they were
-    assert column(screen.wait_for("state ^"), "state") == [*["blocked"] * 4, "running"]
+    wait_for_columns(screen, "state ^", rank=["1", "2", "3", "4", "0"], state=[*["blocked"] * 4, "running"])
     screen.keys("2")
-    shown = screen.wait_for("call ^")
-    # rank 0 is in a system call: where the kernel tells its registers, it has a stack too
-    assert re.search(r"main at watched\.c:[\d,]+ +(4 +1|5 +0)-4", shown), shown
-    assert re.search(r"deeper at .* 1 +4", shown), shown
+    screen.wait(has_the_tree, "the stacks of all ranks")
     screen.keys("3")
-    shown = screen.wait_for("declared")
-    assert "0: 100; 1: 90; 2: 80; 3: 70; 4: 60" in shown and " same " not in shown
+    # all rows: `same` is none of them
+    values = ["0: 100; 1: 90; 2: 80; 3: 70; 4: 60", "", "", "", ""]
+    wait_for_columns(
+        screen, "declared", "globals: 1 of 1 rows", variable=["mine", "", "", "", ""], **{"ranks: value": values}
+    )
     screen.keys("4")
-    assert column(screen.wait_for("heap used"), "stack unused")[1] != ""
+    screen.wait(lambda shown: len(column(shown, "heap used")) == RANKS and "" not in column(shown, "stack unused"))
     screen.keys("q")
     is_restored(screen, before)
+
+
+def has_the_tree(shown: str) -> bool:
+    """Rank 0 is in a system call: where the kernel tells its registers, it has a stack too."""
+    return bool(
+        "call ^" in shown
+        and re.search(r"main at watched\.c:[\d,]+ +(4 +1|5 +0)-4", shown)
+        and re.search(r"deeper at .* 1 +4", shown)
+    )
 
 
 def test_filter(screen: Terminal, job: Job) -> None:
@@ -122,33 +147,35 @@ def test_filter(screen: Terminal, job: Job) -> None:
     screen.wait_for("waits in")
     screen.keys("/")
     screen.type("tag 73")
-    screen.wait(lambda shown: "1 of 5 rows" in shown and column(shown, "rank") == ["3", "", "", "", ""])
+    wait_for_columns(screen, "1 of 5 rows that hold 'tag 73'", rank=["3", "", "", "", ""])
     screen.keys("Enter")
     screen.keys("2")  # is a key again, and the filter holds in every view
-    screen.wait_for("stacks: 0 of")
+    wait_for_columns(screen, "stacks: 0 of", call=["", "", "", "", ""])
     screen.keys("Escape")
     screen.wait(lambda shown: "that hold" not in shown and "main at" in shown)
     screen.keys("1", "/")
     screen.type("q1s")  # letters, no commands
-    screen.wait_for("0 of 5 rows that hold 'q1s'")
+    wait_for_columns(screen, "0 of 5 rows that hold 'q1s'", rank=["", "", "", "", ""])
 
 
 def test_a_rank_is_opened(screen: Terminal, job: Job) -> None:
     watch(screen, job.pid)
     screen.wait_for("waits in")
     screen.keys("Down", "Down", "Down", "Down", "Enter")
-    shown = screen.wait_for("rank 4, blocked in MPI_Recv from 0, tag 74")
-    assert "#0  MPI_Recv from librankmpi.so\n#1  deeper at watched.c:" in shown
-    assert "  mine = 60" in shown and "heap used" in shown
+    screen.wait_for(
+        "rank 4, blocked in MPI_Recv from 0, tag 74",
+        "#0  MPI_Recv from librankmpi.so\n#1  deeper at watched.c:",
+        "  mine = 60",
+        "heap used",
+    )
     screen.keys("Escape")
     screen.wait_for("waits in")
     screen.keys("3")
     screen.wait_for("declared")
     screen.keys("Home", "Enter")
-    shown = screen.wait_for(", int, 4 bytes, global")
-    assert "4: 60" in shown or "mine" not in shown
+    screen.wait_for("mine, int, 4 bytes, global", "0: 100\n1: 90\n2: 80\n3: 70\n4: 60\n")
     screen.keys("q")
-    screen.wait_for(PROMPT)
+    screen.wait_for_prompt()
 
 
 def test_it_follows_the_job_and_does_not_stop_it(screen: Terminal, job: Job, tmp_path: Path) -> None:
@@ -163,10 +190,12 @@ def test_it_follows_the_job_and_does_not_stop_it(screen: Terminal, job: Job, tmp
         status = Path(f"/proc/{job.pid}/status").read_text()
         assert "TracerPid:\t0" in status and "stopped" not in status
         screen.keys("p")
-        shown = screen.wait_for(", paused")
+        screen.wait_for(", paused", "0: 42; 1-4: 0")
         print(43, file=pipe, flush=True)
         job.wait_for("told 43")
-        assert "0: 42; 1-4: 0" in shown
+        screen.keys("r")  # paints both rows anew, from what was seen before the pause
+        old = {"ranks: value": ["0: 42; 1-4: 0", "0: 100; 1: 90; 2: 80; 3: 70; 4: 60", "", "", ""]}
+        wait_for_columns(screen, ", paused", variable=["told", "mine", "", "", ""], **old)
         screen.keys("p")
         screen.wait_for("0: 43; 1-4: 0")
 
@@ -176,13 +205,12 @@ def test_the_job_ends(screen: Terminal, job: Job) -> None:
     watch(screen, job.pid)
     screen.wait_for("waits in")
     job.close()
-    shown = screen.wait_for(f"process {job.pid} has ended; shown is ")
-    assert column(shown, "state")[1:] == ["blocked"] * 4, "the last that was seen stays"
+    the_last = ["running", *["blocked"] * 4]  # that was seen stays
+    wait_for_columns(screen, f"process {job.pid} has ended; shown is ", state=the_last)
     screen.keys("2")
     screen.wait_for("main at watched.c")
     screen.keys("q")
-    is_restored(screen, before)
-    assert f"inspector: process {job.pid} has ended" in screen.shown()
+    assert f"inspector: process {job.pid} has ended" in is_restored(screen, before)
 
 
 @pytest.mark.parametrize("way", ["C-c", "SIGTERM", "SIGHUP", "SIGINT"])
@@ -195,8 +223,7 @@ def test_the_terminal_is_restored(screen: Terminal, job: Job, way: str) -> None:
         screen.keys("C-c")
     else:
         os.kill(watcher(screen), getattr(signal, way))
-    is_restored(screen, before)
-    assert "Traceback" not in screen.shown()
+    assert "Traceback" not in is_restored(screen, before)
 
 
 def watcher(screen: Terminal) -> int:
@@ -214,12 +241,14 @@ def test_the_window_is_resized(screen: Terminal, job: Job) -> None:
     shown = screen.wait(lambda shown: "waits in" in shown and "per second" not in shown and "rows; read" in shown)
     assert len(shown.splitlines()) <= 12 and max(map(len, shown.splitlines())) <= 60
     screen.resize(24, 5)
-    screen.wait(lambda shown: "MPI" in shown or "running" in shown)
+    screen.wait(lambda shown: "ranks: 5 of 5 rows; rea…" in shown and column(shown, "rank", 1) == ["0"])
+    screen.keys("Down")  # there is room for one rank alone: what is shown now was painted in this window
+    screen.wait(lambda shown: column(shown, "rank", 1) == ["1"])
     screen.resize(150, 40)
     everybody = ["0", "1", "2", "3", "4"]
     screen.wait(lambda shown: "memory" in shown and "rows; read" in shown and column(shown, "rank") == everybody)
     screen.keys("q")
-    screen.wait_for(PROMPT)
+    screen.wait_for_prompt()
 
 
 def test_what_is_written_over_is_painted_anew(screen: Terminal, job: Job) -> None:
@@ -237,17 +266,19 @@ def test_what_is_written_over_is_painted_anew(screen: Terminal, job: Job) -> Non
 
     screen.wait(is_wiped)
     screen.keys("C-l")
-    screen.wait(lambda shown: column(shown, "rank") == ["0", "1", "2", "3", "4"])
+    wait_for_columns(screen, ", paused", rank=["0", "1", "2", "3", "4"])
     screen.keys("q")
-    screen.wait_for(PROMPT)
+    screen.wait_for_prompt()
 
 
 def test_what_cant_be_watched(screen: Terminal, job: Job, tmp_path: Path) -> None:
     watch(screen, 99999999)
     screen.wait_for("there is no process 99999999")
+    screen.wait_for_prompt()
     (tmp_path / "file").write_text("x")
-    screen.command(built("inspector"), "watch", tmp_path / "file")
-    screen.wait_for("is no process")
+    screen.command("cd", tmp_path)  # so that no sentence is wider than the terminal
+    screen.command(built("inspector"), "watch", "file")
+    screen.wait_for("'file' is no process")
     assert screen.ask("#{alternate_on}") == "0"
     command = [str(built("inspector")), "watch", str(job.pid)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
