@@ -25,6 +25,7 @@ from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.jobs import Members, is_folder, launcher_error, members_of
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
+from pieglobalsfind.shell import complain
 from pieglobalsfind.stack_walk import Walker
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
@@ -201,6 +202,12 @@ def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -
         raise (launcher_error(target.pid) if isinstance(target, LiveTarget) else None) or error from error
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now, handed or {})
+
+
+def say_warnings(job: Job) -> None:
+    """On standard error, for what has no place for them."""
+    for one in dict.fromkeys(job.table.warnings):
+        complain("inspector", one)
 
 
 def with_waits(job: Job) -> Job:

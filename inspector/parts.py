@@ -21,7 +21,7 @@ from pieglobalsfind import rankset
 from .console import console
 from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
 from .holdings import holdings
-from .job import Job, opened, with_waits
+from .job import Job, opened, say_warnings, with_waits
 from .payload import read_payload
 from .pointers import audit_pointers
 from .render import (
@@ -95,6 +95,7 @@ def add(
 def run(part: Part, options: argparse.Namespace) -> int:
     with opened(options.target, options.exe, options.freeze) as job:
         shown = part(job, options)
+    say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
         print(flush=True)

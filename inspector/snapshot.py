@@ -16,7 +16,7 @@ from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.snapshot import write
 
 from .console import console
-from .job import Job, opened
+from .job import Job, opened, say_warnings
 from .memory import data_segments
 from .payload import stack_pointer
 from .progress import through
@@ -51,6 +51,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     with opened(options.target, options.exe, False) as job:
         found = write(job.target, regions(job, options.memory), job.taken, options.file)
+    say_warnings(job)
     ranks = len(job.table.ranks)
     line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"
     console().print(Text(harmless(line)))

@@ -28,7 +28,7 @@ from pieglobalsfind.shell import complain
 from pieglobalsfind.stack_walk import Walker
 
 from .console import console
-from .job import Job, Subject, checked, job_named, job_of, open_job, opened, subject_of
+from .job import Job, Subject, checked, job_named, job_of, open_job, opened, say_warnings, subject_of
 from .progress import through
 from .recorder import record, seconds_of
 from .text import harmless
@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         with opened(options.target, options.exe, options.freeze) as job:
             subject, found = subject_of(job), read_one(job, chosen, options.runtime)
+        say_warnings(job)
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
@@ -143,6 +144,8 @@ def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) 
         except RanklensError as error:
             complain("inspector", member.saying(error.sentence))
             continue
+        for one in dict.fromkeys(job.table.warnings):
+            complain("inspector", member.saying(one))
         subject = subject or subject_of(job)
         for rank in job.table.ranks:
             if rank.rank in best and strength(rank) <= strength(best[rank.rank]):

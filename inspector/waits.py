@@ -20,7 +20,7 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
 
 from .console import console
-from .job import Job, checked, open_job, with_waits
+from .job import Job, checked, open_job, say_warnings, with_waits
 from .render import add_row, heading, new_table, ranks_text
 from .text import harmless
 
@@ -81,6 +81,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     with checked(open_job(options.target, options.exe)) as opened:
         job = with_waits(opened)
+    say_warnings(job)
     found = find(job.table)
     if options.json:
         json.dump(as_json(job, found), sys.stdout, indent=1)

@@ -21,7 +21,7 @@ from pieglobalsfind.rankset import Span
 
 from .console import console
 from .globals import read_globals
-from .job import Job, checked, open_job
+from .job import Job, checked, open_job, say_warnings
 from .parts import on_ranks
 from .render import add_row, heading, new_table
 from .stacks import Stacks, label, read_one
@@ -74,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("a rank does not differ from itself", "name two ranks")
     with checked(open_job(options.target, options.exe)) as job:
         found = compare(job, options.first, options.second)
+    say_warnings(job)
     if options.json:
         json.dump(as_json(found), sys.stdout, indent=1)
         print(flush=True)

@@ -15,6 +15,7 @@ from pieglobalsfind.decoders.rank_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many
+from pieglobalsfind.targets import cut_short
 
 # (stack pointer, pc) by DWARF number: x86-64 psABI, figure 3.36; AArch64 DWARF (its pc as GDB numbers it)
 STACK_AND_PC = ((7, 16), (31, 32))
@@ -107,6 +108,8 @@ class Contexts:
             wrong = f"its stack pointer {stack:#x} is outside the rank's stack"
         elif not self._is_executable(pc):
             wrong = f"its pc {pc:#x} is not in executable memory"
+        if wrong and cut_short(self._target):
+            raise RanklensError(f"rank {rank.rank} has a context that can't be judged, the core file is cut short")
         if wrong:
             raise RanklensError(f"the context of rank {rank.rank} at {context:#x} makes no sense, {wrong}", _SWITCHING)
 

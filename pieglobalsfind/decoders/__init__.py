@@ -5,6 +5,7 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Optional
 
 from pieglobalsfind.decoders import hook, rank_debug
@@ -12,6 +13,7 @@ from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.target import Target
+from pieglobalsfind.targets import cut_short
 
 
 def decode(target: Target) -> RankTable:
@@ -21,11 +23,16 @@ def decode(target: Target) -> RankTable:
     """
     table = rank_debug.decode(target)
     table = hook.completed(target, table) if table else _without_registry(target)
+    cut = cut_short(target)
+    if table is None and cut:
+        raise NotVirtualizedError(f"{cut}, and no virtual ranks are found in what is left", "write the core file again")
     if table is None:
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",
             "its MPI library runs one rank per process, or publishes no registry; `rankrun` does, see docs/methods.md",
         )
+    if cut:
+        table = dataclasses.replace(table, warnings=(*table.warnings, cut))
     return table if target.is_live else with_running(table, target.threads())
 
 

@@ -69,6 +69,21 @@ class CoreTarget:
             raise TargetError(f"{self.path} is truncated, it has no program headers", "write the core file again")
         return found
 
+    @cached_property
+    def cut_short(self) -> str:
+        """A sentence, if the file ends before all that its headers say is in it; "" if it is whole."""
+        ends = [one.offset + one.file_size for one in self._headers if one.file_size]
+        if len(self._headers) < self._elf.header.program_count:
+            return f"{self.description} is cut short within its headers, {self._elf.size:,} bytes are there"
+        if max(ends, default=0) <= self._elf.size:
+            return ""
+        lost = ", without the list of threads and mapped files" if self._notes_are_cut else ""
+        return f"{self.description} is cut short, {self._elf.size:,} of {max(ends):,} bytes are there{lost}"
+
+    @property
+    def _notes_are_cut(self) -> bool:
+        return any(one.type == PT_NOTE and one.offset + one.file_size > self._elf.size for one in self._headers)
+
     # ---- notes ----
 
     @cached_property
@@ -127,10 +142,14 @@ class CoreTarget:
         if mapping is None and load is not None and self._is_untouched_bss(load):
             return bytes(min(size, load.end - address))
         if mapping is None:
-            why = "the core file does not hold it (see core(5), coredump_filter)" if load else "it is not mapped"
-            raise MemoryUnreadable(*whole, why)
+            raise MemoryUnreadable(*whole, self._why_not_held(load))
         next_load = self._starts[index + 1] if index + 1 < len(self._starts) else TOP
         return self._read_file(mapping, address, min(size, next_load - address, mapping.end - address), whole)
+
+    def _why_not_held(self, load: Optional[ProgramHeader]) -> str:
+        if load is not None:
+            return "the core file does not hold it (see core(5), coredump_filter)"
+        return "the core file is truncated before it says what is there" if self._notes_are_cut else "it is not mapped"
 
     def _is_untouched_bss(self, load: ProgramHeader) -> bool:
         """Whether a mapping that the kernel left out whole is zeros that nobody had touched.

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from tests.conftest import BIN, Job
+from tests.find.conftest import gcore, wait_until_still
 from tests.gdb.conftest import make_core
 from tests.inspector.conftest import SOURCES, StartRanks
 
@@ -23,9 +25,13 @@ def held(start_ranks: StartRanks) -> Job:
     return start_ranks(SOURCES / "waits.c")
 
 
-def inspect(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [str(BIN / "inspector"), "stacks", *map(str, words)]
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / "inspector"), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def inspect(*words: object) -> subprocess.CompletedProcess[str]:
+    return run("stacks", *words)
 
 
 def report(*words: object) -> dict[str, Any]:
@@ -77,6 +83,39 @@ def test_bad_calls(words: list[str]) -> None:
     done = inspect(*words)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert done.stdout == "" and done.stderr
+
+
+def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) -> None:
+    """It says so once, and nothing of ranks that lack it is made up."""
+    job = start_ranks(SOURCES / "ring.c", ranks=7)
+    wait_until_still(job)
+    core = gcore(job, tmp_path)
+    whole = json.loads(run("globals", core, "own", "--json").stdout)
+    cut = tmp_path / "cut"
+    size = notes_of(core)
+    cut.write_bytes(core.read_bytes()[:size])
+    sentence = f"core file cut is cut short, {size:,} of "
+    stacks = inspect(cut, "--json")
+    found = json.loads(stacks.stdout)
+    assert stacks.stderr.startswith(f"inspector: {sentence}") and stacks.stderr.count("\n") == 1
+    assert found["stacks"] == [] and {one["ranks"] for one in found["missing"]} == {"0-6"}
+    assert "has a context that can't be judged, the core file is cut short" in stacks.stdout
+    values = run("globals", cut, "own", "--json")
+    assert values.stderr == stacks.stderr and json.loads(values.stdout) == whole
+    warnings = json.loads(run("report", cut, "--json").stdout)["warnings"]
+    assert len([one for one in warnings if one.startswith(sentence)]) == 1
+    cut.write_bytes(core.read_bytes()[: 1 << 20])
+    refused = run("ranks", cut)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "is cut short, 1,048,576 of " in refused.stderr
+    assert "and no virtual ranks are found in what is left" in refused.stderr
+
+
+def notes_of(core: Path) -> int:
+    """Where GDB has put the notes: behind all memory."""
+    with core.open("rb") as file:
+        (notes,) = (one for one in ELFFile(file).iter_segments() if one["p_type"] == "PT_NOTE")
+        return int(notes["p_offset"])
 
 
 def test_flight_recorder(held: Job, tmp_path: Path) -> None:

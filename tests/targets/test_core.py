@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -174,11 +175,30 @@ def test_a_truncated_core_file_says_so(held: Held, tmp_path: Path) -> None:
     found = gcore(held, tmp_path)
     with CoreReader(found) as whole:
         offset = whole.offset_of(held.places["second"])
+    assert CoreTarget(str(found)).cut_short == ""
+    size = found.stat().st_size
     found.write_bytes(found.read_bytes()[: offset + 8])
     target = CoreTarget(str(found))
+    said = re.fullmatch(
+        rf"core file {found.name} is cut short, ([0-9,]+) of ([0-9,]+) bytes are there(.*)", target.cut_short
+    )
+    assert said and int(said[1].replace(",", "")) == offset + 8 < int(said[2].replace(",", "")) <= size
+    assert said[3] == ", without the list of threads and mapped files", "GDB writes it last"
     assert target.read(held.places["second"], 8) == b"held on "
     with pytest.raises(MemoryUnreadable, match="the core file is truncated"):
         target.read(held.places["second"], 16)
+
+
+def test_a_kernels_core_file_that_is_truncated(tmp_path: Path) -> None:
+    """Its notes are first, so that only memory is lost; one byte is enough."""
+    path = tmp_path / "cut"
+    whole = core((Memory(0x10000, 4096, b"a" * 4096),), threads=(Thread(5, 0x10000, 0x10010),))
+    path.write_bytes(whole[:-1])
+    target = CoreTarget(str(path))
+    assert target.cut_short == f"core file cut is cut short, {len(whole) - 1:,} of {len(whole):,} bytes are there"
+    assert target.read(0x10000, 4095) == b"a" * 4095 and [one.tid for one in target.threads()] == [5]
+    with pytest.raises(MemoryUnreadable, match="it is not mapped"):
+        target.read(0x20000, 1)
 
 
 class CoreReader(contextlib.AbstractContextManager["CoreReader"]):
