@@ -24,9 +24,12 @@ class DebugInfo:
         self._module = module
 
     @classmethod
-    def open(cls, path: str) -> DebugInfo:
-        """Open the ELF file `path`; raises `ObjectFileError` if it is none, or if this machine lacks libdw."""
-        return cls(Module(path))
+    def open(cls, path: str, build_id: bytes = b"") -> DebugInfo:
+        """Open the ELF file `path`; raises `ObjectFileError` if it is none, or if this machine lacks libdw.
+
+        So it does if the file has another build-id than the one that is given.
+        """
+        return cls(Module(path, build_id))
 
     @property
     def is_there(self) -> bool:

@@ -52,15 +52,18 @@ LINE, TYPE, SIZE, STORAGE, LANGUAGE, PLACE, IS_THREAD_LOCAL = 3, 4, 5, 6, 7, 8, 
 
 
 def declared(path: str, build_id: bytes) -> Variables:
-    """What the ELF file `path` declares; raises `ObjectFileError` if it can't be opened."""
+    """What the ELF file `path` declares, which is kept unless its build-id is b"".
+
+    Raises `ObjectFileError` if it can't be opened, or has another build-id.
+    """
     stored = load(build_id, KIND) if build_id else None
     if stored is not None:
         try:
-            return decode(stored, path)
+            return decode(stored, path, build_id)
         except (ValueError, struct.error):
             pass  # a damaged cache is no cache
     with unsearched():
-        information = DebugInfo.open(path)
+        information = DebugInfo.open(path, build_id)
         found = information.declared
         encoded = encode(found, information.reader) if build_id and information.is_there else None
     if encoded is not None:
@@ -111,8 +114,9 @@ class StoredVariables(Sequence[Variable]):
 class StoredTypes:
     """Types that variables name by where their DIEs are; the file is opened when the first is asked for."""
 
-    def __init__(self, path: str, used: Sequence[int]) -> None:
+    def __init__(self, path: str, build_id: bytes, used: Sequence[int]) -> None:
         self._path = path
+        self._build_id = build_id
         self._used = used
         self._opened: Optional[Types] = None
 
@@ -122,9 +126,9 @@ class StoredTypes:
         return self._opened[index]
 
     def _open(self) -> Types:
-        """The file's own reader, if that has such types; without the file, the reason."""
+        """The file's own reader, if it is the same file and has such types; else the reason."""
         try:
-            reader = VariableReader(Module(self._path), demangle)
+            reader = VariableReader(Module(self._path, self._build_id), demangle)
         except ObjectFileError as error:
             return unknown(error.sentence)
         if not reader.has_all(self._used):
@@ -171,7 +175,7 @@ def in_numbers(columns: Columns, starts: dict[str, int]) -> Iterator[list[int]]:
     yield from ([starts[one] for one in column] for column in (functions, blocks))
 
 
-def decode(stored: bytes, path: str) -> Variables:
+def decode(stored: bytes, path: str, build_id: bytes) -> Variables:
     """The reverse of `encode`; raises `ValueError` or `struct.error` on anything else."""
     count, text_size = HEAD.unpack_from(stored)
     columns, at = [], HEAD.size
@@ -185,7 +189,7 @@ def decode(stored: bytes, path: str) -> Variables:
     text = stored[at:]
     check(columns, text, text_size)
     starts = [0 if local else place for place, local in zip(columns[PLACE], columns[IS_THREAD_LOCAL])]
-    types = StoredTypes(path, columns[TYPE])
+    types = StoredTypes(path, build_id, columns[TYPE])
     return Variables(StoredVariables(columns, text), TypeTable(types), starts)
 
 

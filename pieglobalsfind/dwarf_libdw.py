@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Optional, Union
 
+from pieglobalsfind import dwarf_file
 from pieglobalsfind.errors import ObjectFileError
 
 LIBRARY = "libdw.so.1"
@@ -101,6 +102,11 @@ class Callbacks(ctypes.Structure):
     ]
 
 
+# Dwfl_Callbacks.find_debuginfo: module, user's data, its name, base, its file, debug link, checksum, the name found
+FindDebuginfo = ctypes.CFUNCTYPE(
+    c_int, c_void_p, c_void_p, c_char_p, c_uint64, c_char_p, c_char_p, ctypes.c_uint32, c_void_p
+)
+
 _DIE = POINTER(Die)
 _ATTRIBUTE = POINTER(Attribute)
 _UINT64 = POINTER(c_uint64)
@@ -113,6 +119,11 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "dwfl_errmsg": (c_char_p, (c_int,)),
     "dwfl_report_offline": (c_void_p, (c_void_p, c_char_p, c_char_p, c_int)),
     "dwfl_report_end": (c_int, (c_void_p, c_void_p, c_void_p)),
+    "dwfl_standard_find_debuginfo": (
+        c_int,
+        (c_void_p, c_void_p, c_char_p, c_uint64, c_char_p, c_char_p, ctypes.c_uint32, c_void_p),
+    ),
+    "dwfl_module_build_id": (c_int, (c_void_p, POINTER(c_void_p), _UINT64)),
     "dwfl_module_getdwarf": (c_void_p, (c_void_p, _UINT64)),
     "dwfl_module_info": (
         c_char_p,
@@ -188,6 +199,17 @@ def library() -> Any:
         hint = "install elfutils' libdw (Debian: apt-get install libdw1)"
         raise ObjectFileError(f"debug information cannot be read without {LIBRARY} ({error})", hint) from error
     return loaded
+
+
+def _find_debug_file(module: int, data: int, name: bytes, base: int, file: Optional[bytes], *words: Any) -> int:
+    """The separate debug file, apart from the file itself if it is where we find it too; -1 without one."""
+    descriptor = dwarf_file.opened_debug_file(os.fsdecode(file), build_id_of(module)) if file else -1
+    if descriptor >= 0:
+        return descriptor
+    return int(library().dwfl_standard_find_debuginfo(module, data, name, base, file, *words))
+
+
+find_debug_file = FindDebuginfo(_find_debug_file)  # libdwfl calls it as long as modules are open
 
 
 def text(address: Optional[int]) -> str:
@@ -351,9 +373,12 @@ class Reader:
 
 
 class Module:
-    """An ELF file opened for its debug information, with its separate debug file if it has one."""
+    """An ELF file opened for its debug information, with its separate debug file if it has one.
 
-    def __init__(self, path: str) -> None:
+    Raises `ObjectFileError`, also where the file has another build-id than the wanted one.
+    """
+
+    def __init__(self, path: str, build_id: bytes = b"") -> None:
         self._session = None
         self.lib = library()
         self._places: Optional[list[tuple[int, int]]] = None
@@ -361,19 +386,25 @@ class Module:
         self._strings: Optional[bytes] = None  # .debug_str
         self._callbacks = Callbacks(
             find_elf=ctypes.cast(self.lib.dwfl_build_id_find_elf, c_void_p).value,
-            find_debuginfo=ctypes.cast(self.lib.dwfl_standard_find_debuginfo, c_void_p).value,
+            find_debuginfo=ctypes.cast(find_debug_file, c_void_p).value,
             section_address=ctypes.cast(self.lib.dwfl_offline_section_address, c_void_p).value,
         )
+        descriptor = dwarf_file.opened(path)
         self._session = self.lib.dwfl_begin(byref(self._callbacks))
-        module = (
-            self.lib.dwfl_report_offline(self._session, b"object", os.fsencode(path), -1) if self._session else None
-        )
+        module = None
+        if self._session:
+            module = self.lib.dwfl_report_offline(self._session, b"object", os.fsencode(path), descriptor)
         if not module:
+            os.close(descriptor)
             message = text_of_error(self.lib)
             self.close()
             raise ObjectFileError(f"{path} cannot be opened as an ELF file ({message})")
         self.lib.dwfl_report_end(self._session, None, None)
         self._module = module
+        if build_id and build_id_of(module) != build_id:
+            self.close()
+            hint = "put back the file that was running, or look at a new run"
+            raise ObjectFileError(f"{path} is not the file with build-id {build_id.hex()} any more", hint)
         bias = c_uint64()
         self._dwarf = self.lib.dwfl_module_getdwarf(module, byref(bias))
         start, end = c_uint64(), c_uint64()
@@ -478,6 +509,13 @@ class Module:
             self.lib.dwfl_end(self._session)
         self._session = self._dwarf = self._module = None
         self._places, self._sections, self._strings = [], {}, b""
+
+
+def build_id_of(module: int) -> bytes:
+    """The build-id of a Dwfl_Module, b"" without one."""
+    place, vaddr = c_void_p(), c_uint64()
+    size = library().dwfl_module_build_id(module, byref(place), byref(vaddr))
+    return ctypes.string_at(place.value, size) if size > 0 and place.value else b""
 
 
 def text_of_error(lib: Any) -> str:

@@ -169,7 +169,7 @@ class ElfFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = _open_regular(path)
+        self._descriptor = open_regular(path)
         try:
             self.size = os.fstat(self._descriptor).st_size
             self.header = parse_header(self.read(0, min(HEADER_SIZE, self.size)), path)
@@ -356,7 +356,8 @@ def open_elf(path: str) -> ElfFile:
     return ElfFile(path)
 
 
-def _open_regular(path: str) -> int:
+def open_regular(path: str) -> int:
+    """A descriptor of the file, to read; raises `ObjectFileError`."""
     try:
         # O_NONBLOCK: a FIFO in the place of a file must not stop us
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
@@ -14,9 +17,12 @@ from pieglobalsfind import dwarf_cache
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_libdw import Die
 from pieglobalsfind.dwarf_names import type_name
-from pieglobalsfind.dwarf_types import Type, TypeTable, Variable, Variables
+from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables, Void
 from pieglobalsfind.dwarf_variables import Found as FoundVariable
 from pieglobalsfind.dwarf_variables import VariableReader
+from pieglobalsfind.elf import ElfFile
+from pieglobalsfind.errors import ObjectFileError
+from tests.conftest import ROOT
 from tests.dwarf.conftest import Build
 from tests.dwarf.walker import Found, walk
 
@@ -159,22 +165,27 @@ def spelled(types: TypeTable, index: int, around: tuple[int, ...] = ()) -> list[
     return told
 
 
-@pytest.mark.parametrize("option", ["-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
+def build_id_of(path: str) -> bytes:
+    with ElfFile(path) as elf:
+        return elf.build_id
+
+
+@pytest.mark.parametrize("option", ["-gdwarf-2", "-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_cache_gives_the_same_answer(
     build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, option: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = str(build(source, "-O0", option))
-    cold = described(dwarf_cache.declared(path, b"id"))
+    cold = described(dwarf_cache.declared(path, build_id_of(path)))
     assert [one.suffix for one in (tmp_path / "cache").rglob("*.*")] == [f".{dwarf_cache.KIND}"]
     with monkeypatch.context() as patched:
         patched.setattr(VariableReader, "read", None)  # nothing is walked through again
-        warm = described(dwarf_cache.declared(path, b"id"))
+        warm = described(dwarf_cache.declared(path, build_id_of(path)))
     assert len(cold) > 10 and warm == cold
 
 
-@pytest.mark.parametrize("option", ["-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
+@pytest.mark.parametrize("option", ["-gdwarf-2", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 @pytest.mark.parametrize(("source", "compiler"), [*((one, "") for one in SOURCES), ("shapes.cpp", "clang++")])
 def test_as_bytes_and_by_libdw(
@@ -198,20 +209,102 @@ def test_as_bytes_and_by_libdw(
 
 
 @pytest.mark.parametrize("kept", range(0, 100, 7))
-def test_a_damaged_cache_is_none(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
-    """Cut short or about another file, it is refused, or its types say so: nothing is read where nothing is."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    path, other = (str(build(one, "-O0", name=f"{one}.so")) for one in ("shapes.c", "shapes.f90"))
+def test_a_damaged_cache_is_none(build: Build, kept: int) -> None:
+    path, stored = stored_of(build)
+    with pytest.raises((ValueError, struct.error)):
+        dwarf_cache.decode(stored[: len(stored) * kept // 100], path, b"")
+
+
+def stored_of(build: Build) -> tuple[str, bytes]:
+    path = str(build("shapes.c", "-O0", name="shapes.c.so"))
     information = DebugInfo.open(path)
     stored = dwarf_cache.encode(information.declared, information.reader)
     assert stored is not None
-    with pytest.raises((ValueError, struct.error)):
-        dwarf_cache.decode(stored[: len(stored) * kept // 100], path)
-    foreign = dwarf_cache.decode(stored, other)
-    for one in foreign:
-        assert isinstance(foreign.types[one.type], get_args(Type))
-    missing = dwarf_cache.decode(stored, path + ".gone")
-    assert all("cannot be opened" in missing.types[one.type].reason for one in missing)  # type: ignore[union-attr]
+    return path, stored
+
+
+def reasons(found: Variables) -> set[str]:
+    """Why nothing is known of variables' types; every one says so."""
+    types = [found.types[one.type] for one in found]
+    assert len(types) > 10 and all(isinstance(one, Void) and one.reason for one in types)
+    return {one.reason for one in types if isinstance(one, Void)}
+
+
+def test_kept_variables_have_no_types_of_another_file(build: Build) -> None:
+    """By the build-id; and a file without one must at least have types where they are said to be."""
+    path, stored = stored_of(build)
+    other, nameless = (str(build("shapes.f90", "-O0", option, name=f"{option}.so")) for option in ("-O1", "-s"))
+    expected = f"{other} is not the file with build-id {build_id_of(path).hex()} any more"
+    assert reasons(dwarf_cache.decode(stored, other, build_id_of(path))) == {expected}
+    assert reasons(dwarf_cache.decode(stored, nameless, b"")) == {
+        f"{nameless} is not the file whose variables were kept"
+    }
+    gone = dwarf_cache.decode(stored, path + ".gone", build_id_of(path))
+    assert reasons(gone) == {f"cannot open {path}.gone, no such file or directory"}
+
+
+def test_a_program_that_is_built_anew_under_its_name(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked before holds, what is asked of kept variables says why it has no answer, and nothing is mixed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = str(build("shapes.c", "-O0"))
+    before = build_id_of(path)
+    cold, expected = dwarf_cache.declared(path, before), described(DebugInfo.open(path).declared)
+    warm = dwarf_cache.declared(path, before)
+    build("shapes.f90", "-O0")
+    refusal = f"{path} is not the file with build-id {before.hex()} any more"
+    assert described(cold) == expected
+    assert reasons(warm) == {refusal}
+    after = described(dwarf_cache.declared(path, build_id_of(path)))
+    assert after == described(DebugInfo.open(path).declared) != expected
+    for one in (tmp_path / "cache").rglob(f"{before.hex()}*"):
+        one.unlink()
+    with pytest.raises(ObjectFileError, match="any more"):
+        dwarf_cache.declared(path, before)
+    assert not list((tmp_path / "cache").rglob(f"{before.hex()}*")), "one file was kept for another"
+
+
+CUT = """
+import sys
+from pathlib import Path
+from pieglobalsfind.dwarf import DebugInfo
+from pieglobalsfind.dwarf_names import type_name
+path, cut = sys.argv[1:]
+information = DebugInfo.open(path)
+before = information.variables()[0]
+Path(cut).write_bytes(b"")
+names = [type_name(information.types, one.type, one.language) for one in information.variables()]
+print(len(names), information.line(0x1200), *sorted(names))
+"""
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_a_file_that_is_cut_short_while_it_is_read(build: Build, separate: bool) -> None:
+    """What is mapped of it would be gone, and the process that reads it."""
+    path = build("shapes.c", "-O0")
+    debug = path.with_name("built.debug")
+    if separate:
+        for words in (f"--only-keep-debug {path} {debug}", f"--add-gnu-debuglink={debug} -g {path}"):
+            subprocess.run(["objcopy", *words.split()], check=True, timeout=60)
+    answers = []
+    for cut in (path.with_name("other"), debug if separate else path):
+        command = [sys.executable, "-c", CUT, str(path), str(cut)]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
+        answers.append(run.stdout)
+    assert answers[0] == answers[1] and "double [3][4]" in answers[0]
+
+
+@pytest.mark.parametrize("what", ["a pipe", "no program", "a packed one"])
+def test_what_is_no_program_is_not_read(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "file"
+    if what == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(gzip.compress(Path(sys.executable).read_bytes()[:4096]) if what == "a packed one" else b"#!")
+    with pytest.raises(ObjectFileError, match="is no regular file" if what == "a pipe" else "is not an ELF file"):
+        DebugInfo.open(str(path))
 
 
 def test_a_file_without_debug_information_declares_nothing(build: Build) -> None:
