@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 TIMEOUT = 120  # seconds
+# Two frames: before the first is painted, a browser drops clicks and keys.
+PAINTED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def program() -> str:
@@ -46,6 +48,7 @@ class Page:
         self.ask("Page.navigate", url=address)
         while not any(one.get("method") == "Page.loadEventFired" for one in self.events):
             self._receive()
+        self.ask("Runtime.evaluate", expression=PAINTED, awaitPromise=True)
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command, and wait for its answer."""
