@@ -40,6 +40,12 @@ def build(folder: Path, *options: str) -> Path:
     return program
 
 
+def allow_core_files() -> None:
+    """In a new process: as large as its account may have them."""
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
 def start(program: Path, folder: Path, command: Optional[list[str]] = None) -> Held:
     """Start the program and read the addresses; both of its threads wait in pause() then, or will at once."""
     process = subprocess.Popen(
@@ -47,7 +53,7 @@ def start(program: Path, folder: Path, command: Optional[list[str]] = None) -> H
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)),
+        preexec_fn=allow_core_files,
     )
     assert process.stdout is not None
     places: dict[str, int] = {}
