@@ -17,6 +17,8 @@ from typing import Optional
 
 import pytest
 
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 PROGRAMS = ROOT / "tests" / "programs"
@@ -66,6 +68,16 @@ def gdb() -> Path:
     if path is None:
         pytest.fail("gdb is missing: run `make setup`")
     return Path(path)
+
+
+CHANGES_OUTPUT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "DEBUGINFOD_URLS")
+
+
+def pytest_configure() -> None:
+    """What tools write must not depend on who runs the tests; a test that is about one of these sets it."""
+    for name in CHANGES_OUTPUT:
+        os.environ.pop(name, None)
+    os.environ["LC_ALL"] = "C.UTF-8"
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +135,11 @@ class Job:
         line, _, self._pending = self._pending.partition(b"\n")
         self.lines.append(line.decode(errors="replace"))
         return self.lines[-1:]
+
+    def wait_until_still(self) -> None:
+        """Until rankrun itself says that no rank can go on: all are suspended then, also the one that printed last."""
+        wait_until(lambda: "waits for a debugger" in self.stderr() or self.process.poll() is not None, self.stderr)
+        assert self.process.poll() is None, self.stderr()
 
     def stderr(self) -> str:
         self.errors.flush()

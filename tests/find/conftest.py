@@ -12,7 +12,6 @@ from typing import Any, Optional
 import pytest
 
 from tests.conftest import Job, StartJob
-from tests.waiting import wait_until
 
 SOURCES = Path(__file__).parent / "sources"
 
@@ -44,12 +43,6 @@ class Places:
         return next(one for one in self.places if one.name == name and one.rank == rank)
 
 
-def wait_until_still(job: Job) -> None:
-    """Until rankrun itself says that no rank can go on: all are suspended then."""
-    wait_until(lambda: "waits for a debugger" in job.stderr() or job.process.poll() is not None, job.stderr)
-    assert job.process.poll() is None, job.stderr()
-
-
 def parse(line: str) -> Place:
     _, rank, kind, rest = line.split(" ", 3)
     name, offset, address = rest.rsplit(" ", 2)
@@ -74,7 +67,7 @@ def start_places(
         )
         job = start_job(rankrun, "-n", ranks, *options, program)
         job.wait_for("ready")
-        wait_until_still(job)
+        job.wait_until_still()
         places = tuple(parse(line) for line in job.lines if line.startswith("place "))
         assert {one.rank for one in places} == set(range(ranks))
         return Places(job, program, places)

@@ -17,7 +17,7 @@ from tests.conftest import Job, StartJob, built
 from tests.inspector import browser
 from tests.inspector.conftest import SOURCES
 from tests.inspector.terminal import PROMPT, terminal
-from tests.waiting import wait_until
+from tests.waiting import wait_until, wait_until_it_loops
 
 RANKS = 4
 HOSTILE = "[bold red]evil[/bold red]\033[31m\r<img src=x onerror=alert(1)>"
@@ -53,7 +53,7 @@ def changing(start_job: StartJob, tmp_path: Path) -> Job:
     source.write_text(CHANGING)
     subprocess.run([str(built("rankcc")), "-g", str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(built("rankrun"), "-n", RANKS, program)
-    job.wait_for("ready")
+    job.wait_until_still()
     return job
 
 
@@ -175,6 +175,7 @@ def test_a_process_in_a_container(start_job: StartJob, tmp_path: Path) -> None:
     script = 'mount --bind "$1" /mnt && exec "$2" -n 4 /mnt/waits'
     job = start_job(unshare, "-m", "sh", "-c", script, "sh", program.parent, built("rankrun").resolve())
     job.wait_for("ready")
+    wait_until_it_loops(job.pid)
     assert not Path("/mnt/waits").exists()
     done = subprocess.run(
         [str(built("inspector")), "report", str(job.pid), "--json"],
@@ -213,7 +214,7 @@ def hostile(start_job: StartJob, tmp_path: Path) -> Job:
     ):
         subprocess.run(command, check=True, cwd=tmp_path, timeout=60)
     job = start_job(built("rankrun"), "-n", RANKS, tmp_path / "hostile")
-    job.wait_for("ready")
+    job.wait_until_still()
     return job
 
 

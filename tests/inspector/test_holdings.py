@@ -69,7 +69,7 @@ def turns(start_job: StartJob, tmp_path: Path) -> Job:
     source.write_text(PROGRAM)
     subprocess.run([str(built("rankcc")), "-g", str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(built("rankrun"), "-n", 3, "--stack-size", STACK, program)
-    job.wait_for("ready")
+    job.wait_until_still()
     return job
 
 
@@ -131,7 +131,7 @@ def test_what_memory_alone_does_not_tell(start_job: StartJob, tmp_path: Path) ->
 
 
 def test_a_rank_that_has_left(start_ranks: StartRanks) -> None:
-    job = open_job(str(start_ranks(SOURCES / "waits.c").pid), None)
+    job = open_job(str(start_ranks(SOURCES / "waits.c", loops=True).pid), None)
     away = replace(job.table.ranks[0], state=MIGRATED_OUT)
     left, stayed = holdings((away, job.table.ranks[1]), read_payload(job)[1:2])
     assert isinstance(left.memory, Absent) and isinstance(left.total, Absent)

@@ -74,7 +74,7 @@ def report(start_job: StartJob, tmp_path: Path) -> Path:
     source.write_text(PROGRAM)
     subprocess.run([str(built("rankcc")), "-g", str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(built("rankrun"), "-n", 4, program)
-    job.wait_for("ready")
+    job.wait_until_still()
     file = tmp_path / "report.html"
     command = [str(built("inspector")), "report", str(job.pid), "--html", str(file)]
     subprocess.run(command, check=True, capture_output=True, timeout=60)

@@ -43,6 +43,7 @@ def large(start_job: StartJob, tmp_path: Path) -> Job:
     subprocess.run([str(built("rankcc")), "-g", "-O2", str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(built("rankrun"), "-n", RANKS, program)
     job.wait_for("ready", timeout=120)
+    job.wait_until_still()
     return job
 
 

@@ -31,7 +31,7 @@ def save(place: Path, *words: object) -> dict[str, Any]:
 
 @pytest.fixture
 def held(start_ranks: StartRanks) -> Job:
-    return start_ranks(SOURCES / "waits.c")
+    return start_ranks(SOURCES / "waits.c", loops=True)
 
 
 def test_stacks_of_parts_are_those_of_the_whole(held: Job, tmp_path: Path) -> None:

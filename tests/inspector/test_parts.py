@@ -35,22 +35,13 @@ def answer(*words: object) -> Any:
     return json.loads(done.stdout)
 
 
-def settled(job: Job) -> list[dict[str, Any]]:
-    """All ranks, once each is blocked: the deadlock's report says so."""
-    while True:
-        ranks: list[dict[str, Any]] = answer("ranks", job.pid)
-        if all(one["state"] == "blocked" for one in ranks):
-            return ranks
-
-
 def test_ranks(ring: Job) -> None:
-    calls = {one["rank"]: one["waiting"]["call"] for one in settled(ring)}
+    calls = {one["rank"]: one["waiting"]["call"] for one in answer("ranks", ring.pid)}
     assert calls == {rank: "MPI_Recv" if rank < 5 else "MPI_Barrier" for rank in range(RANKS)}
     assert "MPI_Barrier" in inspect("ranks", ring.pid).stdout
 
 
 def test_globals(ring: Job) -> None:
-    settled(ring)
     found = {one["name"]: one for one in answer("globals", ring.pid)}
     assert [group["value"] for group in found["own"]["groups"]] == [str(100 + rank) for rank in range(RANKS)]
     assert found["common_value"]["groups"] == [{"ranks": "0-6", "value": "5"}]
@@ -65,7 +56,6 @@ def test_globals(ring: Job) -> None:
 
 
 def test_the_other_parts_are_the_reports(ring: Job) -> None:
-    settled(ring)
     report = answer("report", ring.pid)
     assert answer("pointers", ring.pid) == report["pointers"]
     assert answer("payload", ring.pid) == report["payload"]
@@ -74,7 +64,6 @@ def test_the_other_parts_are_the_reports(ring: Job) -> None:
 
 
 def test_waits(ring: Job) -> None:
-    settled(ring)
     found = answer("waits", ring.pid)
     assert found["waits"] == [{"rank": rank, "for": peer} for rank, peer in enumerate((1, 2, 0, 0))]
     assert found["cycles"] == [[0, 1, 2]] and found["any"] == "4"
@@ -86,7 +75,6 @@ def test_waits(ring: Job) -> None:
 
 
 def test_why_two_ranks_differ(ring: Job) -> None:
-    settled(ring)
     done = inspect("why-different", 3, 5, ring.pid, "--json")
     found = json.loads(done.stdout)
     assert [call["function"] for call in found["shared"]] == []
@@ -117,7 +105,6 @@ def functions_of(program: Path) -> dict[str, tuple[int, int]]:
 
 def test_perf_map(ring: Job, tmp_path: Path) -> None:
     """Every function of the file in every copy, by an independent reader of ELF files."""
-    settled(ring)
     place = tmp_path / "perf.map"
     assert inspect("perfmap", ring.pid, "-o", place).returncode == 0
     form = re.compile(r"([0-9a-f]+) ([0-9a-f]+) (.+) \[rank (\d+)\]")
@@ -138,7 +125,7 @@ def test_perf_map(ring: Job, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="this machine has no perf")
 def test_perf_names_functions_in_copies(start_ranks: StartRanks, tmp_path: Path) -> None:
-    job = start_ranks(SOURCES / "waits.c")
+    job = start_ranks(SOURCES / "waits.c", loops=True)
     place = Path(f"/tmp/perf-{job.pid}.map")
     try:
         assert inspect("perfmap", job.pid).returncode == 0

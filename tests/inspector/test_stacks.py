@@ -22,7 +22,7 @@ ODD = ["main", "deeper", "deeper", "deeper", "odd", "receive", "MPI_Recv"]
 
 @pytest.fixture
 def held(start_ranks: StartRanks) -> Job:
-    return start_ranks(SOURCES / "waits.c")
+    return start_ranks(SOURCES / "waits.c", loops=True)
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:

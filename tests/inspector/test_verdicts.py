@@ -70,7 +70,7 @@ def inspected(pid: int, *options: str) -> list[dict[str, Any]]:
 def test_verdicts(method: str, start_job: StartJob, tmp_path: Path) -> None:
     program = compiled(method, tmp_path)
     job = start_job(built("rankrun"), "-n", 3, "--method", method, program)
-    job.wait_for("ready")
+    job.wait_until_still()
     found = {one["name"]: one for one in inspected(job.pid)}
     assert {name: one["verdict"] for name, one in found.items()} == VERDICTS
     needless = dict(NEEDLESS)
@@ -94,6 +94,6 @@ def test_what_is_shared_is_not_private(start_job: StartJob, tmp_path: Path) -> N
         [str(built("rankcc")), "--method=swap", "-g", str(source), "-o", str(program)], check=True, timeout=60
     )
     job = start_job(built("rankrun"), "-n", 3, "--method", "none", program)
-    job.wait_for("ready")
+    job.wait_until_still()
     found = inspected(job.pid)
     assert {one["verdict"] for one in found} == {"shared"} and not any(one["needless"] for one in found)

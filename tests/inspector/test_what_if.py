@@ -14,7 +14,6 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import Rebase, Region
 from pieglobalsfind.targets import open_target
 from tests.conftest import StartJob, built
-from tests.waiting import wait_until
 
 PAGE = 4096
 # Pages: as in the original, each rank's own, equal on all, equal on the first two, zero.
@@ -51,12 +50,6 @@ def payload(pid: int, *options: str) -> list[dict[str, Any]]:
         subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
     )
     return found
-
-
-def is_still(pid: int) -> bool:
-    """Whether all ranks wait for what nobody sends."""
-    waiting = [one.waiting for one in decode(open_target(pid=pid)).ranks]
-    return bool(waiting) and all(one is not None and one.call == "MPI_Recv" for one in waiting)
 
 
 def alike(pid: int, share: bool, unused: dict[int, int]) -> dict[int, tuple[int, int]]:
@@ -97,8 +90,7 @@ def test_savings(share: bool, start_job: StartJob, tmp_path: Path) -> None:
     source.write_text(PROGRAM)
     subprocess.run([str(built("rankcc")), "-g", str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(built("rankrun"), "-n", 3, *(["--share-code"] if share else []), program)
-    job.wait_for("ready")
-    wait_until(lambda: is_still(job.pid), "the ranks do not come to MPI_Recv")
+    job.wait_until_still()
     now = {one["rank"]: one for one in payload(job.pid)}
     found = payload(job.pid, "--what-if", "--bandwidth", "1GB/s", "--latency", "10us")
     assert [one["rank"] for one in found] == [0, 1, 2]
@@ -125,7 +117,7 @@ def test_rates_that_make_no_sense(words: tuple[str, str], start_job: StartJob, t
     source.write_text(PROGRAM)
     subprocess.run([str(built("rankcc")), str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(built("rankrun"), "-n", 2, program)
-    job.wait_for("ready")
+    job.wait_until_still()
     command = [str(built("inspector")), "payload", str(job.pid), "--what-if", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and repr(words[1]) in done.stderr and "Traceback" not in done.stderr

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import PROGRAMS, Job, StartJob, built
 from tests.gdb.conftest import make_core
 from tests.methods.matrix import BYTE_COPIES, IS_PROCESS
+from tests.waiting import wait_until_it_loops
 
 SHOWN = re.compile(r"rank (\d+) (\w+) 0x([0-9A-Fa-f]+) (-?\d+)$")
 RANKS = 3
@@ -88,7 +89,12 @@ def hold(start_job: StartJob, method: str, program: Path, *arguments: str) -> He
                 place[match[2]] = Truth(int(match[3], 16), int(match[4]))
         if len(truth) < RANKS:
             job.wait_for("rank ")
-    return Held(method, job, Path(program).parent, 0 if "spin" in arguments else None, truth)
+    held = Held(method, job, Path(program).parent, 0 if "spin" in arguments else None, truth)
+    if held.running is None:
+        job.wait_until_still()
+    else:
+        wait_until_it_loops(held.process_of(held.running))
+    return held
 
 
 @pytest.fixture

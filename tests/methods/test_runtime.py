@@ -16,6 +16,7 @@ from tests.methods.conftest import RANKS, compile_kinds, hold
 from tests.methods.matrix import BYTE_COPIES, METHODS
 from tests.mpi.test_against_mpich import COMPILERS, HERE, mpich_lines
 from tests.mpi.test_against_mpich import build as build_both
+from tests.waiting import wait_until
 
 PRIVATE = ("pie", "hls", "pip", "pipthread", "pipprocess", "fs", "tpsl")
 """The methods that make every variable of a program private: any MPI program runs under them."""
@@ -219,7 +220,7 @@ def test_shared_code_takes_no_memory(start_job: StartJob, tmp_path: Path) -> Non
     ranks, taken, moved = 8, {}, {}
     for more in ((), ("--share-code",)):
         job = start_job(built("rankrun"), "-n", ranks, *more, program)
-        job.wait_for("ready")
+        job.wait_until_still()
         taken[more] = anonymous_bytes(job.pid)
         payload = json.loads(run(built("inspector"), "payload", job.pid, "--json").stdout)
         moved[more] = sum(one["total"] for one in payload)
@@ -254,7 +255,7 @@ int main(int argc, char **argv) {
 def test_gathered_globals(start_job: StartJob, gdb: Path, tmp_path: Path) -> None:
     program = compiled(tmp_path, ROOTS, "struct")
     job = start_job(built("rankrun"), "-n", 3, "--method", "struct", program)
-    job.wait_for("ready")
+    job.wait_until_still()
     done = run(built("inspector"), "globals", job.pid, "--json")
     assert "{rank = 2, field = {0, 0, 2.5, 0}}" in done.stdout, done.stdout
     script = """
@@ -278,16 +279,9 @@ def test_file_copies_are_removed(start_job: StartJob, tmp_path: Path) -> None:
     job.wait_for("ready")
     (copies,) = folder.iterdir()
     assert sorted(path.name for path in copies.iterdir()) == ["rank0.so", "rank1.so", "rank2.so"]
-    watch = subprocess.Popen(
-        ["tail", "--follow=name", "--pid", str(job.pid), "-s0.05", "/dev/null"], stdout=subprocess.DEVNULL
-    )
     job.process.kill()
     job.process.wait()
-    watch.wait(60)
-    deadline_reads = 0
-    while folder.exists() and any(folder.iterdir()) and deadline_reads < 10_000_000:
-        deadline_reads += 1
-    assert not any(folder.iterdir())
+    wait_until(lambda: not any(folder.iterdir()), f"{copies} was left behind")
 
 
 def test_unique_symbols_are_told_where_they_are(start_job: StartJob, tmp_path: Path) -> None:

@@ -95,9 +95,7 @@ def test_deadlock_is_reported(tmp_path: Path) -> None:
 
 def test_a_deadlocked_job_waits_for_a_debugger(tmp_path: Path, start_job: StartJob) -> None:
     job = start_job(BIN / "rankrun", "-n", 2, build("deadlock.c", tmp_path))
-    while "waits for a debugger" not in job.stderr():
-        assert job.process.poll() is None
-        Path(f"/proc/{job.pid}/stat").read_text()
+    job.wait_until_still()
     found = subprocess.run(
         [BIN / "pieglobalsfind", "--pid", str(job.pid), "1"], capture_output=True, text=True, timeout=60
     )
