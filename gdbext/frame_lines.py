@@ -14,10 +14,11 @@ from typing import Any, Optional
 import gdb
 
 from gdbext.argument_text import SHORT, Language, Names, Printer, Sight
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_arguments import ArgumentReader, CallsAt, Parameter, Passed
 from pieglobalsfind.dwarf_expression import MASK, UnsupportedError, signed
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.frame_values import CFA_ALONE, OP_FRAME_BASE, Frame, address, entry_value, value
+from pieglobalsfind.frame_values import CFA_ALONE, Frame, address, entry_value, value
 from pieglobalsfind.model import Rank
 from pieglobalsfind.stack_walk import Activation, Memory
 
@@ -190,7 +191,7 @@ def parameters_of(frame: gdb.Frame) -> Iterator[tuple[str, gdb.Type]]:
 def offset_of(parameter: Parameter, calls: CallsAt) -> Optional[int]:
     """The distance from the CFA at which an argument lies all the time, as without optimization."""
     steps = parameter.now
-    if parameter.entry_register is None and len(steps) == 1 and steps[0].atom == OP_FRAME_BASE:
+    if parameter.entry_register is None and len(steps) == 1 and steps[0].atom == dw.DW_OP_fbreg:
         return signed(steps[0].number) if calls.frame_base == CFA_ALONE else None
     return None
 

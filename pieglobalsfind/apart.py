@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_types import Variable
 from pieglobalsfind.elf import Section, open_elf
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
 from pieglobalsfind.place import data_place, lies_apart, thread_local_place
 
-OP_ADDR, OP_NOP = 0x03, 0x96
 # exprloc of 9 bytes: DW_OP_addr; of 10: DW_OP_const8u, then DW_OP_form_tls_address or its GNU forerunner
 ADDRESS = re.compile(rb"(?=\x09\x03(.{8}))", re.DOTALL)
 THREAD_LOCAL = re.compile(rb"(?=\x0a\x0e(.{8})[\x9b\xe0])", re.DOTALL)
@@ -127,8 +127,8 @@ class Apart:
 def write(descriptor: int, one: Location, address: int) -> None:
     os.pwrite(descriptor, _WORD.pack(address), one.position)
     if one.thread_local:
-        os.pwrite(descriptor, bytes((OP_ADDR,)), one.position - 1)
-        os.pwrite(descriptor, bytes((OP_NOP,)), one.position + _WORD.size)
+        os.pwrite(descriptor, bytes((dw.DW_OP_addr,)), one.position - 1)
+        os.pwrite(descriptor, bytes((dw.DW_OP_nop,)), one.position + _WORD.size)
 
 
 def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:

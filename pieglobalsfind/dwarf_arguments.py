@@ -12,19 +12,18 @@ from ctypes import POINTER, byref, c_size_t, c_uint64
 from dataclasses import dataclass
 from typing import Optional
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_expression import MASK
 from pieglobalsfind.dwarf_frames import CodeFile
 from pieglobalsfind.dwarf_libdw import Attribute, Die, Operation
 from pieglobalsfind.dwarf_walk import walk
 
-TAG_PARAMETER, TAG_LEXICAL_BLOCK, TAG_INLINED = 0x05, 0x0B, 0x1D
-TAG_CALL_SITES = (0x48, 0x4109)  # and the GNU forerunner
-TAG_CALL_PARAMETERS = (0x49, 0x410A)
-QUALIFIERS = (0x16, 0x26, 0x35, 0x37)  # typedef, const, volatile, restrict
-AT_LOCATION, AT_NAME, AT_LOW_PC, AT_CONST_VALUE, AT_FRAME_BASE, AT_TYPE = 0x02, 0x03, 0x11, 0x1C, 0x40, 0x49
-AT_ALLOCATED, AT_ASSOCIATED, AT_RETURN_PC = 0x4E, 0x4F, 0x7D
-AT_CALL_VALUES, AT_CALL_DATA_VALUES = (0x7E, 0x2111), (0x7F, 0x2112)
-OP_REGISTER, OP_ENTRY_VALUES, OP_IMPLICIT_VALUE = 0x50, (0xA3, 0xF3), 0x9E
+CALL_SITES = (dw.DW_TAG_call_site, dw.DW_TAG_GNU_call_site)  # and the GNU forerunner
+CALL_PARAMETERS = (dw.DW_TAG_call_site_parameter, dw.DW_TAG_GNU_call_site_parameter)
+QUALIFIERS = (dw.DW_TAG_typedef, dw.DW_TAG_const_type, dw.DW_TAG_volatile_type, dw.DW_TAG_restrict_type)
+CALL_VALUES = (dw.DW_AT_call_value, dw.DW_AT_GNU_call_site_value)
+CALL_DATA_VALUES = (dw.DW_AT_call_data_value, dw.DW_AT_GNU_call_site_data_value)
+ENTRY_VALUES = (dw.DW_OP_entry_value, dw.DW_OP_GNU_entry_value)
 MOST_OPERATIONS, DEEPEST = 32, 200
 
 
@@ -104,32 +103,34 @@ class ArgumentReader:
         if not dies:
             return None
         entry = next((low for low, _ in self._reader.ranges(dies[-1])), vaddr)
-        base = self._expression(dies[-1], AT_FRAME_BASE, vaddr)
+        base = self._expression(dies[-1], dw.DW_AT_frame_base, vaddr)
         return CallsAt(tuple(ActiveCall(dict(self._parameters(die, vaddr, entry))) for die in dies), base)
 
     def _parameters(self, function: Die, vaddr: int, entry: int) -> Iterator[tuple[str, Parameter]]:
         for die in self._reader.children(function):
-            if self._reader.tag(die) == TAG_PARAMETER:
-                at_entry = self._expression(die, AT_LOCATION, entry)
-                is_register = len(at_entry) == 1 and OP_REGISTER <= at_entry[0].atom < OP_REGISTER + 32
-                register = at_entry[0].atom - OP_REGISTER if is_register else None
-                now = self._expression(die, AT_LOCATION, vaddr)
+            if self._reader.tag(die) == dw.DW_TAG_formal_parameter:
+                at_entry = self._expression(die, dw.DW_AT_location, entry)
+                is_register = len(at_entry) == 1 and dw.DW_OP_reg0 <= at_entry[0].atom < dw.DW_OP_reg0 + 32
+                register = at_entry[0].atom - dw.DW_OP_reg0 if is_register else None
+                now = self._expression(die, dw.DW_AT_location, vaddr)
                 found = Parameter(now, register, self._may_be_nowhere(die), self._constant(die))
-                yield self._reader.string(die, AT_NAME), found
+                yield self._reader.string(die, dw.DW_AT_name), found
 
     def _constant(self, die: Die) -> Optional[bytes]:
-        number = self._reader.number(die, AT_CONST_VALUE)
+        number = self._reader.number(die, dw.DW_AT_const_value)
         if number is not None:
             return (number & MASK).to_bytes(8, "little")
-        return self._reader.block(die, AT_CONST_VALUE)
+        return self._reader.block(die, dw.DW_AT_const_value)
 
     def _may_be_nowhere(self, die: Die) -> bool:
-        kind = self._reader.reference(die, AT_TYPE, inherited=True)
+        kind = self._reader.reference(die, dw.DW_AT_type, inherited=True)
         for _ in range(DEEPEST):
             if kind is None or self._reader.tag(kind) not in QUALIFIERS:
                 break
-            kind = self._reader.reference(kind, AT_TYPE)
-        return kind is not None and any(self._reader.has(kind, code) for code in (AT_ALLOCATED, AT_ASSOCIATED))
+            kind = self._reader.reference(kind, dw.DW_AT_type)
+        return kind is not None and any(
+            self._reader.has(kind, code) for code in (dw.DW_AT_allocated, dw.DW_AT_associated)
+        )
 
     # ---- call sites ----
 
@@ -140,22 +141,22 @@ class ArgumentReader:
 
     def _site_in(self, function: Die, return_address: int) -> Optional[Die]:
         for die, tag, _ in walk(self._reader, function, True, holds_calls):
-            if tag in TAG_CALL_SITES and self._returns_to(die, return_address):
+            if tag in CALL_SITES and self._returns_to(die, return_address):
                 return die
         return None
 
     def _returns_to(self, site: Die, return_address: int) -> bool:
-        return return_address in (self._address(site, AT_RETURN_PC), self._address(site, AT_LOW_PC))
+        return return_address in (self._address(site, dw.DW_AT_call_return_pc), self._address(site, dw.DW_AT_low_pc))
 
     def _passed(self, site: Die, return_address: int) -> Iterator[tuple[int, Passed]]:
         for die in self._reader.children(site):
-            if self._reader.tag(die) in TAG_CALL_PARAMETERS:
-                where = self._expression(die, AT_LOCATION, return_address)
-                values = (self._expression(die, code, return_address) for code in AT_CALL_VALUES)
+            if self._reader.tag(die) in CALL_PARAMETERS:
+                where = self._expression(die, dw.DW_AT_location, return_address)
+                values = (self._expression(die, code, return_address) for code in CALL_VALUES)
                 value = next((one for one in values if one), ())
-                if value and len(where) == 1 and OP_REGISTER <= where[0].atom < OP_REGISTER + 32:
-                    has_data = any(self._reader.has(die, code) for code in AT_CALL_DATA_VALUES)
-                    yield where[0].atom - OP_REGISTER, Passed(value, has_data)
+                if value and len(where) == 1 and dw.DW_OP_reg0 <= where[0].atom < dw.DW_OP_reg0 + 32:
+                    has_data = any(self._reader.has(die, code) for code in CALL_DATA_VALUES)
+                    yield where[0].atom - dw.DW_OP_reg0, Passed(value, has_data)
 
     def _address(self, die: Die, code: int) -> Optional[int]:
         found, value = Attribute(), c_uint64()
@@ -185,19 +186,19 @@ class ArgumentReader:
     def _step(self, found: Attribute, operation: Operation) -> Step:
         lib, atom = self._reader.lib, operation.atom
         inner = Attribute()
-        if atom in OP_ENTRY_VALUES:
+        if atom in ENTRY_VALUES:
             operations, count = POINTER(Operation)(), c_size_t()
             if (
                 lib.dwarf_getlocation_attr(byref(found), byref(operation), byref(inner)) != 0
                 or lib.dwarf_getlocation(byref(inner), byref(operations), byref(count)) != 0
             ):
                 return Step(0)
-            return Step(OP_ENTRY_VALUES[0], inner=self._steps(inner, operations, count.value))
-        if atom == OP_IMPLICIT_VALUE:
+            return Step(ENTRY_VALUES[0], inner=self._steps(inner, operations, count.value))
+        if atom == dw.DW_OP_implicit_value:
             return Step(0)
         resolved, number = self._reader.operand(found, operation)
         return Step(resolved, number, operation.number2)
 
 
 def holds_calls(die: Die, tag: int, around: bool) -> Optional[bool]:
-    return True if tag in (TAG_LEXICAL_BLOCK, TAG_INLINED) else None
+    return True if tag in (dw.DW_TAG_lexical_block, dw.DW_TAG_inlined_subroutine) else None

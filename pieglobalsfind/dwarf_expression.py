@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Union
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_types import Bound, Expression
 from pieglobalsfind.model import Absent
 
@@ -18,32 +19,32 @@ MASK = (1 << 64) - 1
 
 # operation: (bytes, signed)
 _CONSTANTS = {
-    0x08: (1, False),
-    0x09: (1, True),
-    0x0A: (2, False),
-    0x0B: (2, True),
-    0x0C: (4, False),
-    0x0D: (4, True),
-    0x0E: (8, False),
-    0x0F: (8, True),
+    dw.DW_OP_const1u: (1, False),
+    dw.DW_OP_const1s: (1, True),
+    dw.DW_OP_const2u: (2, False),
+    dw.DW_OP_const2s: (2, True),
+    dw.DW_OP_const4u: (4, False),
+    dw.DW_OP_const4s: (4, True),
+    dw.DW_OP_const8u: (8, False),
+    dw.DW_OP_const8s: (8, True),
 }
 
 BINARY: dict[int, Callable[[int, int], int]] = {
-    0x1A: operator.and_,
-    0x1C: operator.sub,
-    0x1E: operator.mul,
-    0x21: operator.or_,
-    0x22: operator.add,
-    0x24: lambda a, b: a << b if b < 64 else 0,
-    0x25: lambda a, b: a >> b if b < 64 else 0,
-    0x26: lambda a, b: signed(a) >> min(b, 63),
-    0x27: operator.xor,
-    0x29: lambda a, b: int(a == b),
-    0x2A: lambda a, b: int(signed(a) >= signed(b)),
-    0x2B: lambda a, b: int(signed(a) > signed(b)),
-    0x2C: lambda a, b: int(signed(a) <= signed(b)),
-    0x2D: lambda a, b: int(signed(a) < signed(b)),
-    0x2E: lambda a, b: int(a != b),
+    dw.DW_OP_and: operator.and_,
+    dw.DW_OP_minus: operator.sub,
+    dw.DW_OP_mul: operator.mul,
+    dw.DW_OP_or: operator.or_,
+    dw.DW_OP_plus: operator.add,
+    dw.DW_OP_shl: lambda a, b: a << b if b < 64 else 0,
+    dw.DW_OP_shr: lambda a, b: a >> b if b < 64 else 0,
+    dw.DW_OP_shra: lambda a, b: signed(a) >> min(b, 63),
+    dw.DW_OP_xor: operator.xor,
+    dw.DW_OP_eq: lambda a, b: int(a == b),
+    dw.DW_OP_ge: lambda a, b: int(signed(a) >= signed(b)),
+    dw.DW_OP_gt: lambda a, b: int(signed(a) > signed(b)),
+    dw.DW_OP_le: lambda a, b: int(signed(a) <= signed(b)),
+    dw.DW_OP_lt: lambda a, b: int(signed(a) < signed(b)),
+    dw.DW_OP_ne: lambda a, b: int(a != b),
 }
 
 
@@ -93,8 +94,8 @@ class Machine:
 
     def _step(self, atom: int) -> None:
         self._position += 1
-        if 0x30 <= atom <= 0x4F:  # DW_OP_lit0 .. lit31
-            self._push(atom - 0x30)
+        if dw.DW_OP_lit0 <= atom <= dw.DW_OP_lit31:
+            self._push(atom - dw.DW_OP_lit0)
         elif atom in _CONSTANTS:
             self._push(self._fixed(*_CONSTANTS[atom]))
         elif atom in BINARY:
@@ -104,28 +105,28 @@ class Machine:
             raise UnsupportedError(f"operation {atom:#x}")
 
     def _special(self, atom: int) -> bool:
-        if atom == 0x97:  # push_object_address
+        if atom == dw.DW_OP_push_object_address:
             self._push(self._address)
-        elif atom == 0x06:  # deref
+        elif atom == dw.DW_OP_deref:
             self._push(int.from_bytes(self._read(self._stack.pop(), 8), "little"))
-        elif atom == 0x94:  # deref_size
+        elif atom == dw.DW_OP_deref_size:
             size = self._fixed(1, False)
             self._push(int.from_bytes(self._read(self._stack.pop(), min(size, 8)), "little"))
-        elif atom == 0x12:  # dup
+        elif atom == dw.DW_OP_dup:
             self._push(self._stack[-1])
-        elif atom == 0x16:  # swap
+        elif atom == dw.DW_OP_swap:
             self._stack[-1], self._stack[-2] = self._stack[-2], self._stack[-1]
-        elif atom == 0x14:  # over
+        elif atom == dw.DW_OP_over:
             self._push(self._stack[-2])
-        elif atom in (0x10, 0x11):  # constu, consts
-            self._push(self._leb128(atom == 0x11))
-        elif atom == 0x23:  # plus_uconst
+        elif atom in (dw.DW_OP_constu, dw.DW_OP_consts):
+            self._push(self._leb128(atom == dw.DW_OP_consts))
+        elif atom == dw.DW_OP_plus_uconst:
             self._push(self._stack.pop() + self._leb128(False))
-        elif atom == 0x1F:  # neg
+        elif atom == dw.DW_OP_neg:
             self._push(-self._stack.pop())
-        elif atom in (0x28, 0x2F):  # bra, skip
+        elif atom in (dw.DW_OP_bra, dw.DW_OP_skip):
             offset = self._fixed(2, True)
-            self._position += offset if atom == 0x2F or self._stack.pop() else 0
+            self._position += offset if atom == dw.DW_OP_skip or self._stack.pop() else 0
         else:
             return False
         return self._position >= 0

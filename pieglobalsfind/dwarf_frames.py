@@ -15,13 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.demangle import demangle
 from pieglobalsfind.dwarf_libdw import Die, Module, Operation, Reader
 from pieglobalsfind.dwarf_lines import LineReader
 
-OP_PLUS_UCONST, OP_BREG0, OP_BREGX, OP_CALL_FRAME_CFA = 0x23, 0x70, 0x92, 0x9C  # DWARF 5, table 7.9
-TAG_INLINED, TAG_LEXICAL_BLOCK = 0x1D, 0x0B
-AT_NAME, AT_CALL_FILE, AT_CALL_LINE, AT_LINKAGE_NAME = 0x03, 0x58, 0x59, 0x6E
 CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
 RETURN_ADDRESS = 16
 DEEPEST = 200  # blocks and inlined calls within one another
@@ -123,30 +121,30 @@ class CodeFile:
         file, number = line.file, line.line
         for die in reversed(list(self._inlined(function.die, vaddr))):
             yield CallAt(self._name(die, ""), file, number)
-            file = self.reader.file_name(unit, self.reader.number(die, AT_CALL_FILE) or 0) or file
-            number = self.reader.number(die, AT_CALL_LINE) or 0
+            file = self.reader.file_name(unit, self.reader.number(die, dw.DW_AT_call_file) or 0) or file
+            number = self.reader.number(die, dw.DW_AT_call_line) or 0
         yield CallAt(self._name(function.die, function.scope), file, number)
 
     def _inlined(self, die: Die, vaddr: int, depth: int = 0) -> Iterator[Die]:
         """The inlined calls below a DIE that are active at an address, outermost first."""
         for child in self.reader.children(die):
             tag = self.reader.tag(child)
-            if tag not in (TAG_INLINED, TAG_LEXICAL_BLOCK) or depth > DEEPEST:
+            if tag not in (dw.DW_TAG_inlined_subroutine, dw.DW_TAG_lexical_block) or depth > DEEPEST:
                 continue
             if any(low <= vaddr < high for low, high in self.reader.ranges(child)):
-                if tag == TAG_INLINED:
+                if tag == dw.DW_TAG_inlined_subroutine:
                     yield child
                 yield from self._inlined(child, vaddr, depth + 1)
                 return
 
     def _name(self, die: Die, scope: str) -> str:
         """As GDB names functions: with namespaces and modules, without parameters."""
-        linkage = self.reader.string(die, AT_LINKAGE_NAME)
+        linkage = self.reader.string(die, dw.DW_AT_linkage_name)
         if linkage.startswith("_Z"):
             readable = demangle(linkage)
             if readable != linkage:
                 return without_parameters(readable)
-        name = self.reader.string(die, AT_NAME) or "??"
+        name = self.reader.string(die, dw.DW_AT_name) or "??"
         return f"{scope}::{name}" if scope else name
 
 
@@ -172,17 +170,17 @@ def _signed(word: int) -> int:
 
 
 def _register_and_offset(operation: Operation) -> Optional[tuple[int, int]]:
-    if OP_BREG0 <= operation.atom < OP_BREG0 + 32:
-        return operation.atom - OP_BREG0, _signed(operation.number)
-    return (operation.number, _signed(operation.number2)) if operation.atom == OP_BREGX else None
+    if dw.DW_OP_breg0 <= operation.atom < dw.DW_OP_breg0 + 32:
+        return operation.atom - dw.DW_OP_breg0, _signed(operation.number)
+    return (operation.number, _signed(operation.number2)) if operation.atom == dw.DW_OP_bregx else None
 
 
 def _from_cfa(operations: list[Operation]) -> Optional[int]:
     """The offset in `CFA` or `CFA + offset`, None for anything else."""
     atoms = [one.atom for one in operations]
-    if atoms == [OP_CALL_FRAME_CFA]:
+    if atoms == [dw.DW_OP_call_frame_cfa]:
         return 0
-    return _signed(operations[1].number) if atoms == [OP_CALL_FRAME_CFA, OP_PLUS_UCONST] else None
+    return _signed(operations[1].number) if atoms == [dw.DW_OP_call_frame_cfa, dw.DW_OP_plus_uconst] else None
 
 
 def without_parameters(name: str) -> str:

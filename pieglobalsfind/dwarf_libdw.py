@@ -27,21 +27,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Optional, Union
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind import dwarf_file
+from pieglobalsfind.dwarf_forms import BLOCK_FORMS, REFERENCE_FORMS, SIGNED_FORMS
 from pieglobalsfind.errors import ObjectFileError
 
 LIBRARY = "libdw.so.1"
-DW_UT_TYPE = 0x02
-DW_UT_SKELETON = 0x04
-AT_DECL_FILE = 0x3A
-AT_DECL_LINE = 0x3B
 MOST_ATTRIBUTES = 1000  # of one abbreviation; compilers give a DIE some twenty
 NO_ABBREVIATION = (1 << 64) - 1  # DWARF_END_ABBREV of libdw.h
 LONGEST_BLOCK = 4096  # bytes of a DWARF expression; real ones have a few dozen
 LONGEST_STRING = 16384  # bytes of a name; mangled C++ names of some thousand do occur
-SIGNED_FORMS = (0x0D, 0x21)  # DW_FORM_sdata, DW_FORM_implicit_const
-BLOCK_FORMS = (0x03, 0x04, 0x09, 0x0A, 0x18)  # DW_FORM_block2, block4, block, block1, exprloc
-REFERENCE_FORMS = (0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x1C, 0x20, 0x24, 0x1F20)
+# operations whose operand is an index, and what they mean once that is looked up
+INDEXED = {
+    dw.DW_OP_addrx: dw.DW_OP_addr,
+    dw.DW_OP_GNU_addr_index: dw.DW_OP_addr,
+    dw.DW_OP_constx: dw.DW_OP_const8u,
+    dw.DW_OP_GNU_const_index: dw.DW_OP_const8u,
+}
 
 
 class Die(ctypes.Structure):
@@ -316,7 +318,7 @@ class Reader:
 
     def location(self, die: Die) -> tuple[tuple[int, int], ...]:
         """DW_AT_location as (operation, operand); indexed addresses and constants (split units) resolved."""
-        found = self._find(die, 0x02)
+        found = self._find(die, dw.DW_AT_location)
         if found is None:
             return ()
         operations, count = POINTER(Operation)(), c_size_t()
@@ -326,21 +328,21 @@ class Reader:
 
     def operand(self, location: Attribute, operation: Operation) -> tuple[int, int]:
         """An operation with its first operand; an index into a table becomes what stands there."""
-        indexed = {0xA1: 0x03, 0xFB: 0x03, 0xA2: 0x0E, 0xFC: 0x0E}  # addrx, constx and their GNU forms
-        if operation.atom not in indexed:
+        if operation.atom not in INDEXED:
             return operation.atom, operation.number
         found, value = Attribute(), c_uint64()
         if self.lib.dwarf_getlocation_attr(byref(location), byref(operation), byref(found)) != 0:
             return 0, 0
-        read = self.lib.dwarf_formaddr if indexed[operation.atom] == 0x03 else self.lib.dwarf_formudata
-        return (indexed[operation.atom], value.value) if read(byref(found), byref(value)) == 0 else (0, 0)
+        meant = INDEXED[operation.atom]
+        read = self.lib.dwarf_formaddr if meant == dw.DW_OP_addr else self.lib.dwarf_formudata
+        return (meant, value.value) if read(byref(found), byref(value)) == 0 else (0, 0)
 
     def declared_at(self, die: Die, units: dict[Optional[int], Unit]) -> tuple[str, int]:
         """DW_AT_decl_file as the line table names it, and DW_AT_decl_line; "" and 0 when unknown.
 
         Not by dwarf_decl_file(): it aborts the process when a unit's line table is missing (elfutils 0.188).
         """
-        file, line = self._number_inherited(die, AT_DECL_FILE), self._number_inherited(die, AT_DECL_LINE)
+        file, line = self._number_inherited(die, dw.DW_AT_decl_file), self._number_inherited(die, dw.DW_AT_decl_line)
         unit = units.get(file[1])
         return (self.file_name(unit, file[0]) if unit is not None else ""), line[0]
 
@@ -436,8 +438,8 @@ class Module:
             if status != 0:
                 return
             unit.value = following.value
-            is_split = bool(split.addr) and kind.value == DW_UT_SKELETON
-            yield Unit(split if is_split else die, die, kind.value == DW_UT_TYPE)
+            is_split = bool(split.addr) and kind.value == dw.DW_UT_skeleton
+            yield Unit(split if is_split else die, die, kind.value == dw.DW_UT_type)
 
     def section(self, address: Optional[int]) -> Optional[Section]:
         """The section in which a DIE of the file itself lies; None for one of another file (split units)."""

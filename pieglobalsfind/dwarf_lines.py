@@ -11,18 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Optional
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_line_table import LineTable
-from pieglobalsfind.dwarf_type_reader import AT_NAME, RECORDS
+from pieglobalsfind.dwarf_type_reader import RECORDS
 from pieglobalsfind.dwarf_types import Line
-from pieglobalsfind.dwarf_variables import (
-    AT_LINKAGE_NAME,
-    AT_MIPS_LINKAGE_NAME,
-    TAG_LEXICAL_BLOCK,
-    TAG_MODULE,
-    TAG_NAMESPACE,
-    TAG_SUBPROGRAM,
-)
 from pieglobalsfind.dwarf_walk import walk
 
 
@@ -111,17 +104,19 @@ class LineReader:
         return Intervals(intervals), functions
 
     def _name(self, die: Die) -> str:
-        linkage = self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
+        linkage = self._reader.string(die, dw.DW_AT_linkage_name) or self._reader.string(
+            die, dw.DW_AT_MIPS_linkage_name
+        )
         readable = self._demangle(linkage) if linkage.startswith("_Z") else ""
-        return readable or self._reader.string(die, AT_NAME) or linkage
+        return readable or self._reader.string(die, dw.DW_AT_name) or linkage
 
     def _subprograms(self, unit: Die) -> Iterator[FunctionDie]:
         for die, tag, scope in walk(self._reader, unit, "", self._inside):
-            if tag == TAG_SUBPROGRAM:
+            if tag == dw.DW_TAG_subprogram:
                 yield FunctionDie(die, scope)
 
     def _inside(self, die: Die, tag: int, scope: str) -> Optional[str]:
         """The scope of functions inside a DIE, None where no function can be."""
-        if tag in (TAG_SUBPROGRAM, TAG_MODULE):
-            return self._reader.own_string(die, AT_NAME)
-        return scope if tag in (TAG_NAMESPACE, TAG_LEXICAL_BLOCK) or tag in RECORDS else None
+        if tag in (dw.DW_TAG_subprogram, dw.DW_TAG_module):
+            return self._reader.own_string(die, dw.DW_AT_name)
+        return scope if tag in (dw.DW_TAG_namespace, dw.DW_TAG_lexical_block) or tag in RECORDS else None

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Optional
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader
-from pieglobalsfind.dwarf_type_reader import AT_DECLARATION, AT_NAME, RECORDS, TypeReader
+from pieglobalsfind.dwarf_type_reader import RECORDS, TypeReader
 from pieglobalsfind.dwarf_types import ROOT, TypeTable, Variable, Variables
-from pieglobalsfind.dwarf_variables import LANGUAGES, TAG_MODULE, TAG_NAMESPACE, TAG_SUBPROGRAM
+from pieglobalsfind.dwarf_variables import LANGUAGES
 from pieglobalsfind.dwarf_walk import walk
-
-TAG_TYPEDEF = 0x16
 
 
 def root(module: Module, type_name: str) -> Optional[Variables]:
@@ -29,7 +28,7 @@ def root(module: Module, type_name: str) -> Optional[Variables]:
     for unit in units:
         language = languages.get(unit.die.cu, "other")
         for die in definitions(reader, unit.die):
-            if reader.own_string(die, AT_NAME) == wanted.rpartition("::")[2]:
+            if reader.own_string(die, dw.DW_AT_name) == wanted.rpartition("::")[2]:
                 index = types.index(die)
                 file, line = reader.declared_at(die, {unit.die.cu: unit})
                 table = TypeTable(types)
@@ -41,9 +40,9 @@ def root(module: Module, type_name: str) -> Optional[Variables]:
 def definitions(reader: Reader, unit: Die) -> Iterator[Die]:
     """Named types that a unit defines, in namespaces, modules and functions too."""
     for die, tag, _ in walk(reader, unit, True, holds_types):
-        if (tag in RECORDS or tag == TAG_TYPEDEF) and not reader.has(die, AT_DECLARATION):
+        if (tag in RECORDS or tag == dw.DW_TAG_typedef) and not reader.has(die, dw.DW_AT_declaration):
             yield die
 
 
 def holds_types(die: Die, tag: int, around: bool) -> Optional[bool]:
-    return True if tag in (TAG_NAMESPACE, TAG_MODULE, TAG_SUBPROGRAM) else None
+    return True if tag in (dw.DW_TAG_namespace, dw.DW_TAG_module, dw.DW_TAG_subprogram) else None

@@ -15,7 +15,18 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Callable, NamedTuple, Optional, Union
 
-from pieglobalsfind.dwarf_libdw import BLOCK_FORMS, Die, Module, Section, Unit
+from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_forms import (
+    BLOCK_FORMS,
+    COUNTED,
+    FIXED,
+    LEB128,
+    OF_SECTION,
+    UnreadableError,
+    behind_value,
+    leb128,
+)
+from pieglobalsfind.dwarf_libdw import Die, Module, Section, Unit
 from pieglobalsfind.dwarf_walk import DEEPEST
 
 Value = Union[int, bytes, None]
@@ -23,48 +34,53 @@ Place = Union[int, tuple[int, struct.Struct]]
 
 MOST_ABBREVIATIONS = 100_000  # of one unit
 
-# DW_TAG (DWARF 5, table 7.3)
-TAG_ENUMERATION, TAG_ENTRY_POINT, TAG_LEXICAL_BLOCK, TAG_MEMBER, TAG_TYPEDEF = 0x04, 0x03, 0x0B, 0x0D, 0x16
-TAG_COMMON_BLOCK, TAG_INLINED, TAG_MODULE, TAG_SUBPROGRAM, TAG_VARIABLE = 0x1A, 0x1D, 0x1E, 0x2E, 0x34
-TAG_NAMESPACE, TAG_PARAMETER = 0x39, 0x05
-RECORDS = (0x02, 0x13, 0x17, 0x38)  # class, structure, union, interface
-SIZED = (*RECORDS, TAG_ENUMERATION, 0x24, 0x0F, 0x10, 0x42)  # and base types, pointers, references
-OPEN = (TAG_LEXICAL_BLOCK, TAG_INLINED, TAG_ENTRY_POINT)  # variables in it are as if they stood around it
-SCOPES = (TAG_SUBPROGRAM, TAG_NAMESPACE, TAG_MODULE, TAG_COMMON_BLOCK)
-TYPES = (*RECORDS, TAG_ENUMERATION, TAG_TYPEDEF)
+RECORDS = (dw.DW_TAG_class_type, dw.DW_TAG_structure_type, dw.DW_TAG_union_type, dw.DW_TAG_interface_type)
+SIZED = (
+    *RECORDS,
+    dw.DW_TAG_enumeration_type,
+    dw.DW_TAG_base_type,
+    dw.DW_TAG_pointer_type,
+    dw.DW_TAG_reference_type,
+    dw.DW_TAG_rvalue_reference_type,
+)
+# variables in these are as if they stood around them
+OPEN = (dw.DW_TAG_lexical_block, dw.DW_TAG_inlined_subroutine, dw.DW_TAG_entry_point)
+SCOPES = (dw.DW_TAG_subprogram, dw.DW_TAG_namespace, dw.DW_TAG_module, dw.DW_TAG_common_block)
+TYPES = (*RECORDS, dw.DW_TAG_enumeration_type, dw.DW_TAG_typedef)
 
-# DW_AT
-AT_SIBLING, AT_LOCATION, AT_DECLARATION = 0x01, 0x02, 0x3C
+ELSEWHERE = (dw.DW_AT_abstract_origin, dw.DW_AT_declaration, dw.DW_AT_specification, dw.DW_AT_MIPS_linkage_name)
+WANTED = (
+    dw.DW_AT_name,
+    dw.DW_AT_linkage_name,
+    dw.DW_AT_decl_file,
+    dw.DW_AT_decl_line,
+    dw.DW_AT_type,
+    dw.DW_AT_external,
+)
 
-AT_NAME, AT_DECL_FILE, AT_DECL_LINE, AT_EXTERNAL, AT_TYPE = 0x03, 0x3A, 0x3B, 0x3F, 0x49
-AT_LINKAGE_NAME, AT_BYTE_SIZE, AT_SIGNATURE = 0x6E, 0x0B, 0x69
-ELSEWHERE = (0x31, AT_DECLARATION, 0x47, 0x2007)  # abstract_origin, specification; the old linkage name
-WANTED = (AT_NAME, AT_LINKAGE_NAME, AT_DECL_FILE, AT_DECL_LINE, AT_TYPE, AT_EXTERNAL)
+STRINGS = (dw.DW_FORM_string, dw.DW_FORM_strp)
+NUMBERS = (dw.DW_FORM_data2, dw.DW_FORM_data4, dw.DW_FORM_data1, dw.DW_FORM_implicit_const)
+# offsets in .debug_str too
+UNSIGNED = (dw.DW_FORM_data2, dw.DW_FORM_data4, dw.DW_FORM_data8, dw.DW_FORM_data1, dw.DW_FORM_strp)
 
-# DW_FORM (DWARF 5, table 7.6): struct's letters for those of a fixed size
-FIXED = {
-    0x05: "H", 0x06: "I", 0x07: "Q", 0x0B: "B", 0x0C: "B", 0x11: "B", 0x12: "H", 0x13: "I", 0x14: "Q", 0x1C: "I",
-    0x1E: "16s", 0x20: "Q", 0x24: "Q", 0x25: "B", 0x26: "H", 0x27: "3s", 0x28: "I", 0x29: "B", 0x2A: "H", 0x2B: "3s",
-    0x2C: "I",
-}  # fmt: skip
-OF_SECTION = (0x0E, 0x10, 0x17, 0x1D, 0x1F, 0x1F20, 0x1F21)  # offsets in sections: 4 or 8 bytes
-LEB128 = (0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02)
-COUNTED = {0x03: "H", 0x04: "I", 0x0A: "B"}  # blocks whose length has a fixed size
-FORM_ADDRESS, FORM_STRING, FORM_BLOCK, FORM_EXPRESSION = 0x01, 0x08, 0x09, 0x18
-FORM_FLAG, FORM_STRP, STRINGS, NUMBERS = 0x0C, 0x0E, (0x08, 0x0E), (0x05, 0x06, 0x0B, 0x21)
-UNSIGNED = (0x05, 0x06, 0x07, 0x0B, 0x0E)  # data2, data4, data8, data1; an offset in .debug_str
-FORM_PRESENT, FORM_IMPLICIT, FORM_REFERENCE4 = 0x19, 0x21, 0x13
+# what a place in memory or in thread-local storage begins with: an address, a constant, an index of one
+STATIC = frozenset(
+    (
+        dw.DW_OP_addr,
+        dw.DW_OP_const1u,
+        dw.DW_OP_const2u,
+        dw.DW_OP_const4u,
+        dw.DW_OP_const8u,
+        dw.DW_OP_constu,
+        dw.DW_OP_addrx,
+        dw.DW_OP_constx,
+        dw.DW_OP_GNU_addr_index,
+        dw.DW_OP_GNU_const_index,
+    )
+)
 
-# DW_OP that a place in memory or in thread-local storage begins with: addr, constants, indices of addresses
 SIBLING = struct.Struct("<I")
-STATIC = frozenset((0x03, 0x08, 0x0A, 0x0C, 0x0E, 0x10, 0xA1, 0xA2, 0xFB, 0xFC))
-
-
 LETTER = re.compile(r"\d*[A-Za-z]")  # one of struct's
-
-
-class UnreadableError(Exception):
-    """The unit is not written as this module expects."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ class Abbreviation:
         first, *more, last = self.segments
         if any(code in forms for code in ELSEWHERE) or any(code in WANTED for code in last.codes):
             return None
-        codes = [*first.codes, *((AT_NAME, *more[0].codes) if self.text >= 0 else ()), *self.constants, *WANTED]
+        codes = [*first.codes, *((dw.DW_AT_name, *more[0].codes) if self.text >= 0 else ()), *self.constants, *WANTED]
         missing = (None,) * len(WANTED)
         second = more[0].form if self.text >= 0 else None
         pick = itemgetter(*(codes.index(code) for code in WANTED))
@@ -117,11 +133,11 @@ class Abbreviation:
         """Whether what is wanted is of forms that need no look elsewhere."""
         forms = self.forms
         return (
-            forms.get(AT_NAME) in STRINGS
-            and forms.get(AT_LINKAGE_NAME, FORM_STRP) == FORM_STRP
-            and forms.get(AT_TYPE, FORM_REFERENCE4) == FORM_REFERENCE4
-            and all(forms[code] in NUMBERS for code in (AT_DECL_FILE, AT_DECL_LINE) if code in forms)
-            and forms.get(AT_EXTERNAL, FORM_PRESENT) in (FORM_PRESENT, FORM_FLAG)
+            forms.get(dw.DW_AT_name) in STRINGS
+            and forms.get(dw.DW_AT_linkage_name, dw.DW_FORM_strp) == dw.DW_FORM_strp
+            and forms.get(dw.DW_AT_type, dw.DW_FORM_ref4) == dw.DW_FORM_ref4
+            and all(forms[code] in NUMBERS for code in (dw.DW_AT_decl_file, dw.DW_AT_decl_line) if code in forms)
+            and forms.get(dw.DW_AT_external, dw.DW_FORM_flag_present) in (dw.DW_FORM_flag_present, dw.DW_FORM_flag)
         )
 
 
@@ -172,9 +188,9 @@ class UnitBytes:
     def _letters(self) -> dict[int, str]:
         """struct's letters of the forms that have a fixed size in this unit."""
         offset = "Q" if self._long else "I"
-        letters = {**FIXED, **dict.fromkeys(OF_SECTION, offset), FORM_ADDRESS: "Q"}
+        letters = {**FIXED, **dict.fromkeys(OF_SECTION, offset), dw.DW_FORM_addr: "Q"}
         if self._version == 2:
-            letters[0x10] = "Q"  # DW_FORM_ref_addr was an address (DWARF 2, 7.5.4)
+            letters[dw.DW_FORM_ref_addr] = "Q"  # it was an address (DWARF 2, 7.5.4)
         return letters
 
     def address(self, at: int) -> int:
@@ -228,7 +244,7 @@ class UnitBytes:
                     place = data.index(0, body + found.text) + 1 + found.location
                 length = data[place]
                 if length < 128:
-                    if length and data[place + 1] in STATIC and found.tag == TAG_VARIABLE:
+                    if length and data[place + 1] in STATIC and found.tag == dw.DW_TAG_variable:
                         yield depth, at, body, found
                     at = place + 1 + length + found.after
                     continue
@@ -248,7 +264,7 @@ class UnitBytes:
         data = self.data
         for one in found.segments:
             body += one.form.size
-            if one.last_form == FORM_EXPRESSION and data[body] < 128:
+            if one.last_form == dw.DW_FORM_exprloc and data[body] < 128:
                 body += 1 + data[body]
             elif one.last:
                 body = behind_value(data, body, one.last_form)
@@ -303,12 +319,14 @@ class UnitBytes:
     @cached_property
     def _sizes(self) -> dict[int, Place]:
         kinds = {code: one for code, one in self._abbreviations.items() if one.tag in SIZED}
-        return places_of(AT_BYTE_SIZE, kinds, (AT_SIGNATURE,))
+        return places_of(dw.DW_AT_byte_size, kinds, (dw.DW_AT_signature,))
 
     @cached_property
     def _names(self) -> dict[int, Place]:
-        named = {code: one for code, one in self._abbreviations.items() if one.forms.get(AT_NAME) == FORM_STRP}
-        return places_of(AT_NAME, named, ELSEWHERE)
+        named = {
+            code: one for code, one in self._abbreviations.items() if one.forms.get(dw.DW_AT_name) == dw.DW_FORM_strp
+        }
+        return places_of(dw.DW_AT_name, named, ELSEWHERE)
 
 
 def places_of(wanted: int, kinds: dict[int, Abbreviation], without: Sequence[int]) -> dict[int, Place]:
@@ -350,48 +368,13 @@ class Table:
     def is_told(self, found: Abbreviation) -> bool:
         """Whether every DIE of the kind is told."""
         tag = found.tag
-        if tag in (TAG_VARIABLE, TAG_MEMBER):
-            if self._qualified and AT_DECLARATION in found.forms:
+        if tag in (dw.DW_TAG_variable, dw.DW_TAG_member):
+            if self._qualified and dw.DW_AT_declaration in found.forms:
                 return True
-            return tag == TAG_VARIABLE and found.location < 0 and found.forms.get(AT_LOCATION) in BLOCK_FORMS
+            return (
+                tag == dw.DW_TAG_variable and found.location < 0 and found.forms.get(dw.DW_AT_location) in BLOCK_FORMS
+            )
         return tag in SCOPES or (self._qualified and tag in TYPES)
-
-
-# ---- values ----
-
-
-def leb128(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned LEB128 number and where it ends (DWARF 5, 7.6); `IndexError` behind the data."""
-    number = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-        shift += 7
-        if shift > 63:
-            raise UnreadableError
-
-
-def behind_value(data: bytes, at: int, form: int) -> int:
-    """Where a value of a form of variable size ends."""
-    if form in LEB128:
-        return leb128(data, at)[1]
-    if form == FORM_STRING:
-        end = data.find(b"\0", at)
-        if end < 0:
-            raise UnreadableError
-        return end + 1
-    length, at = block_length(data, at, form)
-    return at + length
-
-
-def block_length(data: bytes, at: int, form: int) -> tuple[int, int]:
-    if form in COUNTED:
-        counted = struct.Struct("<" + COUNTED[form])
-        return counted.unpack_from(data, at)[0], at + counted.size
-    return leb128(data, at)
 
 
 # ---- abbreviations ----
@@ -415,24 +398,30 @@ def abbreviation(
     format_of_segment = "<"
     sibling = -1
     for code, form, constant in attributes:
-        if form in (FORM_PRESENT, FORM_IMPLICIT):
-            constants[code] = 1 if form == FORM_PRESENT else constant
+        if form in (dw.DW_FORM_flag_present, dw.DW_FORM_implicit_const):
+            constants[code] = 1 if form == dw.DW_FORM_flag_present else constant
             continue
         letter = letters.get(form)
         if letter is None:
-            if form not in LEB128 and form not in COUNTED and form not in (FORM_STRING, FORM_BLOCK, FORM_EXPRESSION):
+            if (
+                form not in LEB128
+                and form not in COUNTED
+                and form not in (dw.DW_FORM_string, dw.DW_FORM_block, dw.DW_FORM_exprloc)
+            ):
                 raise UnreadableError
             segments.append(Segment(tuple(codes), struct.Struct(format_of_segment), code, form))
             codes, format_of_segment = [], "<"
             continue
-        if not segments and code == AT_SIBLING and form == FORM_REFERENCE4:
+        if not segments and code == dw.DW_AT_sibling and form == dw.DW_FORM_ref4:
             sibling = struct.calcsize(format_of_segment)
         codes.append(code)
         format_of_segment += letter
     segments.append(Segment(tuple(codes), struct.Struct(format_of_segment), 0, 0))
     size = segments[0].form.size if len(segments) == 1 else -1
     location, text = (
-        where_location_is(segments) if tag in (TAG_VARIABLE, TAG_PARAMETER) and not has_children else (-1, -1)
+        where_location_is(segments)
+        if tag in (dw.DW_TAG_variable, dw.DW_TAG_formal_parameter) and not has_children
+        else (-1, -1)
     )
     forms = {code: form for code, form, _ in attributes}
     after = segments[-1].form.size
@@ -441,10 +430,10 @@ def abbreviation(
 
 def where_location_is(segments: list[Segment]) -> tuple[int, int]:
     """`Abbreviation.location` and `.text`."""
-    if len(segments) < 2 or (segments[-2].last, segments[-2].last_form) != (AT_LOCATION, FORM_EXPRESSION):
+    if len(segments) < 2 or (segments[-2].last, segments[-2].last_form) != (dw.DW_AT_location, dw.DW_FORM_exprloc):
         return -1, -1
     if len(segments) == 2:
         return segments[0].form.size, -1
-    if len(segments) == 3 and segments[0].last_form == FORM_STRING:
+    if len(segments) == 3 and segments[0].last_form == dw.DW_FORM_string:
         return segments[1].form.size, segments[0].form.size
     return -1, -1

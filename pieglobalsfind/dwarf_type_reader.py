@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_types import (
     ENCODINGS,
@@ -41,43 +42,19 @@ MOST_DIMENSIONS = 100  # of one array
 MOST_LEVELS = 300  # types that lie within one another
 LARGEST_SIZE = 1 << 48  # bytes; more than an x86-64 process can map
 
-# DW_TAG
-TAG_ENUMERATOR = 0x28
-TAG_MEMBER = 0x0D
-TAG_INHERITANCE = 0x1C
-TAG_SUBRANGE = 0x21
-TAG_PARAMETER = 0x05
-TAG_UNSPECIFIED_PARAMETERS = 0x18
-
-# DW_AT
-AT_NAME = 0x03
-AT_BYTE_SIZE = 0x0B
-AT_BIT_OFFSET = 0x0C
-AT_BIT_SIZE = 0x0D
-AT_CONST_VALUE = 0x1C
-AT_CONTAINING_TYPE = 0x1D
-AT_LOWER_BOUND = 0x22
-AT_UPPER_BOUND = 0x2F
-AT_ARTIFICIAL = 0x34
-AT_COUNT = 0x37
-AT_DATA_MEMBER_LOCATION = 0x38
-AT_DECLARATION = 0x3C
-AT_ENCODING = 0x3E
-AT_EXTERNAL = 0x3F
-AT_SPECIFICATION = 0x47
-AT_TYPE = 0x49
-AT_ALLOCATED = 0x4E
-AT_ASSOCIATED = 0x4F
-AT_DATA_LOCATION = 0x50
-AT_BYTE_STRIDE = 0x51
-AT_SIGNATURE = 0x69
-AT_DATA_BIT_OFFSET = 0x6B
-AT_GNU_VECTOR = 0x2107
-
-QUALIFIERS = {0x26: "const", 0x35: "volatile", 0x37: "restrict", 0x47: "_Atomic"}
-POINTERS = {0x0F: "*", 0x10: "&", 0x42: "&&"}
-RECORDS = {0x02: "class", 0x13: "struct", 0x17: "union", 0x38: "class"}
-
+QUALIFIERS = {
+    dw.DW_TAG_const_type: "const",
+    dw.DW_TAG_volatile_type: "volatile",
+    dw.DW_TAG_restrict_type: "restrict",
+    dw.DW_TAG_atomic_type: "_Atomic",
+}
+POINTERS = {dw.DW_TAG_pointer_type: "*", dw.DW_TAG_reference_type: "&", dw.DW_TAG_rvalue_reference_type: "&&"}
+RECORDS = {
+    dw.DW_TAG_class_type: "class",
+    dw.DW_TAG_structure_type: "struct",
+    dw.DW_TAG_union_type: "union",
+    dw.DW_TAG_interface_type: "class",
+}
 
 UNREADABLE, OUTSIDE = 1, 2  # indices of what damaged files have
 REFUSED: dict[int, Type] = {
@@ -115,14 +92,14 @@ class TypeReader:
         self._indices: dict[int, int] = {}  # of foreign ones by address
         self._fortran = False
         self._makers: dict[int, Callable[[Die, int], Type]] = {
-            0x01: self._array,
-            0x04: self._enum,
-            0x12: self._text,
-            0x15: self._function,
-            0x16: self._typedef,
-            0x1F: self._member_pointer,
-            0x24: self._base,
-            0x3B: self._unspecified,
+            dw.DW_TAG_array_type: self._array,
+            dw.DW_TAG_enumeration_type: self._enum,
+            dw.DW_TAG_string_type: self._text,
+            dw.DW_TAG_subroutine_type: self._function,
+            dw.DW_TAG_typedef: self._typedef,
+            dw.DW_TAG_ptr_to_member_type: self._member_pointer,
+            dw.DW_TAG_base_type: self._base,
+            dw.DW_TAG_unspecified_type: self._unspecified,
             **dict.fromkeys(QUALIFIERS, self._qualified),
             **dict.fromkeys(POINTERS, self._pointer),
         }
@@ -138,8 +115,8 @@ class TypeReader:
 
     def parameters(self, die: Die) -> Iterator[int]:
         """The indices of the types of a function's parameters, but for those that the compiler added."""
-        for child, _ in self.parts(die, TAG_PARAMETER):
-            if not self._reader.flag(child, AT_ARTIFICIAL):
+        for child, _ in self.parts(die, dw.DW_TAG_formal_parameter):
+            if not self._reader.flag(child, dw.DW_AT_artificial):
                 yield self._target(child)
 
     def index(self, die: Die) -> int:
@@ -164,7 +141,7 @@ class TypeReader:
             if tag in tags:
                 yield child, tag
 
-    def _target(self, die: Die, attribute: int = AT_TYPE) -> int:
+    def _target(self, die: Die, attribute: int = dw.DW_AT_type) -> int:
         named = self._reader.reference(die, attribute, inherited=True)
         return VOID if named is None else self.index(named)
 
@@ -189,16 +166,16 @@ class TypeReader:
         return maker(die, tag)
 
     def _size(self, die: Die) -> int:
-        size = self._reader.number(die, AT_BYTE_SIZE) or 0
+        size = self._reader.number(die, dw.DW_AT_byte_size) or 0
         return size if 0 <= size <= LARGEST_SIZE else 0
 
     def _base(self, die: Die, tag: int) -> Type:
-        encoding = self._reader.number(die, AT_ENCODING) or 0
-        name = self._reader.own_string(die, AT_NAME)
+        encoding = self._reader.number(die, dw.DW_AT_encoding) or 0
+        name = self._reader.own_string(die, dw.DW_AT_name)
         return Base(name, self._size(die), ENCODINGS.get(encoding, f"encoding {encoding:#x}"))
 
     def _unspecified(self, die: Die, tag: int) -> Type:
-        name = self._reader.own_string(die, AT_NAME) or "void"
+        name = self._reader.own_string(die, dw.DW_AT_name) or "void"
         # decltype(nullptr) has the size of a pointer (C++ [basic.fundamental]), though DWARF may not say it
         return Void(name, self._size(die) or (8 if "nullptr" in name else 0))
 
@@ -207,9 +184,9 @@ class TypeReader:
 
     def _member_pointer(self, die: Die, tag: int) -> Type:
         target = self._target(die)
-        container = self._target(die, AT_CONTAINING_TYPE)
-        pointee = self._reader.reference(die, AT_TYPE)
-        to_function = pointee is not None and self._reader.tag(pointee) == 0x15
+        container = self._target(die, dw.DW_AT_containing_type)
+        pointee = self._reader.reference(die, dw.DW_AT_type)
+        to_function = pointee is not None and self._reader.tag(pointee) == dw.DW_TAG_subroutine_type
         return MemberPointer(target, container, self._size(die) or (16 if to_function else 8))
 
     def _qualified(self, die: Die, tag: int) -> Type:
@@ -220,13 +197,13 @@ class TypeReader:
 
     def _scoped_name(self, die: Die) -> str:
         """Qualified; a type unit defines what a declaration in its namespace announces (DW_AT_specification)."""
-        name = self._reader.string(die, AT_NAME)
-        declared = self._reader.reference(die, AT_SPECIFICATION)
+        name = self._reader.string(die, dw.DW_AT_name)
+        declared = self._reader.reference(die, dw.DW_AT_specification)
         prefix = self._scope_of(die) or (self._scope_of(declared) if declared is not None else "")
         return prefix + name if name else ""
 
     def _function(self, die: Die, tag: int) -> Type:
-        variadic = any(self.parts(die, TAG_UNSPECIFIED_PARAMETERS))
+        variadic = any(self.parts(die, dw.DW_TAG_unspecified_parameters))
         return Function(self._target(die), tuple(self.parameters(die)), variadic)
 
     def _text(self, die: Die, tag: int) -> Type:
@@ -234,8 +211,10 @@ class TypeReader:
 
     def _enum(self, die: Die, tag: int) -> Type:
         enumerators = tuple(
-            Enumerator(self._reader.own_string(child, AT_NAME), self._reader.number(child, AT_CONST_VALUE) or 0)
-            for child, _ in self.parts(die, TAG_ENUMERATOR)
+            Enumerator(
+                self._reader.own_string(child, dw.DW_AT_name), self._reader.number(child, dw.DW_AT_const_value) or 0
+            )
+            for child, _ in self.parts(die, dw.DW_TAG_enumerator)
         )
         signed = any(one.value < 0 for one in enumerators)
         return Enum(self._scoped_name(die), self._size(die), enumerators, signed)
@@ -243,27 +222,27 @@ class TypeReader:
     def _array(self, die: Die, tag: int) -> Type:
         element = self._target(die)
         dimensions = tuple(
-            self._dimension(child) for child, _ in islice(self.parts(die, TAG_SUBRANGE), MOST_DIMENSIONS)
+            self._dimension(child) for child, _ in islice(self.parts(die, dw.DW_TAG_subrange_type), MOST_DIMENSIONS)
         )
         if len(dimensions) == MOST_DIMENSIONS:
             return Void(reason="it is an array of too many dimensions")
         location, allocated, associated = (
             Expression(block) if (block := self._reader.block(die, attribute)) is not None else None
-            for attribute in (AT_DATA_LOCATION, AT_ALLOCATED, AT_ASSOCIATED)
+            for attribute in (dw.DW_AT_data_location, dw.DW_AT_allocated, dw.DW_AT_associated)
         )
-        size, vector = self._size(die), self._reader.flag(die, AT_GNU_VECTOR)
+        size, vector = self._size(die), self._reader.flag(die, dw.DW_AT_GNU_vector)
         return Array(element, dimensions, size, self._fortran, location, allocated, associated, vector)
 
     def _dimension(self, die: Die) -> Dimension:
-        lower, upper = self._bound(die, AT_LOWER_BOUND), self._bound(die, AT_UPPER_BOUND)
-        if lower is None and not self._reader.has(die, AT_LOWER_BOUND):
+        lower, upper = self._bound(die, dw.DW_AT_lower_bound), self._bound(die, dw.DW_AT_upper_bound)
+        if lower is None and not self._reader.has(die, dw.DW_AT_lower_bound):
             lower = 1 if self._fortran else 0  # DW_AT_lower_bound's default by language (DWARF 5, table 7.17)
-        count = self._bound(die, AT_COUNT)
+        count = self._bound(die, dw.DW_AT_count)
         if count is None and isinstance(lower, int) and isinstance(upper, int):
             count = max(0, wrapped(upper) - wrapped(lower) + 1)
         if isinstance(count, int) and count < 0:
             count = None
-        return Dimension(lower, count, upper, self._bound(die, AT_BYTE_STRIDE))
+        return Dimension(lower, count, upper, self._bound(die, dw.DW_AT_byte_stride))
 
     def _bound(self, die: Die, attribute: int) -> Bound:
         number = self._reader.number(die, attribute)
@@ -273,44 +252,44 @@ class TypeReader:
         return None if block is None else Expression(block)
 
     def _record(self, die: Die, kind: str) -> Type:
-        signature = self._reader.reference(die, AT_SIGNATURE)
+        signature = self._reader.reference(die, dw.DW_AT_signature)
         name = self._scoped_name(die)
         if signature is not None and signature.addr != die.addr:
             die = signature  # a declaration that stands for a type unit (DWARF 5, 3.1.4)
             name = name or self._scoped_name(die)
-        opaque = self._reader.has(die, AT_DECLARATION)
+        opaque = self._reader.has(die, dw.DW_AT_declaration)
         size = self._size(die)
         members = () if opaque else tuple(within(one, size) for one in self._members(die))
         return Struct(kind, name, size, members, opaque)
 
     def _members(self, die: Die) -> Iterator[Member]:
-        for child, tag in self.parts(die, TAG_INHERITANCE, TAG_MEMBER):
-            if tag == TAG_INHERITANCE or not self._reader.has(child, AT_EXTERNAL):
-                yield self._member(child, tag == TAG_INHERITANCE)
+        for child, tag in self.parts(die, dw.DW_TAG_inheritance, dw.DW_TAG_member):
+            if tag == dw.DW_TAG_inheritance or not self._reader.has(child, dw.DW_AT_external):
+                yield self._member(child, tag == dw.DW_TAG_inheritance)
 
     def _member(self, die: Die, is_base: bool) -> Member:
-        name, target = self._reader.own_string(die, AT_NAME), self._target(die)
-        offset = self._reader.number(die, AT_DATA_MEMBER_LOCATION) or 0
-        bit_size = self._reader.number(die, AT_BIT_SIZE) or 0
+        name, target = self._reader.own_string(die, dw.DW_AT_name), self._target(die)
+        offset = self._reader.number(die, dw.DW_AT_data_member_location) or 0
+        bit_size = self._reader.number(die, dw.DW_AT_bit_size) or 0
         if not bit_size:
             return Member(name, target, offset, is_base=is_base)
-        bit_offset = self._reader.number(die, AT_DATA_BIT_OFFSET)
+        bit_offset = self._reader.number(die, dw.DW_AT_data_bit_offset)
         if bit_offset is None:
             bit_offset = offset * 8 + self._old_bit_offset(die, bit_size)
         return Member(name, target, bit_offset // 8, bit_size, bit_offset)
 
     def _old_bit_offset(self, die: Die, bit_size: int) -> int:
         """DWARF 2 and 3 count bits from the storage unit's most significant end (DWARF 3, 5.6.6)."""
-        from_top = self._reader.number(die, AT_BIT_OFFSET)
+        from_top = self._reader.number(die, dw.DW_AT_bit_offset)
         if from_top is None:
             return 0
-        storage = self._reader.number(die, AT_BYTE_SIZE)
+        storage = self._reader.number(die, dw.DW_AT_byte_size)
         if storage is None:
-            declared = self._reader.reference(die, AT_TYPE)
+            declared = self._reader.reference(die, dw.DW_AT_type)
             for _ in range(MOST_LEVELS):
-                if declared is None or self._reader.number(declared, AT_BYTE_SIZE) is not None:
+                if declared is None or self._reader.number(declared, dw.DW_AT_byte_size) is not None:
                     break
-                declared = self._reader.reference(declared, AT_TYPE)
+                declared = self._reader.reference(declared, dw.DW_AT_type)
             storage = self._size(declared) if declared is not None else 4
         return storage * 8 - wrapped(from_top) - bit_size
 

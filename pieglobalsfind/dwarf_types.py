@@ -11,20 +11,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Protocol, Union
 
+from pieglobalsfind import dwarf_constants as dw
+
 VOID = 0  # the index of `void` in every table
 
 # Base.encoding: DW_AT_encoding (DWARF 5, table 7.11) by the standard's names
 ENCODINGS = {
-    0x01: "address",
-    0x02: "boolean",
-    0x03: "complex_float",
-    0x04: "float",
-    0x05: "signed",
-    0x06: "signed_char",
-    0x07: "unsigned",
-    0x08: "unsigned_char",
-    0x09: "imaginary_float",
-    0x10: "UTF",
+    dw.DW_ATE_address: "address",
+    dw.DW_ATE_boolean: "boolean",
+    dw.DW_ATE_complex_float: "complex_float",
+    dw.DW_ATE_float: "float",
+    dw.DW_ATE_signed: "signed",
+    dw.DW_ATE_signed_char: "signed_char",
+    dw.DW_ATE_unsigned: "unsigned",
+    dw.DW_ATE_unsigned_char: "unsigned_char",
+    dw.DW_ATE_imaginary_float: "imaginary_float",
+    dw.DW_ATE_UTF: "UTF",
 }
 
 # Variable.storage

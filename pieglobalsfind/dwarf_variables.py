@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, Optional
 
+from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_forms import UnreadableError
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import MOST_PARAMETERS, type_name
-from pieglobalsfind.dwarf_scan import TYPES, UnitBytes, UnreadableError
+from pieglobalsfind.dwarf_scan import TYPES, UnitBytes
 from pieglobalsfind.dwarf_type_reader import (
-    AT_DECLARATION,
-    AT_EXTERNAL,
-    AT_NAME,
-    AT_SPECIFICATION,
     LARGEST_SIZE,
     RECORDS,
     UNIT_SHIFT,
@@ -43,35 +41,26 @@ from pieglobalsfind.dwarf_types import (
 from pieglobalsfind.dwarf_walk import walk
 from pieglobalsfind.garbage import unsearched
 
-# DW_TAG
-TAG_LEXICAL_BLOCK = 0x0B
-TAG_COMMON_BLOCK = 0x1A
-TAG_MODULE = 0x1E
-TAG_INLINED = 0x1D
-TAG_SUBPROGRAM = 0x2E
-TAG_VARIABLE = 0x34
-TAG_MEMBER = 0x0D
-TAG_NAMESPACE = 0x39
-TAG_ENTRY_POINT = 0x03
+TLS = (dw.DW_OP_form_tls_address, dw.DW_OP_GNU_push_tls_address)
+CONSTANTS = (dw.DW_OP_const1u, dw.DW_OP_const2u, dw.DW_OP_const4u, dw.DW_OP_const8u, dw.DW_OP_constu)
 
-# DW_AT
-AT_ABSTRACT_ORIGIN = 0x31
-AT_LINKAGE_NAME = 0x6E
-AT_MIPS_LINKAGE_NAME = 0x2007
-
-# DW_OP
-OP_ADDR = 0x03
-OP_PLUS_UCONST = 0x23
-OP_TLS = (0x9B, 0xE0)  # form_tls_address, GNU_push_tls_address
-OP_CONSTANTS = (0x08, 0x0A, 0x0C, 0x0E, 0x10)  # const1u, const2u, const4u, const8u, constu
-
-# DW_LANG
 LANGUAGES = {
-    **dict.fromkeys((0x01, 0x02, 0x0C, 0x1D, 0x2C), "C"),
-    **dict.fromkeys((0x04, 0x1A, 0x21, 0x2B), "C++"),
-    **dict.fromkeys((0x07, 0x08, 0x0E, 0x22, 0x23, 0x2D), "Fortran"),
+    **dict.fromkeys((dw.DW_LANG_C89, dw.DW_LANG_C, dw.DW_LANG_C99, dw.DW_LANG_C11, dw.DW_LANG_C17), "C"),
+    **dict.fromkeys(
+        (dw.DW_LANG_C_plus_plus, dw.DW_LANG_C_plus_plus_11, dw.DW_LANG_C_plus_plus_14, dw.DW_LANG_C_plus_plus_20), "C++"
+    ),
+    **dict.fromkeys(
+        (
+            dw.DW_LANG_Fortran77,
+            dw.DW_LANG_Fortran90,
+            dw.DW_LANG_Fortran95,
+            dw.DW_LANG_Fortran03,
+            dw.DW_LANG_Fortran08,
+            dw.DW_LANG_Fortran18,
+        ),
+        "Fortran",
+    ),
 }
-
 
 UNTOLD = -1  # a size that more has to be read for than one DIE
 MOST_AROUND = 50  # functions around one whose names are part of its own
@@ -248,13 +237,13 @@ class VariableReader:
             while scopes[-1][0] >= depth:
                 scopes.pop()
             scope = scopes[-1][1]
-            if kind.tag not in (TAG_VARIABLE, TAG_MEMBER):
+            if kind.tag not in (dw.DW_TAG_variable, dw.DW_TAG_member):
                 inner = self._enter(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
                 if inner is not None:
                     scopes.append((depth, inner))
                 continue
             values = found.variable(body, kind.told) if kind.told is not None else None
-            if values is None or len(values[-1]) != 9 or values[-1][0] != OP_ADDR:
+            if values is None or len(values[-1]) != 9 or values[-1][0] != dw.DW_OP_addr:
                 row = self._variable(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
                 if row is not None:
                     yield row
@@ -274,7 +263,7 @@ class VariableReader:
 
     def _walk(self, unit: Die) -> Iterator[Found]:
         for die, tag, scope in walk(self._reader, unit, ANYWHERE, self._enter):
-            if tag in (TAG_VARIABLE, TAG_MEMBER):
+            if tag in (dw.DW_TAG_variable, dw.DW_TAG_member):
                 found = self._variable(die, tag, scope)
                 if found is not None:
                     yield found
@@ -283,15 +272,15 @@ class VariableReader:
         """The scope inside a DIE, or None where no variable of static storage can be."""
         if tag in TYPES:
             return self._type_scope(die, tag, scope)
-        if tag == TAG_SUBPROGRAM:
+        if tag == dw.DW_TAG_subprogram:
             return self._function_scope(die, scope)
-        if tag in (TAG_LEXICAL_BLOCK, TAG_INLINED, TAG_ENTRY_POINT):
+        if tag in (dw.DW_TAG_lexical_block, dw.DW_TAG_inlined_subroutine, dw.DW_TAG_entry_point):
             return scope
-        if tag == TAG_NAMESPACE:
+        if tag == dw.DW_TAG_namespace:
             return scope._replace(prefix=f"{scope.prefix}{self._name(die) or '(anonymous namespace)'}::")
-        if tag == TAG_MODULE:
+        if tag == dw.DW_TAG_module:
             return scope._replace(prefix=f"{self._name(die)}::", kind=MODULE)
-        if tag == TAG_COMMON_BLOCK:
+        if tag == dw.DW_TAG_common_block:
             return scope._replace(kind=f"{COMMON} {self._name(die)}")
         return None
 
@@ -301,21 +290,21 @@ class VariableReader:
             self._prefixes[die.addr or 0] = prefix
         if tag not in RECORDS or self._language != "C++":
             return None
-        name = self._reader.own_string(die, AT_NAME)
+        name = self._reader.own_string(die, dw.DW_AT_name)
         return scope._replace(prefix=f"{prefix}{name}::" if name else prefix)
 
     def _name(self, die: Die) -> str:
-        return self._reader.string(die, AT_NAME)
+        return self._reader.string(die, dw.DW_AT_name)
 
     def _function_scope(self, die: Die, scope: Scope) -> Scope:
         self._scopes[die.addr or 0] = scope
         return Scope("", die, FUNCTION_STATIC)
 
     def _linkage_name(self, die: Die) -> str:
-        return self._reader.string(die, AT_LINKAGE_NAME) or self._reader.string(die, AT_MIPS_LINKAGE_NAME)
+        return self._reader.string(die, dw.DW_AT_linkage_name) or self._reader.string(die, dw.DW_AT_MIPS_linkage_name)
 
     def _variable(self, die: Die, tag: int, scope: Scope) -> Optional[Found]:
-        if tag == TAG_MEMBER or self._reader.has(die, AT_DECLARATION):
+        if tag == dw.DW_TAG_member or self._reader.has(die, dw.DW_AT_declaration):
             if scope.prefix and self._language == "C++":
                 self._scopes[die.addr or 0] = scope
             return None
@@ -324,17 +313,17 @@ class VariableReader:
 
     def _place(self, die: Die) -> Optional[Place]:
         """DW_AT_location, if it is a fixed place in memory that this file has."""
-        expression = self._reader.block(die, 0x02)
-        if not expression or expression[0] in range(0x50, 0x92):  # registers and frame offsets: locals
+        expression = self._reader.block(die, dw.DW_AT_location)
+        if not expression or dw.DW_OP_reg0 <= expression[0] <= dw.DW_OP_fbreg:  # registers and frame offsets: locals
             return None
         operations = self._reader.location(die)
         if not operations:
             return None
         first, rest = operations[0], operations[1:]
-        if first[0] == OP_ADDR:
+        if first[0] == dw.DW_OP_addr:
             address = first[1] + constant_sum(rest)
             return Place(address, False) if self._module.low < address < self._module.high else None
-        if first[0] in OP_CONSTANTS and any(atom in OP_TLS for atom, _ in rest):
+        if first[0] in CONSTANTS and any(atom in TLS for atom, _ in rest):
             return Place(first[1] + constant_sum(rest[1:]), True)
         return None
 
@@ -342,9 +331,9 @@ class VariableReader:
         name = self._name(die)
         if not name:
             return None
-        declared = self._reader.reference(die, AT_SPECIFICATION, inherited=True)
+        declared = self._reader.reference(die, dw.DW_AT_specification, inherited=True)
         file, line = self._reader.declared_at(die, self._units)
-        external = self._reader.flag(die, AT_EXTERNAL)
+        external = self._reader.flag(die, dw.DW_AT_external)
         row = Variable(
             name,
             self._linkage_name(die),
@@ -405,8 +394,8 @@ class VariableReader:
         scope, own = self._scopes.get(function.addr or 0, ANYWHERE), self._own_name(function)
         if own:
             return FunctionTold(function, own, scope, None)
-        declared = self._reader.reference(function, AT_SPECIFICATION)
-        declared = declared or self._reader.reference(function, AT_ABSTRACT_ORIGIN)
+        declared = self._reader.reference(function, dw.DW_AT_specification)
+        declared = declared or self._reader.reference(function, dw.DW_AT_abstract_origin)
         if declared is not None:
             scope = self._scopes.get(declared.addr or 0, scope)
         return FunctionTold(function, self._name(function), scope, declared)
@@ -449,6 +438,6 @@ def constant_sum(operations: tuple[tuple[int, int], ...]) -> int:
     """What `plus_uconst N`, or `const N; plus`, adds to an address."""
     total = 0
     for atom, operand in operations:
-        if atom == OP_PLUS_UCONST or atom in OP_CONSTANTS:
+        if atom == dw.DW_OP_plus_uconst or atom in CONSTANTS:
             total += operand
     return total

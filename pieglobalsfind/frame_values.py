@@ -11,17 +11,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.dwarf_arguments import OP_ENTRY_VALUES, Passed, Step, Steps
+from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_arguments import ENTRY_VALUES, Passed, Step, Steps
 from pieglobalsfind.dwarf_expression import BINARY, MASK, UnsupportedError, signed
 from pieglobalsfind.stack_walk import Activation, Memory
 
-OP_ADDRESS, OP_FRAME_BASE, OP_BREG0, OP_BREGX, OP_CFA, OP_STACK_VALUE = 0x03, 0x91, 0x70, 0x92, 0x9C, 0x9F
-OP_REG0, OP_REGX, OP_GNU_PARAMETER_REF = 0x50, 0x90, 0xFA
-CFA_ALONE = (Step(OP_CFA),)
+CFA_ALONE = (Step(dw.DW_OP_call_frame_cfa),)
 WORD = 8
 
-_CONSTANTS = (0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x11)  # const1u to const8s, constu, consts
-_UNARY: dict[int, Callable[[int], int]] = {0x19: lambda a: abs(signed(a)), 0x1F: operator.neg, 0x20: operator.invert}
+_CONSTANTS = range(dw.DW_OP_const1u, dw.DW_OP_consts + 1)
+_UNARY: dict[int, Callable[[int], int]] = {
+    dw.DW_OP_abs: lambda a: abs(signed(a)),
+    dw.DW_OP_neg: operator.neg,
+    dw.DW_OP_not: operator.invert,
+}
 
 
 class NowhereError(Exception):
@@ -46,9 +49,11 @@ def value(steps: Steps, size: int, frame: Frame) -> Optional[bytes]:
     """The `size` bytes that an expression means in a frame; raises `UnsupportedError` or `MemoryUnreadable`."""
     if not steps:
         return None
-    if len(steps) == 1 and (OP_REG0 <= steps[0].atom < OP_REG0 + 32 or steps[0].atom == OP_REGX):
+    if len(steps) == 1 and (dw.DW_OP_reg0 <= steps[0].atom < dw.DW_OP_reg0 + 32 or steps[0].atom == dw.DW_OP_regx):
         first = steps[0]
-        held = frame.activation.registers.get(first.number if first.atom == OP_REGX else first.atom - OP_REG0)
+        held = frame.activation.registers.get(
+            first.number if first.atom == dw.DW_OP_regx else first.atom - dw.DW_OP_reg0
+        )
         return None if held is None else _low_bytes(held, size)
     try:
         found, is_value = _run(steps, frame)
@@ -59,7 +64,7 @@ def value(steps: Steps, size: int, frame: Frame) -> Optional[bytes]:
 
 def address(steps: Steps, frame: Frame) -> Optional[int]:
     """Where the object lies that an expression means, None if not in memory; raises `UnsupportedError`."""
-    if not steps or OP_REG0 <= steps[0].atom < OP_REG0 + 32 or steps[0].atom == OP_REGX:
+    if not steps or dw.DW_OP_reg0 <= steps[0].atom < dw.DW_OP_reg0 + 32 or steps[0].atom == dw.DW_OP_regx:
         return None
     found, is_value = _run(steps, frame)
     return None if is_value else found
@@ -93,7 +98,7 @@ def _run(steps: Steps, frame: Frame, depth: int = 0) -> tuple[int, bool]:
     for step in steps:
         if is_value or depth > 4:
             raise UnsupportedError("it goes on behind its end")
-        is_value = step.atom == OP_STACK_VALUE
+        is_value = step.atom == dw.DW_OP_stack_value
         if not is_value:
             _step(step, stack, frame, depth)
     if not stack:
@@ -104,10 +109,10 @@ def _run(steps: Steps, frame: Frame, depth: int = 0) -> tuple[int, bool]:
 def _step(step: Step, stack: list[int], frame: Frame, depth: int) -> None:
     atom = step.atom
     try:
-        if 0x30 <= atom <= 0x4F:  # lit0 to lit31
-            stack.append(atom - 0x30)
-        elif OP_BREG0 <= atom < OP_BREG0 + 32:
-            stack.append((_register(frame, atom - OP_BREG0) + step.number) & MASK)
+        if dw.DW_OP_lit0 <= atom <= dw.DW_OP_lit31:
+            stack.append(atom - dw.DW_OP_lit0)
+        elif dw.DW_OP_breg0 <= atom < dw.DW_OP_breg0 + 32:
+            stack.append((_register(frame, atom - dw.DW_OP_breg0) + step.number) & MASK)
         elif atom in _CONSTANTS:
             stack.append(step.number & MASK)
         elif atom in BINARY:
@@ -123,17 +128,17 @@ def _step(step: Step, stack: list[int], frame: Frame, depth: int) -> None:
 
 def _of_frame(step: Step, stack: list[int], frame: Frame, depth: int) -> bool:
     atom = step.atom
-    if atom == OP_FRAME_BASE:
+    if atom == dw.DW_OP_fbreg:
         stack.append((_frame_base(frame, depth) + step.number) & MASK)
-    elif atom == OP_CFA:
+    elif atom == dw.DW_OP_call_frame_cfa:
         stack.append(frame.activation.cfa)
-    elif atom == OP_ADDRESS:
+    elif atom == dw.DW_OP_addr:
         stack.append((step.number + frame.bias) & MASK)
-    elif atom == OP_BREGX:
+    elif atom == dw.DW_OP_bregx:
         stack.append((_register(frame, step.number) + step.second) & MASK)
-    elif atom == OP_GNU_PARAMETER_REF:
+    elif atom == dw.DW_OP_GNU_parameter_ref:
         raise NowhereError  # a parameter that is optimized away: few call sites tell of one
-    elif atom == OP_ENTRY_VALUES[0]:
+    elif atom == ENTRY_VALUES[0]:
         stack.append(_at_entry(step, frame))
     else:
         return False
@@ -142,29 +147,29 @@ def _of_frame(step: Step, stack: list[int], frame: Frame, depth: int) -> bool:
 
 def _of_stack(step: Step, stack: list[int], frame: Frame) -> None:
     atom = step.atom
-    if atom == 0x23:  # plus_uconst
+    if atom == dw.DW_OP_plus_uconst:
         stack.append((stack.pop() + step.number) & MASK)
-    elif atom == 0x06:  # deref
+    elif atom == dw.DW_OP_deref:
         stack.append(int.from_bytes(frame.memory.read(stack.pop(), WORD), "little"))
-    elif atom == 0x94 and 0 < step.number <= WORD:  # deref_size
+    elif atom == dw.DW_OP_deref_size and 0 < step.number <= WORD:
         stack.append(int.from_bytes(frame.memory.read(stack.pop(), step.number), "little"))
-    elif atom == 0x12:  # dup
+    elif atom == dw.DW_OP_dup:
         stack.append(stack[-1])
-    elif atom == 0x13:  # drop
+    elif atom == dw.DW_OP_drop:
         stack.pop()
-    elif atom == 0x14:  # over
+    elif atom == dw.DW_OP_over:
         stack.append(stack[-2])
-    elif atom == 0x16:  # swap
+    elif atom == dw.DW_OP_swap:
         stack[-1], stack[-2] = stack[-2], stack[-1]
-    elif atom != 0x96:  # nop
+    elif atom != dw.DW_OP_nop:
         raise UnsupportedError(f"operation {atom:#x}")
 
 
 def _frame_base(frame: Frame, depth: int) -> int:
     if frame.base == CFA_ALONE:
         return frame.activation.cfa
-    if len(frame.base) == 1 and OP_REG0 <= frame.base[0].atom < OP_REG0 + 32:
-        return _register(frame, frame.base[0].atom - OP_REG0)
+    if len(frame.base) == 1 and dw.DW_OP_reg0 <= frame.base[0].atom < dw.DW_OP_reg0 + 32:
+        return _register(frame, frame.base[0].atom - dw.DW_OP_reg0)
     return _run(frame.base, frame, depth + 1)[0]
 
 
@@ -178,9 +183,9 @@ def _register(frame: Frame, number: int) -> int:
 
 def _at_entry(step: Step, frame: Frame) -> int:
     first = step.inner[0].atom if len(step.inner) == 1 else 0
-    if not OP_REG0 <= first < OP_REG0 + 32:
+    if not dw.DW_OP_reg0 <= first < dw.DW_OP_reg0 + 32:
         raise UnsupportedError("an entry value that is in no register")
-    found = entry_value(first - OP_REG0, WORD, frame)
+    found = entry_value(first - dw.DW_OP_reg0, WORD, frame)
     if found is None:
         raise NowhereError
     return int.from_bytes(found, "little")
