@@ -66,6 +66,8 @@ def program_of(options: argparse.Namespace) -> tuple[str, str]:
             raise UsageError(f"{options.target!r} is neither a file nor a process", "name a program, or a PID")
         with open_elf(options.target) as elf:
             if elf.header.type != ET_CORE:
+                if options.exe is not None:
+                    raise UsageError(f"{options.target} is no core file", "leave --exe out")
                 return options.target, method
     job = open_job(options.target, options.exe)
     program = next((one for one in job.table.objects if one.is_program), None)

@@ -18,6 +18,7 @@ from pieglobalsfind.whole_file import write_whole
 
 from .event_sources import Notice
 
+HINT = "name another file by --chrome"
 MOST_EVENTS = 1_000_000  # what is kept until it is written; older ones are left out
 BEGINS, ENDS = ("created", "arrived"), ("leaves", "exited")
 
@@ -40,7 +41,7 @@ class Trace:
 
     def write(self, place: Path) -> None:
         """In one step; raises `UsageError` if it can't be written."""
-        write_whole(place, json.dumps(self.content()) + "\n", "name another file by --chrome")
+        write_whole(place, json.dumps(self.content()) + "\n", HINT)
 
     def content(self) -> Row:
         """The whole trace."""

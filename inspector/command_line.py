@@ -10,9 +10,11 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.whole_file import check_place
 
 from . import (
     audit,
@@ -97,6 +99,8 @@ def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
 
 
 def run_report(options: argparse.Namespace) -> int:
+    if options.html is not None:
+        check_place(Path(options.html), "name another file by --html")
     if options.mpi:
         return run_collector(options)
     if options.timeout is not None:

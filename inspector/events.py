@@ -20,6 +20,7 @@ from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.jobs import Member, Members, is_folder, members_of
 from pieglobalsfind.shell import complain
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.whole_file import check_place
 
 from . import chrome_trace
 from .event_sources import Ended, Follower, Lost, Notice, Source
@@ -61,6 +62,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     duration = seconds_of(options.duration, "--for") if options.duration is not None else None
     every = seconds_of(options.every, "--every")
+    if options.chrome is not None:
+        check_place(Path(options.chrome), chrome_trace.HINT)
     members = named(options.target)
     sources = opened(members)
     begin(members, sources, options.json)

@@ -89,7 +89,7 @@ class Flame:
 
 def write(path: str, text: str) -> None:
     """For its owner's eyes alone; raises `UsageError` if it can't be written."""
-    write_whole(Path(path), text, "name another file")
+    write_whole(Path(path), text, "name another file by --html")
 
 
 def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:

@@ -55,10 +55,13 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("stacks and reports can't be merged with one another", "merge each kind by itself")
     contents.sort(key=lambda one: str(one.get("taken", "")))
     try:
-        merged = merge_stacks(contents) if kinds == {STACKS} else merge_reports(contents)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"a file lacks what its schema asks for, {error}", "write it again with --json") from error
-    if options.json:
+        return show(merge_stacks(contents) if kinds == {STACKS} else merge_reports(contents), kinds, options.json)
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise UsageError(f"a file is not as its schema has it, {error!r}", "write it again with --json") from error
+
+
+def show(merged: Content, kinds: set[str], as_json: bool) -> int:
+    if as_json:
         json.dump(merged, sys.stdout, indent=1)
         print(flush=True)
     elif kinds == {STACKS}:
@@ -71,12 +74,12 @@ def run(options: argparse.Namespace) -> int:
 def read(place: Path) -> Content:
     """One file; raises `UsageError` if it is none of ours."""
     try:
-        if place.stat().st_size > LARGEST:
+        if place.is_char_device() or place.stat().st_size > LARGEST:
             raise UsageError(f"{place} is too large to be a report")
         content = json.loads(place.read_text())
     except OSError as error:
         raise UsageError(f"{place} can't be read, {error.strerror}", "name files written by --json") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{place} is no JSON, {error}", "name files written by --json") from error
     if not isinstance(content, dict) or content.get("schema") not in (STACKS, REPORT):
         raise UsageError(f"{place} is neither stacks nor a report", f"its schema has to be {STACKS} or {REPORT}")

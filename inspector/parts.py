@@ -116,7 +116,7 @@ def ranks(job: Job, options: argparse.Namespace) -> Shown:
 
 def globals_(job: Job, options: argparse.Namespace) -> Shown:
     read = read_globals(job)
-    chosen = frozenset(rankset.select(rankset.parse(options.rank), job.table, lambda rank: ""))
+    chosen = frozenset(rankset.select(rankset.parse_plain(options.rank), job.table, lambda rank: ""))
     found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
     return Shown(lambda screen: print_globals(read, found, screen), [global_as_json(one) for one in found], bool(found))
 

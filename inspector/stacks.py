@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         return run_recorder(options)
     if options.folder is not None or options.keep is not None:
         raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
-    chosen = rankset.parse(options.rank)
+    chosen = rankset.parse_plain(options.rank)
     members = job_named(options.job, options.target, options.exe, options.freeze)
     if members is not None:
         subject, found = read_members(members, chosen, options.runtime)
@@ -118,7 +118,7 @@ def run_recorder(options: argparse.Namespace) -> int:
     if options.folder is None or keep < 1:
         raise UsageError("the flight recorder needs a folder, and to keep something", "-o DIR --keep 6")
     every = seconds_of(options.every, "--every")
-    chosen = rankset.parse(options.rank)
+    chosen = rankset.parse_plain(options.rank)
 
     def once() -> dict[str, object]:
         with checked(open_job(options.target, None)) as job:

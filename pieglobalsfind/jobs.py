@@ -28,6 +28,7 @@ from pieglobalsfind.targets import open_target
 MOST_PROCESSES = 1 << 20
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
 STARTERS = launch.LAUNCHERS | {"rankrun"}
+LARGEST_DESCRIPTION = 1 << 20  # characters
 DESCRIPTION = "job"  # a checkpoint's own file about its job
 
 
@@ -140,7 +141,8 @@ def in_checkpoint(folder: Path) -> Members:
     whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
     if not whole:
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
-    said = dict(one.partition(" ")[::2] for one in (whole[-1] / DESCRIPTION).read_text(errors="replace").splitlines())
+    with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
+        said = dict(one.partition(" ")[::2] for one in file.read(LARGEST_DESCRIPTION).splitlines())
     count = said.get("processes", "")
     if "end" not in said or not count.isdecimal() or not 0 < int(count) <= MOST_PROCESSES:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")

@@ -15,6 +15,7 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import STATES, RankTable
 
 HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"
+PLAIN_HINT = "write 3, 0-3,7, all, or a state such as running or blocked"
 
 EVERY = "all"
 _NUMBERS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
@@ -55,6 +56,14 @@ def parse(text: str) -> RankSet:
     found = recognize(text)
     if found is None:
         raise UsageError(f"{text!r} is no set of ranks", HINT)
+    return found
+
+
+def parse_plain(text: str) -> RankSet:
+    """As `parse`, where nobody knows which function a rank is in."""
+    found = recognize(text)
+    if found is None or any(isinstance(item, InFunction) for item in found):
+        raise UsageError(f"{text!r} is no set of ranks here", PLAIN_HINT)
     return found
 
 
@@ -127,7 +136,7 @@ def _within(span: Span, present: Iterable[int]) -> set[int]:
 def no_such_rank(rank: int, table: RankTable, several: bool = False) -> UsageError:
     """Why `rank` can't be looked at here; `several`: the table is that of more than one process."""
     here = compact(one.rank for one in table.ranks) or "no ranks"
-    if rank < table.rank_count:
+    if 0 <= rank < table.rank_count:
         return UsageError(
             f"rank {rank} lives in another process of the job", f"{'these have' if several else 'this one has'} {here}"
         )

@@ -303,6 +303,8 @@ def _open_core(path: str) -> ElfFile:
 
 
 def _compression_hint(path: str) -> str:
+    if not is_file(path):
+        return ""
     try:
         with open(path, "rb") as file:
             start = file.read(6)

@@ -141,7 +141,9 @@ def checked_thread(one: dict[str, Any]) -> KernelThread:
 
 
 def is_snapshot(path: str) -> bool:
-    """Whether the file begins as a ZIP archive does."""
+    """Whether the file begins as a ZIP archive does; what is no regular file, as a FIFO without a writer, is none."""
+    if not is_file(path):
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"PK\x03\x04"

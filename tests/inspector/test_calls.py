@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Callable
 
 import pytest
@@ -90,6 +92,35 @@ def test_a_number_out_of_bounds(refusal: Refusal, words: tuple[object, ...], sen
 )
 def test_options_that_do_not_go_together(refusal: Refusal, words: tuple[object, ...], sentence: str) -> None:
     assert refusal("stacks", *words) == sentence
+
+
+@pytest.mark.parametrize("chosen", ["/main/", "-1", "3-1", ",", "1e3", "0x1"])
+def test_a_set_of_ranks_that_is_none(refusal: Refusal, chosen: str) -> None:
+    """Nor are functions: nothing here would know them before it has read everything."""
+    hint = "write 3, 0-3,7, all, or a state such as running or blocked"
+    assert refusal("stacks", "/bin/true", f"--rank={chosen}") == f"{chosen!r} is no set of ranks here: {hint}"
+
+
+def test_a_program_and_the_program_of_a_core_file(refusal: Refusal) -> None:
+    assert refusal("audit", "/bin/true", "--exe", "/bin/false") == "/bin/true is no core file: leave --exe out"
+
+
+@pytest.mark.parametrize("command", ["report", "stacks", "events", "ranks", "waits", "snapshot"])
+def test_a_pipe_that_nobody_writes_to(refusal: Refusal, command: str, tmp_path: Path) -> None:
+    """Nobody waits for it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    options = ["-o", tmp_path / "file"] if command == "snapshot" else []
+    assert refusal(command, pipe, *options) == f"{pipe} is no regular file"
+
+
+def test_an_output_that_can_not_be_written_is_known_before(refusal: Refusal, tmp_path: Path) -> None:
+    """Before the target is looked at: nobody waits for a job's end in vain."""
+    place = tmp_path / "no" / "file"
+    for words, option in ((["report", "none", "--html"], "--html"), (["events", "none", "--chrome"], "--chrome")):
+        assert refusal(*words, place) == (
+            f"{place} can't be written, No such file or directory: name another file by {option}"
+        )
 
 
 @pytest.mark.parametrize("command", ["report", "ranks", "stacks", "waits", "events", "mpir", "audit"])

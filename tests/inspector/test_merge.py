@@ -98,7 +98,10 @@ def ranks(text: str) -> list[int]:
 @pytest.mark.parametrize(
     "content",
     ["", "[]", "{}", '{"schema": "x"}', '{"schema": "ranklens-stacks-1"}', "\x00", '{"schema": "ranklens-report-1"}',
-     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1,"stacks":[{"ranks":"0-99999999","calls":[]}],"missing":[]}'],
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1,"stacks":[{"ranks":"0-99999999","calls":[]}],"missing":[]}',
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":"many","stacks":[],"missing":[]}',
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1e400,"stacks":[],"missing":[]}',
+     "[" * 100_000],
 )  # fmt: skip
 def test_bad_files(content: str, tmp_path: Path) -> None:
     place = tmp_path / "bad.json"

@@ -90,6 +90,7 @@ def test_why_two_ranks_differ(ring: Job) -> None:
     ]
     assert [one["name"] for one in same["variables"]] == ["own"]
     assert "rank 3" in inspect("why-different", 3, 5, ring.pid).stdout
+    assert "there is no rank -1" in inspect("why-different", 0, -1, ring.pid).stderr
     for words in ((3, 3, ring.pid), (0, 99, ring.pid), (0, 1, "nofile")):
         refused = inspect("why-different", *words)
         assert refused.returncode == 2 and refused.stderr.count("\n") == 1

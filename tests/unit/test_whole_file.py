@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.whole_file import whole_file, write_whole
+from pieglobalsfind.whole_file import check_place, whole_file, write_whole
 
 
 def test_what_was_there_stays_until_all_is_written(tmp_path: Path) -> None:
@@ -49,6 +49,31 @@ def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
             write_whole(place, "text", "")
     assert pipe.is_fifo() and folder.is_dir() and link.is_symlink()
     assert len(list(tmp_path.iterdir())) == 3 and not list(folder.iterdir())
+
+
+def test_a_name_of_an_open_file_is_never_replaced(tmp_path: Path) -> None:
+    """As /dev/stdout is a link to the kernel's name of an open file; a superuser would have a file there instead."""
+    other, link, further = tmp_path / "other", tmp_path / "stdout", tmp_path / "further"
+    with other.open("w") as file:
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        further.symlink_to("stdout")
+        for place in (link, further, Path(f"/dev/fd/{file.fileno()}")):
+            with pytest.raises(UsageError, match=f"{place.name} can't be written, it stands for an open file"):
+                write_whole(place, "text", "")
+    assert link.is_symlink() and further.is_symlink() and other.read_text() == ""
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_whether_a_place_can_be_written_is_known_before(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    check_place(place, "")
+    assert not list(tmp_path.iterdir())
+    place.write_text("old")
+    check_place(place, "")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "old")]
+    for bad in (tmp_path, place / "below", tmp_path / "no" / "file", tmp_path / ("x" * 300)):
+        with pytest.raises(UsageError, match="can't be written"):
+            check_place(bad, "")
 
 
 def test_a_link_to_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
