@@ -16,6 +16,7 @@ from typing import Any, Optional, Union
 import lldb
 
 from lldbext import frames, values
+from lldbext.printing import wait_for_printing
 from lldbext.quiet import DebuggerError, bare, execute
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
@@ -57,6 +58,7 @@ class LldbFace:
         """LLDB has all ranks in its list, also where it has just attached and asked for none."""
         with suppress(TargetError, NotVirtualizedError):
             session = self.session()
+            wait_for_printing(self.debugger)
             session.begin_command()
             if not session.is_listed(session.moment()):
                 session.list_threads()

@@ -15,6 +15,7 @@ from typing import Any
 import lldb
 
 from lldbext.face import LldbFace
+from lldbext.printing import wait_for_printing
 from lldbext.quiet import warnings
 from lldbext.selection import Selection
 from lldbext.session import Session
@@ -26,6 +27,12 @@ EXPRESSIONS = (
     *("watchpoint set expression", "watchpoint set variable"),
 )
 BY_NAME = (*EXPRESSIONS, "frame variable", "target variable", "target modules lookup")
+# These change LLDB's modules, or what it is about to show, by running the process or by selecting.
+AFTER_PRINTING = (
+    *("process continue", "process detach", "thread continue", "thread until", "thread jump", "thread return"),
+    *(f"thread step-{way}" for way in ("in", "inst", "inst-over", "out", "over", "scripted")),
+    *("thread select", "frame select"),
+)
 QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
 
 
@@ -35,10 +42,23 @@ def can_hold_up() -> bool:
 
 
 def hold_up(debugger: Any) -> None:
-    """Be called before every command that takes names."""
+    """Be called before every command that takes names, and before those that must not overtake what is shown."""
     interpreter = debugger.GetCommandInterpreter()
     for command in BY_NAME:
         interpreter.SetCommandOverrideCallback(command, callback(debugger, command))
+    for command in AFTER_PRINTING:
+        interpreter.SetCommandOverrideCallback(command, waiting(debugger))
+
+
+def waiting(debugger: Any) -> Callable[..., bool]:
+    """What LLDB calls before a command that has nothing to do but to wait until the one before is shown."""
+
+    def before(*words: str) -> bool:
+        with warnings("what is shown may be of another moment"):
+            wait_for_printing(debugger)
+        return False
+
+    return before
 
 
 def callback(debugger: Any, command: str) -> Callable[..., bool]:
@@ -49,6 +69,7 @@ def callback(debugger: Any, command: str) -> Callable[..., bool]:
             session = LldbFace(debugger).session()
             if session.modules.is_visiting:
                 return False
+            wait_for_printing(debugger)
             with kept_frame(session):
                 follow(session)
             if command in EXPRESSIONS and QUALIFIED.search(" ".join(words)):
