@@ -119,13 +119,16 @@ class LoadedElf:
         data = self._try(address, struct.calcsize(form))
         return struct.unpack(self.header.order + form, data) if data else ()
 
-    def _table(self, tag: int) -> int:
-        """glibc relocates most addresses in the dynamic section in place, others' loaders leave them alone."""
+    def table(self, tag: int) -> int:
+        """The address that a tag of the dynamic section means.
+
+        glibc relocates most of them in place, others' loaders leave them alone.
+        """
         value = self.dynamic.get(tag, 0)
         return value if value >= self.load_bias else value + self.load_bias
 
     def _gnu_hash(self, name: bytes) -> Optional[int]:
-        table = self._table(DT_GNU_HASH)
+        table = self.table(DT_GNU_HASH)
         head = self._words("IIII", table)
         if not head or not head[0]:
             return None
@@ -150,7 +153,7 @@ class LoadedElf:
     def _sysv_hash(self, name: bytes) -> Optional[int]:
         if DT_HASH not in self.dynamic:
             return None
-        table = self._table(DT_HASH)
+        table = self.table(DT_HASH)
         head = self._words("II", table)
         if not head or not head[0]:
             return None
@@ -166,10 +169,10 @@ class LoadedElf:
 
     def _defined(self, index: int, name: bytes) -> Optional[int]:
         """The value of symbol `index` if it is defined and has this name."""
-        symbol = self._words("IBBHQQ", self._table(DT_SYMTAB) + SYMBOL_SIZE * index)
+        symbol = self._words("IBBHQQ", self.table(DT_SYMTAB) + SYMBOL_SIZE * index)
         if not symbol or symbol[3] == 0:
             return None
-        is_it = self._try(self._table(DT_STRTAB) + symbol[0], len(name) + 1) == name + b"\0"
+        is_it = self._try(self.table(DT_STRTAB) + symbol[0], len(name) + 1) == name + b"\0"
         return symbol[4] if is_it else None
 
 

@@ -97,9 +97,14 @@ class Translator:
                     yield one.copy, one.copy + one.size, COPY, index, one
 
     def _redirected(self) -> Iterator[Interval]:
+        """What stays in the original for all needs no telling, unless the original is the copy of one of them."""
+        parts = (one for rank in self._table.ranks for one in rank.placements)
+        owned = {one.object for one in parts if isinstance(one, Rebase) and one.copy == one.original}
         for index, rank in enumerate(self._table.ranks):
             for one in rank.placements:
-                if isinstance(one, Redirect) and not (one.is_shared and one.storage == one.original):
+                if isinstance(one, Redirect) and (
+                    not one.is_shared or one.storage != one.original or one.object in owned
+                ):
                     yield one.storage, one.storage + one.size, REDIRECTED, index, one
 
     def _tls(self) -> Iterator[Interval]:

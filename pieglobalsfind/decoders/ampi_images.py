@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
+from pieglobalsfind.decoders import unique
 from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.decoders.ampi_threads import Thread
 from pieglobalsfind.decoders.elf_scan import object_of
@@ -88,7 +89,26 @@ def of_links(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> O
         found = placed(target, maps, chains, frozenset() if in_files else common, handles)
     except MemoryUnreadable:
         return None
-    return Images("fs" if in_files else "pip", *found) if found and found[1] else None
+    if not found or not found[1]:
+        return None
+    return Images("fs", found[0], _with_unique(target, *found)) if in_files else Images("pip", *found)
+
+
+def _with_unique(
+    target: Target, objects: Sequence[Object], placements: Mapping[int, tuple[Placement, ...]]
+) -> dict[int, tuple[Placement, ...]]:
+    """Files in one namespace share what the loader keeps once; the special goes before the general."""
+    found = dict(placements)
+    for known in objects:
+        copies = {
+            rank: one.copy
+            for rank, held in placements.items()
+            for one in held
+            if isinstance(one, Rebase) and one.object == known.index
+        }
+        for rank, moved in unique.redirections(target, known, LoadedElf(target.read, known.base), copies).items():
+            found[rank] = (*moved, *found[rank])
+    return found
 
 
 def _first(target: Target, loader: Loader) -> int:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.targets import open_target
-from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, running
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 PROGRAMS = [(method, "c") for method in METHODS]
@@ -46,6 +48,27 @@ def test_addresses_belong_to_the_ranks_that_print_them(job: tuple[str, str, Runn
         assert owner in found[0]
         assert f"{name}+0x0" in found[0]
         assert f"rank {rank}  stack" in found[1]
+
+
+@pytest.mark.parametrize("with_hook", [False, True], ids=["stock", "hook"])
+def test_what_the_loader_keeps_once_is_told_where_it_is(with_hook: bool, tmp_path: Path) -> None:
+    """Under fs all copies of the program are in one namespace, and share a C++ inline variable."""
+    build(tmp_path, "fs", "cpp", with_hook, SOURCES["cpp"].replace("PRIVATE int", "inline int"))
+    with running(tmp_path) as up:
+        (address,) = {one.global_address for one in up.truth.values()}
+        told = json.loads(_run("inspector", "globals", str(up.pid), "g_rank", "--json"))
+        command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
+        for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank print &g_rank", "rank print g_rank"):
+            command += ["-ex", one]
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=400, stdin=subprocess.DEVNULL, check=False
+        ).stdout
+        owner = _run("pieglobalsfind", "--pid", str(up.pid), address)
+        value = int.from_bytes(open_target(pid=up.pid).read(int(address, 16), 4), "little")
+    for rank in range(RANKS):
+        assert f"\n{rank}: (int *) {address}" in said and f"\n{rank}: {value}\n" in said, said
+    assert f'"value": "{value}"' in json.dumps(told), told
+    assert "no rank" in owner and "several ranks share it" in owner and "g_rank+0x0" in owner, owner
 
 
 def test_who_runs_and_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:

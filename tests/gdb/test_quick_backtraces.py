@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartJob, built
+from tests.conftest import StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
-from tests.oracle.program import VIRTUAL, Program, build
+from tests.oracle.program import Program, build, virtual
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
 
 RANKS = {"cells": 9, "shapes": 5, "fields": 9}  # the C++ program has room for five
@@ -78,10 +78,6 @@ def script(program: Program, asked: Iterable[tuple[str, str]]) -> str:
     return f"ranks, asked = {RANKS[program.name]}, {list(asked)}\n{COMPARE}"
 
 
-def virtual(program: Program, folder: Path) -> Path:
-    return build(program, {suffix: str(built(name)) for suffix, name in VIRTUAL.items()}, folder)
-
-
 Found = dict[str, tuple[list[str], list[int], list[str]]]
 
 
@@ -108,7 +104,7 @@ def check_spared(program: Program, found: Found) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_live(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS[program.name], virtual(program, tmp_path), "--level=3")
+    job = start_job(rankrun, "-n", RANKS[program.name], build(program, virtual(), tmp_path), "--level=3")
     job.wait_for("holding")
     asked = [("", command) for command in (*QUICK, *VISITED)] + [("set rank fold-runtime off", QUICK[0])]
     found = session.attach(script(program, asked), job.pid)["found"]
@@ -118,7 +114,7 @@ def test_live(program: Program, session: Session, start_job: StartJob, rankrun: 
 
 @pytest.mark.parametrize("program", IN_CORES, ids=str)
 def test_core(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS[program.name], virtual(program, tmp_path), "--level=3")
+    job = start_job(rankrun, "-n", RANKS[program.name], build(program, virtual(), tmp_path), "--level=3")
     job.wait_for("holding")
     core = make_core(job.pid, tmp_path)
     found = session.run(script(program, [("", QUICK[0])]), rankrun.resolve(), core)["found"]
@@ -128,7 +124,7 @@ def test_core(program: Program, session: Session, start_job: StartJob, rankrun: 
 
 def test_settings_are_obeyed(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
     program = next(one for one in PROGRAMS if str(one) == "cells-O2")
-    job = start_job(rankrun, "-n", RANKS[program.name], virtual(program, tmp_path), "--level=3")
+    job = start_job(rankrun, "-n", RANKS[program.name], build(program, virtual(), tmp_path), "--level=3")
     job.wait_for("holding")
     asked = [(setting, "bt") for setting in SETTINGS]
     check(program, session.attach(script(program, asked), job.pid)["found"])
@@ -138,7 +134,7 @@ def test_settings_are_obeyed(session: Session, start_job: StartJob, rankrun: Pat
 def test_methods(method: str, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
     """Copies at one distance, copies by the loader, no copies, and globals in thread-local blocks."""
     program = next(one for one in PROGRAMS if str(one) == "cells-O2")
-    executable = virtual(program, tmp_path)
+    executable = build(program, virtual(), tmp_path)
     job = start_job(rankrun, "-n", RANKS[program.name], "--method", method, executable, "--level=3")
     job.wait_for("holding")
     found = session.attach(script(program, [("", QUICK[0])]), job.pid)["found"]

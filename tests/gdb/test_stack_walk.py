@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.dwarf_frames import without_parameters
-from tests.conftest import StartJob, built
+from tests.conftest import StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
-from tests.oracle.program import RANKS, VIRTUAL, Program, build
+from tests.oracle.program import RANKS, Program, build, virtual
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
 
 COMPARE = f"""
@@ -44,20 +44,16 @@ def check(found: dict[str, tuple[list[list[object]], list[list[object]], str]], 
         assert [frame[0] for frame in frames] == [call[0] for call in calls], f"rank {rank}"
 
 
-def virtual(program: Program, folder: Path) -> Path:
-    return build(program, {suffix: str(built(name)) for suffix, name in VIRTUAL.items()}, folder)
-
-
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_live(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS, virtual(program, tmp_path), "--level=3")
+    job = start_job(rankrun, "-n", RANKS, build(program, virtual(), tmp_path), "--level=3")
     job.wait_for("holding")
     check(session.attach(COMPARE, job.pid)["found"], program.sources)
 
 
 @pytest.mark.parametrize("program", IN_CORES, ids=str)
 def test_core(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS, virtual(program, tmp_path), "--level=3")
+    job = start_job(rankrun, "-n", RANKS, build(program, virtual(), tmp_path), "--level=3")
     job.wait_for("holding")
     core = make_core(job.pid, tmp_path)
     check(session.run(COMPARE, rankrun.resolve(), core)["found"], program.sources)

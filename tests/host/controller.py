@@ -18,8 +18,7 @@ from tests.conftest import ROOT
 from tests.host.meeting import Meeting
 from tests.host.plan import PLAN_VARIABLE, Answers, Plan
 
-TIMEOUT = 120.0
-"""Seconds after which a debugger is taken to hang."""
+TIMEOUT = 120.0  # seconds
 GRACE = 10.0
 """Seconds that a job is given to end by itself once its work is done."""
 
@@ -82,10 +81,14 @@ class Gdb:
 
 @dataclass(frozen=True)
 class Controller:
-    """Runs a debugger, once; its files and logs go to `directory`, which must be this run's own."""
+    """Runs a debugger, once; its files and logs go to `directory`, which must be this run's own.
+
+    After `timeout` seconds it is taken to hang.
+    """
 
     debugger: Debugger
     directory: Path
+    timeout: float = TIMEOUT
 
     @property
     def _answers(self) -> Path:
@@ -99,7 +102,7 @@ class Controller:
             environment = self._environment(replace(plan, meeting=meeting.name))
             job = self._start(command, environment, output)
             try:
-                complete = meeting.wait_for(processes, lambda: job.poll() is None, TIMEOUT)
+                complete = meeting.wait_for(processes, lambda: job.poll() is None, self.timeout)
             finally:
                 meeting.end()
                 end_job(job)
@@ -138,7 +141,7 @@ class Controller:
         with log.open("wb") as output:
             job = self._start(command, self._environment(plan), output)
             try:
-                status = job.wait(TIMEOUT)
+                status = job.wait(self.timeout)
             finally:
                 end_job(job)
         answers = Answers.load(self._answers)

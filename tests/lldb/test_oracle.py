@@ -26,7 +26,7 @@ from tests.lldb.conftest import find_lldb
 from tests.lldb.questions import NEVER_ASKED, PROGRAMS
 from tests.lldb.session import EXTENSION, Session
 from tests.oracle.conftest import once
-from tests.oracle.program import ARGUMENT, MPICH, RANKS, VIRTUAL, Program, build
+from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, build, virtual
 from tests.waiting import wait_until
 
 SCRIPT = ROOT / "tests" / "lldb" / "in_lldb.py"
@@ -179,8 +179,7 @@ def processes_of(executable: Path) -> list[tuple[int, int]]:
 
 
 def held_job(program: Program, folder: Path) -> Job:
-    compilers = {suffix: str(built(name)) for suffix, name in VIRTUAL.items()}
-    executable = build(program, compilers, folder)
+    executable = build(program, virtual(), folder)
     job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
     try:
         job.wait_for("holding")

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Job, built
 from tests.host.controller import Controller, Debugger, Gdb
 from tests.host.plan import Answers, Plan
-from tests.oracle.program import ARGUMENT, MPICH, RANKS, VIRTUAL, Program, build
+from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, build, virtual
 
 
 def once(folder: Path, run: Callable[[Path], Answers]) -> Answers:
@@ -80,8 +80,7 @@ class Runs:
         return once(self.root / f"{program}.core", run)
 
     def _held_job(self, program: Program, folder: Path) -> Job:
-        compilers = {suffix: str(built(name)) for suffix, name in VIRTUAL.items()}
-        executable = build(program, compilers, folder)
+        executable = build(program, virtual(), folder)
         job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
         try:
             job.wait_for("holding")

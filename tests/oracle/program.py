@@ -7,11 +7,11 @@ compiled with the same flags from the same paths, so that their debug informatio
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, built
 from tests.host.plan import Query
 
 SOURCES = PROGRAMS / "oracle"
@@ -19,7 +19,10 @@ HOLD_MARK = "held here"
 RANKS = 4
 ARGUMENT = "--level=3"
 
-MPICH = {".c": "mpicc.mpich", ".cpp": "mpicxx.mpich", ".f90": "mpifort.mpich"}
+Compilers = Mapping[str, Sequence[str]]
+"""By the suffix of a source, a compiler and options."""
+
+MPICH: Compilers = {".c": ["mpicc.mpich"], ".cpp": ["mpicxx.mpich"], ".f90": ["mpifort.mpich"]}
 VIRTUAL = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}
 STANDARD = {".c": ("-std=gnu11",), ".cpp": ("-std=c++17",), ".f90": ()}
 # The wrappers of Debian's MPICH bring flags of their own; what changes code is set to the same on both sides.
@@ -30,7 +33,7 @@ CODE_FLAGS = ("-g", "-gno-record-gcc-switches", "-fPIC", "-fno-stack-protector",
 class Program:
     """One oracle program at one optimization level, and all that is asked about it.
 
-    `walk` is what the last rank, which runs, is made to do after that.
+    `walk` is what the last rank, which runs, is made to do after that; `folder` holds the sources.
     """
 
     name: str
@@ -38,12 +41,13 @@ class Program:
     optimization: str
     queries: tuple[Query, ...]
     walk: tuple[Query, ...] = ()
+    folder: Path = SOURCES
 
     @property
     def hold_location(self) -> str:
         """`file:line` of the loop in which the last rank runs."""
         for source in self.sources:
-            lines = (SOURCES / source).read_text().splitlines()
+            lines = (self.folder / source).read_text().splitlines()
             for number, line in enumerate(lines, 1):
                 if HOLD_MARK in line and not line.lstrip().startswith(("!", "/*", "*")):
                     return f"{source}:{number}"
@@ -64,10 +68,14 @@ class Program:
         return f"{self.name}{self.optimization}"
 
 
-def build(program: Program, compilers: Mapping[str, str], directory: Path) -> Path:
+def virtual() -> Compilers:
+    return {suffix: [str(built(name))] for suffix, name in VIRTUAL.items()}
+
+
+def build(program: Program, compilers: Compilers, directory: Path, linked: Sequence[str] = ()) -> Path:
     """Compile every source with the compiler of its suffix, link with the last one's, and return the program.
 
-    Raises subprocess.CalledProcessError; the compiler's messages are on standard error.
+    `linked` is linked with it. Raises subprocess.CalledProcessError; the compiler's messages are on standard error.
     """
     flags = (*CODE_FLAGS, program.optimization)
     objects = []
@@ -75,12 +83,10 @@ def build(program: Program, compilers: Mapping[str, str], directory: Path) -> Pa
         suffix = Path(source).suffix
         objects.append(str(directory / f"{source}.o"))
         modules = (f"-J{directory}",) if suffix == ".f90" else ()
-        _run(compilers[suffix], *STANDARD[suffix], *flags, *modules, "-c", source, "-o", objects[-1])
+        words = (*compilers[suffix], *STANDARD[suffix], *flags, *modules, "-c", source, "-o", objects[-1])
+        # In one folder for both builds: the folder's name is part of the debug information.
+        subprocess.run(words, cwd=program.folder, check=True, timeout=120)
     executable = directory / program.name
-    _run(compilers[Path(program.sources[-1]).suffix], *flags, *objects, "-o", str(executable))
+    words = (*compilers[Path(program.sources[-1]).suffix], *flags, *objects, *linked, "-o", str(executable))
+    subprocess.run(words, cwd=directory, check=True, timeout=120)
     return executable
-
-
-def _run(*command: str) -> None:
-    # In one folder for both builds: the folder's name is part of the debug information.
-    subprocess.run(command, cwd=SOURCES, check=True, timeout=120)

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "images.h"
 #include "rank_hooks.h"
+#include "unique.h"
 
 #include "cmitls.h"
 #include "converse.h"
@@ -168,8 +169,11 @@ struct copies images_of(int rank, uint64_t start, uint64_t end) {
 
 void images_add(int rank, const struct copies *copies, uint64_t pointer) {
     for (int i = 0; i < originals.count; i++)
-        if (copies->bases[i])
+        if (copies->bases[i]) {
             rank_hooks_add_copy(&(struct rank_debug_copy){rank, (uint32_t)i, copies->bases[i]});
+            if (handle_count && !in_namespaces) /* each namespace has an instance of its own */
+                unique_describe(&originals.items[i], (uint32_t)i, rank, copies->bases[i]);
+        }
     uint64_t size, alignment;
     if (pointer && images_tls_block(&size, &alignment))
         rank_hooks_add_tls_block(&(struct rank_debug_tls_block){

@@ -44,6 +44,7 @@ bool ranks_prepare(int count) {
         .ranks = ranks,
         .copies = ranks * MOST_OBJECTS,
         .tls_blocks = ranks,
+        .redirections = ranks < 4096 ? ranks * 4096 : 1 << 24,
         .context_registers = 16,
         .kept = ranks,
         .processing_elements = (uint32_t)CmiMyNodeSize(),

@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "method.h"
-#include "rank_hooks.h"
+#include "unique.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -101,32 +101,8 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
     return image->modules && !dlinfo(handle, RTLD_DI_TLS_MODID, &image->modules[0]) ? 0 : ENOMEM;
 }
 
-/* A word of the copy that names a unique variable names the instance in use, which may not be the copy's own. */
-static void describe_unique(const struct image *image, const struct object *program, int rank, const ElfW(Rela) * one) {
-    const ElfW(Sym) *symbols = (const void *)object_dynamic_address(program, DT_SYMTAB);
-    const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(one->r_info)];
-    uint32_t type = ELF64_R_TYPE(one->r_info);
-    if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_64) || ELF64_ST_BIND(symbol->st_info) != STB_GNU_UNIQUE ||
-        ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || !symbol->st_shndx)
-        return;
-    uint64_t bias = image->copies[0] - (program->base - program->bias);
-    uint64_t slot = bias + one->r_offset, storage = *(const uint64_t *)slot - (uint64_t)one->r_addend;
-    if (storage != bias + symbol->st_value)
-        rank_hooks_add_redirection(&(struct rank_debug_redirection){
-            .rank = rank,
-            .original = program->bias + symbol->st_value,
-            .size = symbol->st_size,
-            .storage = storage,
-            .got_slot = type == R_X86_64_GLOB_DAT ? slot : 0,
-        });
-}
-
 static void describe(const struct image *image, const struct image_plan *plan, int rank) {
-    const struct object *program = &plan->originals.objects.items[0];
-    const ElfW(Rela) *table = (const void *)object_dynamic_address(program, DT_RELA);
-    uint64_t count = object_dynamic_value(program, DT_RELASZ) / sizeof *table;
-    for (uint64_t i = 0; table && i < count; i++)
-        describe_unique(image, program, rank, &table[i]);
+    unique_describe(&plan->originals.objects.items[0], 0, rank, image->copies[0]);
 }
 
 static const struct method fs = {
