@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* As a shell finds commands: a name with a slash is a path, others are looked for in PATH. */
@@ -34,6 +35,15 @@ static char *find_file(const char *name) {
     refuse("there is no program '%s' here or in PATH", name);
 }
 
+/* The loader would wait for a FIFO's writer for ever. */
+static void require_file(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0)
+        refuse("%s can't be opened: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        refuse("%s is no regular file; name a program that rankcc, rankcxx or rankfort built", path);
+}
+
 static void *load(const char *path, struct rank_heap *heap) {
     heap_record(heap, true);
     heap_here = heap;
@@ -47,6 +57,7 @@ static void *load(const char *path, struct rank_heap *heap) {
 
 struct program program_load(const char *name, uint32_t heap_range) {
     const char *path = find_file(name);
+    require_file(path);
     struct program program = {.path = path};
     uint64_t start = range_start(heap_range);
     program.constructor_heap = heap_create(heap_range, start, start + range_size());

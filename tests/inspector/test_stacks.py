@@ -12,7 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tests.conftest import BIN, Job
-from tests.find.conftest import gcore, wait_until_still
+from tests.find.conftest import gcore
 from tests.gdb.conftest import make_core
 from tests.inspector.conftest import SOURCES, StartRanks
 
@@ -88,7 +88,7 @@ def test_bad_calls(words: list[str]) -> None:
 def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) -> None:
     """It says so once, and nothing of ranks that lack it is made up."""
     job = start_ranks(SOURCES / "ring.c", ranks=7)
-    wait_until_still(job)
+    job.wait_until_still()
     core = gcore(job, tmp_path)
     whole = json.loads(run("globals", core, "own", "--json").stdout)
     cut = tmp_path / "cut"

@@ -6,6 +6,7 @@ The expected values follow from each program and the rank's number alone, as the
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -123,6 +124,8 @@ def test_thread_local_variables_are_refused(tmp_path: Path) -> None:
         (["-n", "2", "./nowhere"], "No such file"),
         (["-n", "2", "no-such-program"], "no program"),
         (["-n", "2", "/bin/true"], "rankcc"),
+        (["-n", "2", "/dev/zero"], "no regular file"),
+        (["-n", "2", "/"], "no regular file"),
         (["-n", "2", "--frobnicate", "program"], "no option"),
     ],
 )
@@ -131,3 +134,10 @@ def test_bad_calls_get_one_sentence(words: list[str], says: str) -> None:
     assert done.returncode == 2
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_pipe_that_nobody_writes_to_is_no_program(tmp_path: Path) -> None:
+    """The loader would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    done = run("-n", 2, tmp_path / "pipe")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "pipe is no regular file" in done.stderr
