@@ -22,5 +22,7 @@ class Screen(Console):
 
 def console() -> Screen:
     """A terminal's own width and colours; wide and plain in a pipe, unless COLUMNS says otherwise."""
+    if os.environ.get("COLUMNS", "").strip("0") == "":  # as some editors set it; rich would print nothing at all
+        os.environ.pop("COLUMNS", None)
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Screen(highlight=False, width=PIPE_WIDTH if piped else None)

@@ -31,7 +31,7 @@ from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.frozen import FrozenTarget
-from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.live import LiveTarget, check_is_process
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
@@ -238,6 +238,7 @@ def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
         raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")
     if exe is not None:
         raise UsageError("a process knows its own files", "give --exe only with a core file")
+    check_is_process(int(what))
     with progress.shown(), FrozenTarget(int(what)) as target:
         yield job_of(target)
     milliseconds = 1000 * (time.monotonic() - target.began)

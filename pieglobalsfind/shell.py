@@ -46,6 +46,9 @@ def status_of(name: str, load: Callable[[], Run]) -> int:
         complain(name, said_of(error))
         forget_streams()
         return BAD
+    except MemoryError:
+        complain(name, "there is not enough memory for this: see `ulimit -v`")
+        return BAD
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -22,8 +22,9 @@ def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Opti
     if pid is not None:
         if exe is not None:
             raise UsageError("a process knows its own files", "give --exe only with a core file")
-        from pieglobalsfind.targets.live import LiveTarget
+        from pieglobalsfind.targets.live import LiveTarget, check_is_process
 
+        check_is_process(pid)
         return LiveTarget(pid)
     from pieglobalsfind.targets.snapshot import SnapshotTarget, is_snapshot
 

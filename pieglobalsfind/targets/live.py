@@ -349,6 +349,17 @@ def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int]
     return {numbers[0]: int(words[-2], 16), numbers[1]: int(words[-1], 16)}
 
 
+def check_is_process(number: int) -> None:
+    """Raises `TargetError` for a thread's number, under which /proc shows its whole process."""
+    try:
+        lines = Path(f"/proc/{number}/status").read_bytes().splitlines()
+    except OSError:
+        return
+    process = next((int(one.split()[1]) for one in lines if one.startswith(b"Tgid:")), number)
+    if process != number:
+        raise TargetError(f"{number} is no process, it is a thread of process {process}", "give that pid")
+
+
 def is_file(path: Union[str, Path]) -> bool:
     """Whether there is a regular file that we may look at; unlike `Path.is_file`, nothing makes it fail."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Callable
 
@@ -121,6 +122,20 @@ def test_an_output_that_can_not_be_written_is_known_before(refusal: Refusal, tmp
         assert refusal(*words, place) == (
             f"{place} can't be written, No such file or directory: name another file by {option}"
         )
+
+
+@pytest.mark.parametrize("words", [["report"], ["stacks", "--freeze"], ["perfmap"], ["audit"]])
+def test_a_thread_is_no_process(refusal: Refusal, words: list[str]) -> None:
+    """/proc shows its whole process under its number."""
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        said = refusal(*words, thread.native_id)
+    finally:
+        over.set()
+        thread.join()
+    assert said == f"{thread.native_id} is no process, it is a thread of process {os.getpid()}: give that pid"
 
 
 @pytest.mark.parametrize("command", ["report", "ranks", "stacks", "waits", "events", "mpir", "audit"])

@@ -88,7 +88,6 @@ def test_bad_calls(words: list[str]) -> None:
 def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) -> None:
     """It says so once, and nothing of ranks that lack it is made up."""
     job = start_ranks(SOURCES / "ring.c", ranks=7)
-    job.wait_until_still()
     core = gcore(job, tmp_path)
     whole = json.loads(run("globals", core, "own", "--json").stdout)
     cut = tmp_path / "cut"

@@ -91,6 +91,21 @@ def test_ctrl_c_before_anything_has_begun(name: str, loads: str, tmp_path: Path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_a_width_that_is_none() -> None:
+    """Some editors set COLUMNS to 0 for what they start."""
+    said = {}
+    for width in ("0", "", "160"):
+        done = subprocess.run(
+            [str(built("inspector")), "audit", "/bin/true"],
+            env={**os.environ, "COLUMNS": width},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        said[width] = done.returncode, done.stdout, done.stderr
+    assert said["0"] == said[""] == said["160"] and "Methods" in said["0"][1]
+
+
 def test_letters_that_a_terminal_lacks(tmp_path: Path) -> None:
     """A file's name in Greek, and one that is no text at all, where letters are Latin ones."""
     for name in ("\u03b1", os.fsdecode(b"\xff")):
