@@ -59,6 +59,11 @@ def test_ranks_that_move_print_what_they_print_at_home(
         assert all(before["to"] == after["from"] for before, after in zip(own, own[1:]))
 
 
+def test_a_message_is_never_sent_after_a_rank_that_is_back(build: Build) -> None:
+    done = run("-n", 4, "--procs", 2, "--migrate", "lean", build("returns.c"), 80, 4 << 20)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+
+
 def test_load_is_evened_out(build: Build) -> None:
     done = run("-n", 6, "--procs", 3, build("uneven.c"))
     assert done.returncode == 0, done.stderr
