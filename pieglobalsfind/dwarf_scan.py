@@ -33,6 +33,7 @@ Value = Union[int, bytes, None]
 Place = Union[int, tuple[int, struct.Struct]]
 
 MOST_ABBREVIATIONS = 100_000  # of one unit
+MOST_IN_ALL = 2_000_000  # of all units; those that say the same are counted once
 
 RECORDS = (dw.DW_TAG_class_type, dw.DW_TAG_structure_type, dw.DW_TAG_union_type, dw.DW_TAG_interface_type)
 SIZED = (
@@ -154,17 +155,62 @@ class Told(NamedTuple):
 Entry = tuple[int, int, int, Abbreviation]
 
 
+class Kinds:
+    """A table of abbreviations, and what was made of it: in a program of many type units, these all share one."""
+
+    def __init__(self, abbreviations: dict[int, Abbreviation]) -> None:
+        self.abbreviations = abbreviations
+        self._tables: dict[bool, Table] = {}
+
+    def table(self, qualified: bool) -> Table:
+        if qualified not in self._tables:
+            self._tables[qualified] = Table(self.abbreviations, qualified)
+        return self._tables[qualified]
+
+    @cached_property
+    def sizes(self) -> dict[int, Place]:
+        """Where DIEs say the size of a type."""
+        sized = {code: one for code, one in self.abbreviations.items() if one.tag in SIZED}
+        return places_of(dw.DW_AT_byte_size, sized, (dw.DW_AT_signature,))
+
+    @cached_property
+    def names(self) -> dict[int, Place]:
+        """Where DIEs say their names, of those in .debug_str."""
+        named = {
+            code: one for code, one in self.abbreviations.items() if one.forms.get(dw.DW_AT_name) == dw.DW_FORM_strp
+        }
+        return places_of(dw.DW_AT_name, named, ELSEWHERE)
+
+
+class KnownKinds:
+    """The tables of abbreviations of one file, each read once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._known: dict[tuple[int, ...], Kinds] = {}
+        self._count = 0
+
+    def of(self, unit: Die, place: tuple[int, ...], letters: dict[int, str]) -> Kinds:
+        """Those of a unit, by where its header says that they are, and how values are written in it."""
+        if place not in self._known:
+            if self._count > MOST_IN_ALL:
+                raise UnreadableError
+            self._known[place] = Kinds(abbreviations(self._module, unit, letters))
+            self._count += len(self._known[place].abbreviations)
+        return self._known[place]
+
+
 class UnitBytes:
     """One unit in the bytes of its section. Raises `UnreadableError`."""
 
-    def __init__(self, module: Module, unit: Unit, section: Section) -> None:
+    def __init__(self, module: Module, unit: Unit, section: Section, known: KnownKinds) -> None:
         self._section = section
         self.data = section.data
         self.first = (unit.die.addr or 0) - section.address  # where the unit's own DIE is
         self.begin = self.first - module.offset_in_unit(unit.die)
         self._read_header()
-        self._abbreviations = abbreviations(module, unit.die, self._letters())
-        self._tables: dict[bool, Table] = {}
+        place = section.address, self._abbreviations_at, self._long, self._version == 2
+        self._kinds = known.of(unit.die, place, self._letters())
 
     def _read_header(self) -> None:
         """DWARF 5, 7.5.1; libdw has judged it already, but tells neither the end nor the size of offsets."""
@@ -177,7 +223,9 @@ class UnitBytes:
                 at += 8
             (self._version,) = struct.unpack_from("<H", self.data, at)
             is_before = self._version >= 5
-            self._address_size = self.data[at + 3 if is_before else at + 2 + (8 if self._long else 4)]
+            offset = struct.Struct("<Q" if self._long else "<I")
+            self._address_size = self.data[at + 3 if is_before else at + 2 + offset.size]
+            (self._abbreviations_at,) = offset.unpack_from(self.data, at + 4 if is_before else at + 2)
         except (struct.error, IndexError):
             raise UnreadableError from None
         self.end = at + length
@@ -199,10 +247,8 @@ class UnitBytes:
 
     def entries(self, qualified: bool) -> Iterator[Entry]:
         """Static variables and the scopes they are in, in order; with `qualified` all that has a name in a scope."""
-        if qualified not in self._tables:
-            self._tables[qualified] = Table(self._abbreviations, qualified)
         try:
-            yield from self._entries(self._tables[qualified])
+            yield from self._entries(self._kinds.table(qualified))
         except (IndexError, ValueError, struct.error, KeyError):
             raise UnreadableError from None
 
@@ -300,11 +346,11 @@ class UnitBytes:
 
     def size_told(self, at: int) -> Optional[int]:
         """The size of the type whose DIE is at an offset, where that says it plainly."""
-        return self._number(self._sizes, at)
+        return self._number(self._kinds.sizes, at)
 
     def name_told(self, at: int) -> Optional[int]:
         """Where in .debug_str the name of the DIE at an offset is, if nothing is said of it elsewhere."""
-        return self._number(self._names, at)
+        return self._number(self._kinds.names, at)
 
     def _number(self, places: dict[int, Place], at: int) -> Optional[int]:
         data = self.data
@@ -315,18 +361,6 @@ class UnitBytes:
             return int(place[1].unpack_from(data, at + place[0])[0])
         except struct.error:
             return None
-
-    @cached_property
-    def _sizes(self) -> dict[int, Place]:
-        kinds = {code: one for code, one in self._abbreviations.items() if one.tag in SIZED}
-        return places_of(dw.DW_AT_byte_size, kinds, (dw.DW_AT_signature,))
-
-    @cached_property
-    def _names(self) -> dict[int, Place]:
-        named = {
-            code: one for code, one in self._abbreviations.items() if one.forms.get(dw.DW_AT_name) == dw.DW_FORM_strp
-        }
-        return places_of(dw.DW_AT_name, named, ELSEWHERE)
 
 
 def places_of(wanted: int, kinds: dict[int, Abbreviation], without: Sequence[int]) -> dict[int, Place]:

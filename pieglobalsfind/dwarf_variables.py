@@ -9,6 +9,7 @@ left out; so is what the linker discarded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple, Optional
 
@@ -16,7 +17,7 @@ from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_forms import UnreadableError
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import MOST_PARAMETERS, type_name
-from pieglobalsfind.dwarf_scan import TYPES, UnitBytes
+from pieglobalsfind.dwarf_scan import TYPES, KnownKinds, UnitBytes
 from pieglobalsfind.dwarf_type_reader import (
     LARGEST_SIZE,
     RECORDS,
@@ -152,6 +153,7 @@ class VariableReader:
         self._demangle = demangle
         self._reader = Reader()
         self._bytes: dict[Optional[int], Optional[UnitBytes]] = {}
+        self._kinds = KnownKinds(module)
         self._prefixes: dict[int, str] = {}  # of types
         self._scopes: dict[int, Scope] = {}  # of functions, and of declarations that a definition elsewhere may name
         self._walked: set[Optional[int]] = set()
@@ -194,11 +196,10 @@ class VariableReader:
     def bytes_of(self, unit: Unit) -> Optional[UnitBytes]:
         """The unit as bytes, None where it has to be read by libdw."""
         if unit.die.cu not in self._bytes:
-            section = self._module.section(unit.die.addr)
-            try:
-                self._bytes[unit.die.cu] = UnitBytes(self._module, unit, section) if section is not None else None
-            except UnreadableError:
-                self._bytes[unit.die.cu] = None
+            section, found = self._module.section(unit.die.addr), None
+            with suppress(UnreadableError):
+                found = UnitBytes(self._module, unit, section, self._kinds) if section is not None else None
+            self._bytes[unit.die.cu] = found
         return self._bytes[unit.die.cu]
 
     def _rows(self, unit: Unit) -> list[Found]:

@@ -15,7 +15,7 @@ import pytest
 
 from pieglobalsfind import dwarf_cache
 from pieglobalsfind.dwarf import DebugInfo
-from pieglobalsfind.dwarf_libdw import Die
+from pieglobalsfind.dwarf_libdw import Die, Module
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables, Void
 from pieglobalsfind.dwarf_variables import Found as FoundVariable
@@ -66,6 +66,22 @@ def test_forms_of_debug_information(build: Build, source: str, option: str) -> N
         for info in (plain, special)
     ]  # fmt: skip
     assert named[0] == named[1]
+
+
+def test_abbreviations_are_read_once_for_all_units(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of C++ has a thousand units of types: reading them anew for each took ten seconds."""
+    path = build("shapes.cpp", "-O0", "-fdebug-types-section")
+    tables: list[Die] = []
+    read = Module.abbreviations
+
+    def counted(self: Module, unit: Die, most: int) -> Iterator[tuple[int, int, bool, list[tuple[int, int, int]]]]:
+        tables.append(unit)
+        return read(self, unit, most)
+
+    monkeypatch.setattr(Module, "abbreviations", counted)
+    assert len(DebugInfo.open(str(path)).variables()) > 10
+    assert len(list(Module(str(path)).units())) > 50
+    assert len(tables) == 1
 
 
 EXPECTED = {
