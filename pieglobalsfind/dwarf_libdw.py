@@ -144,6 +144,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_int,
         (c_void_p, c_void_p, POINTER(c_void_p), POINTER(ctypes.c_uint16), POINTER(c_uint8), _DIE, _DIE),
     ),
+    "dwarf_cu_getdwarf": (c_void_p, (c_void_p,)),
     "dwarf_getelf": (c_void_p, (c_void_p,)),
     "elf_nextscn": (c_void_p, (c_void_p, c_void_p)),
     "elf_getdata": (POINTER(ElfData), (c_void_p, c_void_p)),
@@ -222,6 +223,24 @@ def text(address: Optional[int]) -> str:
     return found[:LONGEST_STRING].decode("utf-8", "replace")
 
 
+def inline_text(address: int, end: int) -> str:
+    """The same of a string that lies in a section which ends there; "" if the string does not end in it."""
+    found, terminator, _ = ctypes.string_at(address, min(end - address, LONGEST_STRING + 1)).partition(b"\0")
+    is_whole = bool(terminator) or len(found) > LONGEST_STRING
+    return found[:LONGEST_STRING].decode("utf-8", "replace") if is_whole else ""
+
+
+def section_places(dwarf: Optional[int]) -> list[tuple[int, int]]:
+    """Where libdw has the sections of a Dwarf: (address, bytes)."""
+    places, lib, section = [], library(), None
+    elf = lib.dwarf_getelf(dwarf)
+    while section := lib.elf_nextscn(elf, section):
+        data = lib.elf_getdata(section, None)
+        if data and data.contents.buffer and data.contents.size:
+            places.append((data.contents.buffer, data.contents.size))
+    return places
+
+
 @dataclass(frozen=True)
 class Unit:
     """A unit's DIE; for a split unit `die` is the full one of the .dwo file, and `skeleton` the object file's."""
@@ -248,6 +267,7 @@ class Reader:
         # millions of calls: what they need is looked up once (a structure passes for a pointer to it)
         self._tag, self._following = self.lib.dwarf_tag, self.lib.dwarf_siblingof
         self._own, self._inherited = self.lib.dwarf_attr, self.lib.dwarf_attr_integrate
+        self._section = (0, 0)  # where the one is that had the last inline string
 
     def tag(self, die: Die) -> int:
         return int(self._tag(die))
@@ -278,11 +298,23 @@ class Reader:
     def string(self, die: Die, code: int) -> str:
         """A string attribute, of the DIE or of what it specifies or was made from; "" without one."""
         found = self._find(die, code, inherited=True)
-        return text(self.lib.dwarf_formstring(byref(found))) if found is not None else ""
+        return self._text(found) if found is not None else ""
 
     def own_string(self, die: Die, code: int) -> str:
         found = self._find(die, code)
-        return text(self.lib.dwarf_formstring(byref(found))) if found is not None else ""
+        return self._text(found) if found is not None else ""
+
+    def _text(self, found: Attribute) -> str:
+        """libdw has seen to the end of strings in string sections, not of those in a DIE."""
+        address = self.lib.dwarf_formstring(byref(found))
+        if found.form != dw.DW_FORM_string or not address:
+            return text(address)
+        if not self._section[0] <= address < self._section[1]:
+            places = section_places(self.lib.dwarf_cu_getdwarf(found.cu))
+            around = (one for one in places if one[0] <= address < sum(one))
+            start, size = next(around, (address, 0))
+            self._section = start, start + size
+        return inline_text(address, self._section[1])
 
     def flag(self, die: Die, code: int) -> bool:
         found = self._find(die, code, inherited=True)
@@ -452,11 +484,7 @@ class Module:
 
     def _section_places(self) -> list[tuple[int, int]]:
         if self._places is None:
-            self._places, elf, section = [], self.lib.dwarf_getelf(self._dwarf), None
-            while section := self.lib.elf_nextscn(elf, section):
-                data = self.lib.elf_getdata(section, None)
-                if data and data.contents.buffer and data.contents.size:
-                    self._places.append((data.contents.buffer, data.contents.size))
+            self._places = section_places(self._dwarf)
         return self._places
 
     def string(self, offset: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,3 +211,21 @@ def test_types_deep_within_one_another(tmp_path: Path, tag: str) -> None:
 def levels_of(types: TypeTable, index: int) -> int:
     inside = by_value(types[index])
     return 1 + max((levels_of(types, inner) for inner in inside), default=0)
+
+
+@pytest.mark.parametrize("option", ["", "--compress-debug-sections"])
+def test_a_name_that_does_not_end(tmp_path: Path, option: str) -> None:
+    """What lies behind the section is none of it, and may not even be there."""
+    variables = [
+        entry("variable", name=to, type=To(to), location=At(8 * at)) for at, to in enumerate(("whole", "open"))
+    ]
+    types = [
+        Entry("base_type", (("byte_size", "udata", 4), ("name", "string", name)), (), label)
+        for label, name in (("whole", b"int\0"), ("open", b"float"))
+    ]
+    path = written(tmp_path, unit(*variables), *types)
+    if option:
+        subprocess.run(["objcopy", option, path.name], check=True, cwd=tmp_path, timeout=60)
+    information = DebugInfo.open(str(path))
+    names = {one.name: type_name(information.types, one.type) for one in information.variables()}
+    assert names == {"whole": "int", "open": "?"}

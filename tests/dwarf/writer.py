@@ -115,6 +115,8 @@ def of_value(form: str, value: Value, unit: str) -> Iterator[str]:
     elif isinstance(value, At):
         yield ".byte 9, 3" if form == "exprloc" else ""
         yield f".quad data + {value.offset}"
+    elif isinstance(value, bytes) and form == "string":  # which has the end that it is given
+        yield ".byte " + ", ".join(map(str, value))
     elif isinstance(value, bytes):
         yield f".uleb128 {len(value)}"
         yield ".byte " + ", ".join(map(str, value)) if value else ""
