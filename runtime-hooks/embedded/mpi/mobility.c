@@ -38,8 +38,8 @@ static void was_sent(void *wire, uint64_t bytes_on_the_wire) {
 }
 
 /*
- * Where to send what found the rank away is read once: a rank that returns opens its inbox first and is noted here next,
- * so this process among the answers says that the inbox is open.
+ * Where to send what found the rank away is read once: a rank that returns opens its inbox first and is noted here
+ * next, so this process among the answers says that the inbox is open.
  */
 
 /* The message's own memory becomes the frame's, its head in front of it. */
