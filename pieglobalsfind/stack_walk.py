@@ -2,7 +2,7 @@
 
 Takes a target, its rank table, contexts and symbolizer; gives each rank's calls, outermost first, inlined ones too. A
 rank's stack is read at once, rules and names are read once per place in a file, whichever rank is there. It neither
-stops nor writes to anything; a rank of a running job is read while it is suspended, or not at all.
+stops nor writes to anything; a rank of a running job is read while it stands still, or not at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.decoders.rank_state import as_recorded, read_again, records_now, while_suspended
+from pieglobalsfind.decoders.rank_state import as_recorded, records_now, while_suspended
 from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Rank, RankTable, Region
@@ -105,8 +105,6 @@ class Walker:
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
-        if rank.state == RUNNING:
-            return self._named_calls(rank, *self._pcs(rank))
         return while_suspended(self._target, self._table, rank, self._walked)[1]
 
     def stacks(self, ranks: Sequence[Rank]) -> Iterator[tuple[Rank, Union[Walked, RanklensError]]]:
@@ -155,7 +153,9 @@ class Walker:
         return found
 
     def _walked(self, rank: Rank) -> Walked:
-        """A suspended rank's stack: one that was met before, or walked anew."""
+        """A rank's stack; a suspended one's is one that was met before, or walked anew."""
+        if rank.state == RUNNING:
+            return self._named_calls(rank, *self._pcs_of_thread(rank))
         registers = self._contexts.saved(rank)
         known = self._recognized(rank, registers)
         if known is not None:
@@ -227,18 +227,23 @@ class Walker:
         return None
 
     def _pcs(self, rank: Rank) -> tuple[list[int], str]:
-        if rank.state == RUNNING and rank.record and self._target.is_live:
-            rank = read_again(self._target, self._table, rank)
-        if rank.state == RUNNING:
-            return self._walk(rank.stack, self._of_thread(rank))
-
         def walked(now: Rank) -> tuple[list[int], str]:
+            if now.state == RUNNING:
+                return self._pcs_of_thread(now)
             return self._walk(now.stack, self._contexts.saved(now))
 
         return while_suspended(self._target, self._table, rank, walked)[1]
 
-    def _of_thread(self, rank: Rank) -> dict[int, int]:
-        if self._threads is None:
+    def _pcs_of_thread(self, rank: Rank) -> tuple[list[int], str]:
+        """Of a rank that runs, by its kernel thread, as long as that neither goes on nor leaves the rank's stack."""
+        registers = self._of_thread(rank)
+        found = self._walk(rank.stack, dict(registers))
+        if self._target.is_live and self._of_thread(rank) != registers:
+            raise RanklensError(f"rank {rank.rank} went on while it was read", "stop the job with a debugger")
+        return found
+
+    def _of_thread(self, rank: Rank) -> Mapping[int, int]:
+        if self._threads is None or self._target.is_live:
             self._threads = {one.tid: one for one in self._target.threads()}
         thread = self._threads.get(rank.kernel_thread)
         registers = thread.registers if thread is not None else Absent("its thread is unknown")
@@ -247,7 +252,10 @@ class Walker:
             raise RanklensError(sentence, "stop the job with a debugger, or take a core")
         if RSP not in registers or PC not in registers:
             raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
-        return dict(registers)
+        if isinstance(rank.stack, Region) and not rank.stack.start <= registers[RSP] <= rank.stack.end:
+            sentence = f"rank {rank.rank} was switched meanwhile, or handles a signal, its thread is on another stack"
+            raise RanklensError(sentence, "try again")
+        return registers
 
     # ---- walking ----
 

@@ -103,7 +103,7 @@ def _form(order: str) -> struct.Struct:
 
 
 def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> tuple[Rank, Value]:
-    """The rank, and what `read` makes of it, its context and its stack: all of one moment, also while the job goes on.
+    """The rank, and what `read` makes of it, its registers and its stack: all of one moment, also if the job goes on.
 
     Raises what `read` raises if the rank stood still meanwhile, and `RanklensError` if it never does.  A rank that
     runs is waited for, as long as `PATIENCE`.

@@ -150,12 +150,16 @@ def until_mpi(walked: Walked) -> tuple[str, ...]:
     return names[: until + 1]
 
 
-def start(start_job: StartJob, folder: Path, source: str, *words: object) -> Job:
-    """Build and start a program, once it is ready."""
+def build(folder: Path, source: str) -> Path:
     file, program = folder / "program.c", folder / "program"
     file.write_text(source)
     subprocess.run([str(built("rankcc")), "-g", "-O1", str(file), "-o", str(program)], check=True, timeout=60)
-    job = start_job(built("rankrun"), "-n", RANKS, program, *words)
+    return program
+
+
+def start(start_job: StartJob, folder: Path, source: str, *words: object) -> Job:
+    """Build and start a program, once it is ready."""
+    job = start_job(built("rankrun"), "-n", RANKS, build(folder, source), *words)
     job.wait_for("ready")
     return job
 
