@@ -102,7 +102,7 @@ static int run_program(void *argument) {
 __attribute__((noreturn)) void exit(int status) {
     if (rank_current() && !rank_was_forked()) {
         destruct_current();
-        rank_exit(status & 0xff);
+        rank_exit(status);
     }
     void (*libc_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "exit");
     libc_exit(status);

@@ -275,6 +275,7 @@ void rank_wake(struct rank *rank) {
 
 void rank_exit(int status) {
     struct rank *self = element->current;
+    status &= 0xff; /* as a process's */
     self->status = status;
     heap_here = NULL;
     rank_hooks_event(RANK_DEBUG_EVENT_EXITED, self->record, RANK_DEBUG_NONE);

@@ -68,6 +68,21 @@ def test_same_residual(tmp_path: Path) -> None:
     assert run(BIN / "rankrun", "-n", 8, ours, *options).stdout == expected
 
 
+@pytest.mark.parametrize("spread", [("--pes", 1), ("--procs", 2)], ids=str)
+@pytest.mark.parametrize("value", [-1, 256, 511])
+def test_same_exit_status(value: int, spread: tuple[str, int], tmp_path: Path) -> None:
+    """A main's result is a process's exit status: eight bits of it."""
+    source = tmp_path / "status.c"
+    source.write_text(
+        "#include <mpi.h>\nint main(int argc, char **argv) { int rank; MPI_Init(&argc, &argv);\n"
+        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); MPI_Finalize(); return rank == 1 ? {value} : 0; }}\n"
+    )
+    ours, theirs = build(source, tmp_path)
+    expected = run("mpiexec.mpich", "-n", 2, theirs, check=False).returncode
+    assert expected == value & 0xFF
+    assert run(BIN / "rankrun", "-n", 2, *spread, ours, check=False).returncode == expected
+
+
 def test_unknown_function_fails_at_link_time(tmp_path: Path) -> None:
     source = tmp_path / "window.c"
     source.write_text("int MPI_Win_fence(int, int);\nint main(void) { return MPI_Win_fence(0, 0); }\n")
