@@ -25,7 +25,8 @@ from pieglobalsfind.targets.live import LiveTarget
 GETREGSET, SEIZE, INTERRUPT, DETACH = 0x4204, 0x4206, 0x4207, 17
 NT_PRSTATUS = 1
 WALL = 0x40000000  # __WALL of waitpid(2): threads too
-PATIENCE = 5.0  # seconds until every thread has to stand still
+STUCK = 5.0  # seconds that a thread may be in the kernel before it stops
+PATIENCE = 60.0  # seconds until every thread has to stand still: it can't before it gets a processor, on a busy machine
 # struct user_regs_struct (<sys/user.h>, x86-64) as DWARF numbers (psABI, figure 3.36); None: it has none
 ORDER = (15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, 49, 7)
 
@@ -89,6 +90,7 @@ class FrozenTarget(LiveTarget):
             raise TargetError(f"process {self.pid} can't be frozen, {os.strerror(code)}", hint)
         self._stopped.append(tid)
         _ptrace(INTERRUPT, tid, 0, 0)
+        stuck = time.monotonic() + STUCK
         while True:
             try:
                 found, status = os.waitpid(tid, WALL | os.WNOHANG)
@@ -100,7 +102,8 @@ class FrozenTarget(LiveTarget):
                 return
             if found:
                 return
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > deadline or (now > stuck and is_in_the_kernel(tid)):
                 raise TargetError(f"thread {tid} of process {self.pid} does not stop", "it may be stuck in the kernel")
             time.sleep(0.0002)  # the kernel stops it in microseconds, or not until a device has answered
 
@@ -118,6 +121,14 @@ def registers_of(tid: int) -> Union[dict[int, int], Absent]:
         return Absent("its registers can't be read")
     values = struct.unpack_from("<20Q", buffer.raw)
     return {number: value for number, value in zip(ORDER, values) if number is not None}
+
+
+def is_in_the_kernel(tid: int) -> bool:
+    """Whether a thread sleeps where nothing but what it waits for wakes it (proc(5), state D)."""
+    try:
+        return Path(f"/proc/{tid}/stat").read_text(errors="replace").rpartition(") ")[2].startswith("D")
+    except OSError:
+        return False
 
 
 def tracer_of(pid: int) -> int:

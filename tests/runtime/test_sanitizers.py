@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.timeout(900)  # seconds: the runtime is built anew, and slowed by what watches it
+
 MPI_PROGRAMS = ROOT / "tests" / "mpi" / "programs"
 JACOBI = ROOT / "tests" / "programs" / "jacobi3d" / "jacobi3d.c"
 # Leaks are not looked for: the search would have to know the stacks of suspended ranks.
