@@ -14,6 +14,7 @@ from tests.conftest import Job, built
 from tests.host.controller import Controller, Debugger, Gdb
 from tests.host.plan import Answers, Plan
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, build, virtual
+from tests.waiting import wait_until_it_loops
 
 
 def once(folder: Path, run: Callable[[Path], Answers]) -> Answers:
@@ -84,6 +85,7 @@ class Runs:
         job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
         try:
             job.wait_for("holding")
+            wait_until_it_loops(job.pid)
         except BaseException:
             job.close()
             raise
