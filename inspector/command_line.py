@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.shell import check_words
 from pieglobalsfind.whole_file import check_place
 
 from . import (
@@ -42,17 +43,10 @@ from .report import Report, as_json, make_report
 def run(arguments: Optional[Sequence[str]]) -> int:
     """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
     options = parser().parse_args(arguments)
-    check_words(options)
+    check_words(vars(options))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
     keep_freed()
     return int(options.run(options))
-
-
-def check_words(options: argparse.Namespace) -> None:
-    """Raises `UsageError` for an empty text, which scripts give for variables that are not set."""
-    for name, value in vars(options).items():
-        if value == "" or (isinstance(value, list) and "" in value):
-            raise UsageError(f"an empty text is given for {name}", "give a value, or leave it out")
 
 
 def parser() -> argparse.ArgumentParser:

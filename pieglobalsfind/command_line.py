@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pieglobalsfind.errors import NotVirtualizedError, UsageError
-from pieglobalsfind.shell import DONE, NOTHING_FOUND, complain
+from pieglobalsfind.shell import DONE, NOTHING_FOUND, check_words, complain
 
 if TYPE_CHECKING:
     from pieglobalsfind.answer import Answer, Finder
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("--pid", type=int, help="the running process that holds the ranks")
     target.add_argument("--core", metavar="FILE", help="a core file of it")
     target.add_argument("--snapshot", metavar="FILE", dest="core", help="what `inspector snapshot` has kept of it")
-    target.add_argument("--checkpoint", metavar="DIR", type=Path, help="what rankrun --checkpoint wrote")
+    target.add_argument("--checkpoint", metavar="DIR", help="what rankrun --checkpoint wrote")
     found.add_argument(
         "--exe", metavar="FILE", help="with --core: a file that ran and is not at its old place any more"
     )
@@ -64,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked for; raises `RanklensError`."""
+    check_words(vars(arguments))
     if arguments.filter and (arguments.addresses or arguments.json):
         raise UsageError("--filter takes its addresses from standard input, and gives text", "leave the others out")
     if not arguments.filter and not arguments.addresses:
@@ -94,7 +95,7 @@ def open_finders(arguments: argparse.Namespace) -> list[Finder]:
 
     if arguments.filter:
         raise UsageError("--filter needs one process", "give --core with a file of the checkpoint")
-    members = in_checkpoint(arguments.checkpoint)
+    members = in_checkpoint(Path(arguments.checkpoint))
     for problem in members.problems:
         complain(NAME, problem)
     return [Finder(one.open()) for one in members.found]

@@ -10,7 +10,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Callable, TextIO
 
@@ -64,6 +64,13 @@ def prepare_streams() -> None:
     if sys.stdout.errors == "strict":  # names of files may be no text, and a terminal may lack letters
         with suppress(AttributeError):
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def check_words(options: Mapping[str, object]) -> None:
+    """Raises `UsageError` for an empty text, which scripts give for variables that are not set."""
+    for name, value in options.items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            raise UsageError(f"an empty text is given for {name}", "give a value, or leave it out")
 
 
 @contextmanager

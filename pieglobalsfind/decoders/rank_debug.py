@@ -15,7 +15,7 @@ from pieglobalsfind.decoders import kept
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import GONE, MOST_TRIES, SWITCHING, context_of, moment_of, waiting_of
 from pieglobalsfind.decoders.registry_check import check
-from pieglobalsfind.decoders.registry_layout import Records, text
+from pieglobalsfind.decoders.registry_layout import Records, path_text, text
 from pieglobalsfind.decoders.registry_snapshot import Snapshot, take
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.garbage import unsearched
@@ -128,7 +128,7 @@ def _objects(records: Records) -> tuple[Object, ...]:
     return tuple(
         Object(
             index=index,
-            path=text(records.strings[one.path : one.path + 4096]),
+            path=path_text(records.strings[one.path : one.path + 4096]),
             build_id=one.build_id[: one.build_id_size],
             base=one.base,
             load_bias=one.load_bias,

@@ -275,6 +275,11 @@ def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> l
     return list(map(make._make, rows)) if is_whole else [make(*row) for row in rows]
 
 
+def path_text(field: bytes) -> str:
+    """A NUL-terminated path; what is no UTF-8 in it stays what it is (PEP 383), so that the file can be opened."""
+    return field.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
 def text(field: bytes) -> str:
     """A NUL-terminated text."""
     return field.partition(b"\0")[0].decode("utf-8", "replace")

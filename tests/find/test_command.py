@@ -40,6 +40,9 @@ def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
         (["--core", "/nowhere/core", "0x10"], "no such file"),
         (["--core", "/bin/true", "0x10"], "is no core file"),
         (["--core", "/dev/null", "0x10"], "no regular file"),
+        (["--core", "", "0x10"], "an empty text is given for core"),
+        (["--checkpoint", "", "0x10"], "an empty text is given for checkpoint"),
+        (["--pid", "1", ""], "an empty text is given for addresses"),
     ],
 )
 def test_a_bad_call(find: Command, words: list[str], said: str) -> None:

@@ -117,6 +117,23 @@ def test_afterwards(changing: Job, capsys: pytest.CaptureFixture[str]) -> None:
     assert "has ended, its parent has not yet waited for it" in capsys.readouterr().err
 
 
+def test_a_program_whose_name_is_no_text(start_job: StartJob, tmp_path: Path) -> None:
+    """Its file is found all the same, in the job, in a snapshot of it, and by its name."""
+    program = tmp_path / os.fsdecode(b"\xff\xfe")
+    subprocess.run([str(built("rankcc")), "-g", str(SOURCES / "ring.c"), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", 7, program)
+    job.wait_until_still()
+    snapshot = tmp_path / "snapshot"
+    for words in (["snapshot", job.pid, "-o", snapshot], ["audit", job.pid], ["audit", program]):
+        done = subprocess.run([str(built("inspector")), *map(str, words)], capture_output=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
+    for target in (job.pid, snapshot):
+        words = [str(built("inspector")), "report", str(target), "--json"]
+        found = json.loads(subprocess.run(words, capture_output=True, timeout=60).stdout)
+        (own,) = (one for one in found["globals"] if one["name"] == "own")
+        assert [one["value"] for one in own["groups"]] == [str(100 + rank) for rank in range(7)]
+
+
 def test_watch_of_a_process_that_execs(changing: Job, tmp_path: Path) -> None:
     with terminal(tmp_path) as screen:
         screen.wait_for(PROMPT)
