@@ -128,8 +128,8 @@ def test_a_program_whose_name_is_no_text(start_job: StartJob, tmp_path: Path) ->
         done = subprocess.run([str(built("inspector")), *map(str, words)], capture_output=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, b"")
     for target in (job.pid, snapshot):
-        words = [str(built("inspector")), "report", str(target), "--json"]
-        found = json.loads(subprocess.run(words, capture_output=True, timeout=60).stdout)
+        command = [str(built("inspector")), "report", str(target), "--json"]
+        found = json.loads(subprocess.run(command, capture_output=True, timeout=60).stdout)
         (own,) = (one for one in found["globals"] if one["name"] == "own")
         assert [one["value"] for one in own["groups"]] == [str(100 + rank) for rank in range(7)]
 
