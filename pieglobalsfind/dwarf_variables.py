@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 
 from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_forms import UnreadableError
-from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
+from pieglobalsfind.dwarf_libdw import LONGEST_STRING, Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import MOST_PARAMETERS, type_name
 from pieglobalsfind.dwarf_scan import TYPES, KnownKinds, UnitBytes
 from pieglobalsfind.dwarf_type_reader import (
@@ -64,6 +64,7 @@ LANGUAGES = {
 }
 
 UNTOLD = -1  # a size that more has to be read for than one DIE
+MOST_TEXT = 1 << 28  # characters of qualifications in all
 MOST_AROUND = 50  # functions around one whose names are part of its own
 
 Demangle = Callable[[str], str]
@@ -160,6 +161,7 @@ class VariableReader:
         self._names: dict[int, str] = {}  # of functions
         self.types = TypeReader(module, self._list, self._prefix, self._is_fortran)
         self._table = TypeTable(self.types)
+        self._text = 0  # characters of qualifications
         self._languages: dict[Optional[int], str] = {}
         self._language = ""
 
@@ -278,7 +280,8 @@ class VariableReader:
         if tag in (dw.DW_TAG_lexical_block, dw.DW_TAG_inlined_subroutine, dw.DW_TAG_entry_point):
             return scope
         if tag == dw.DW_TAG_namespace:
-            return scope._replace(prefix=f"{scope.prefix}{self._name(die) or '(anonymous namespace)'}::")
+            name = self._name(die) or "(anonymous namespace)"
+            return scope._replace(prefix=self._qualified(scope.prefix, f"{name}::"))
         if tag == dw.DW_TAG_module:
             return scope._replace(prefix=f"{self._name(die)}::", kind=MODULE)
         if tag == dw.DW_TAG_common_block:
@@ -292,7 +295,13 @@ class VariableReader:
         if tag not in RECORDS or self._language != "C++":
             return None
         name = self._reader.own_string(die, dw.DW_AT_name)
-        return scope._replace(prefix=f"{prefix}{name}::" if name else prefix)
+        return scope._replace(prefix=self._qualified(prefix, f"{name}::") if name else prefix)
+
+    def _qualified(self, prefix: str, name: str) -> str:
+        """`prefix` before `name`; cut where a damaged file has more of it than anybody reads, or memory holds."""
+        self._text += len(prefix)
+        is_fit = len(prefix) <= LONGEST_STRING and self._text <= MOST_TEXT
+        return prefix + name if is_fit else f"...::{name}"
 
     def _name(self, die: Die) -> str:
         return self._reader.string(die, dw.DW_AT_name)
@@ -357,7 +366,7 @@ class VariableReader:
         if declared in self._scopes and storage != COMMON:
             prefix = self._qualifier(self._scopes[declared])
         storage = row.storage if row.storage == THREAD_LOCAL else storage or row.storage
-        return Variable._make((prefix + row.name, *row[1:6], storage, *row[7:10], function, block))
+        return Variable._make((self._qualified(prefix, row.name), *row[1:6], storage, *row[7:10], function, block))
 
     def _within(self, scope: Scope) -> Within:
         if scope.kind.startswith(COMMON):
@@ -402,7 +411,7 @@ class VariableReader:
         return FunctionTold(function, self._name(function), scope, declared)
 
     def _name_of_function(self, told: FunctionTold) -> str:
-        name = self._qualifier(told.scope) + told.name
+        name = self._qualified(self._qualifier(told.scope), told.name)
         if self._language_of(told.die.cu) != "C++":
             return name
         linkage = self._linkage_name(told.die)

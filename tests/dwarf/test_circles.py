@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pieglobalsfind import dwarf_variables
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_frames import CodeFile
-from pieglobalsfind.dwarf_libdw import Die, Reader
+from pieglobalsfind.dwarf_libdw import LONGEST_STRING, Die, Reader
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_type_reader import MOST_LEVELS
 from pieglobalsfind.dwarf_types import Base, Struct, TypeTable, Variable, Void, by_value
@@ -229,3 +230,20 @@ def test_a_name_that_does_not_end(tmp_path: Path, option: str) -> None:
     information = DebugInfo.open(str(path))
     names = {one.name: type_name(information.types, one.type) for one in information.variables()}
     assert names == {"whole": "int", "open": "?"}
+
+
+@pytest.mark.parametrize("most", [1 << 28, 100_000])
+def test_names_of_very_much_around_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A hundred long names around each of a hundred variables: a small file must not fill the memory."""
+    monkeypatch.setattr(dwarf_variables, "MOST_TEXT", most)
+    inner = [
+        entry("namespace", name=f"n{number}", children=[entry("variable", name="v", location=At(8 * number))])
+        for number in range(1, 101)
+    ]
+    for _ in range(100):
+        inner = [entry("namespace", name="x" * LONGEST_STRING, children=inner)]
+    outer = entry("namespace", name="app", children=[entry("variable", name="plain", location=At())])
+    names = [one.name for one in DebugInfo.open(str(written(tmp_path, unit(outer, *inner)))).variables()]
+    assert names[0] == ("app::plain" if most > 100_000 else "...::plain")
+    assert all(name.endswith("::v") and "...::" in name for name in names[1:])
+    assert sum(map(len, names)) < min(most, 100 * 3 * LONGEST_STRING)
