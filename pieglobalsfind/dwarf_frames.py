@@ -22,6 +22,7 @@ from pieglobalsfind.dwarf_lines import LineReader
 
 CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
 RETURN_ADDRESS = 16
+MOST_RANGES = 1000  # of one block or inlined call
 DEEPEST = 200  # blocks and inlined calls within one another
 QUALIFIERS = re.compile(r"(?: const| volatile| &&?| \[clone [^\]]*\])+$")
 
@@ -131,7 +132,7 @@ class CodeFile:
             tag = self.reader.tag(child)
             if tag not in (dw.DW_TAG_inlined_subroutine, dw.DW_TAG_lexical_block) or depth > DEEPEST:
                 continue
-            if any(low <= vaddr < high for low, high in self.reader.ranges(child)):
+            if any(low <= vaddr < high for low, high in self.reader.ranges(child, MOST_RANGES)):
                 if tag == dw.DW_TAG_inlined_subroutine:
                     yield child
                 yield from self._inlined(child, vaddr, depth + 1)

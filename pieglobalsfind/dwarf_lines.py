@@ -18,6 +18,8 @@ from pieglobalsfind.dwarf_type_reader import RECORDS
 from pieglobalsfind.dwarf_types import Line
 from pieglobalsfind.dwarf_walk import walk
 
+MOST_RANGES = 3_000_000  # of all units and functions; in a damaged file each may name the same long list
+
 
 @dataclass(frozen=True)
 class FunctionDie:
@@ -52,15 +54,23 @@ class LineReader:
         self._demangle = demangle
         self._reader = Reader()
         self._units = list(module.units())
+        self._ranges_read = 0
         self._unit_at = Intervals(self._unit_ranges())
         self._tables: dict[int, LineTable] = {}
         self._functions: dict[int, tuple[Intervals, list[FunctionDie]]] = {}
 
     def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
         for number, unit in enumerate(self._units):
-            for low, high in self._reader.ranges(unit.skeleton):
+            for low, high in self._ranges(unit.skeleton):
                 if low > self._module.low:  # 0: the linker discarded the code
                     yield low, high, number
+
+    def _ranges(self, die: Die) -> Iterator[tuple[int, int]]:
+        for one in self._reader.ranges(die):
+            self._ranges_read += 1
+            if self._ranges_read > MOST_RANGES:
+                return
+            yield one
 
     def unit(self, address: int) -> Optional[Unit]:
         """The unit whose code lies at `address`, or None."""
@@ -97,7 +107,7 @@ class LineReader:
         functions: list[FunctionDie] = []
         intervals: list[tuple[int, int, int]] = []
         for found in self._subprograms(unit):
-            ranges = [(low, high) for low, high in self._reader.ranges(found.die) if low > self._module.low]
+            ranges = [(low, high) for low, high in self._ranges(found.die) if low > self._module.low]
             if ranges:
                 intervals += [(low, high, len(functions)) for low, high in ranges]
                 functions.append(found)

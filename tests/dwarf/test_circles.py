@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind import dwarf_variables
+from pieglobalsfind import dwarf_lines, dwarf_variables
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_frames import CodeFile
@@ -247,3 +247,29 @@ def test_names_of_very_much_around_them(tmp_path: Path, monkeypatch: pytest.Monk
     assert names[0] == ("app::plain" if most > 100_000 else "...::plain")
     assert all(name.endswith("::v") and "...::" in name for name in names[1:])
     assert sum(map(len, names)) < min(most, 100 * 3 * LONGEST_STRING)
+
+
+def test_units_and_functions_that_all_have_the_same_long_list_of_ranges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dwarf_lines, "MOST_RANGES", 5_000)
+    read: list[tuple[int, int]] = []
+    ranges = Reader.ranges
+
+    def counted(self: Reader, die: Die, limit: int = 100_000) -> Iterator[tuple[int, int]]:
+        for one in ranges(self, die, limit):
+            read.append(one)
+            yield one
+
+    monkeypatch.setattr(Reader, "ranges", counted)
+    lists = ('.section .debug_ranges,"",@progbits', ".rept 1000", ".quad data + 8, data + 16", ".endr", ".quad 0, 0")
+    same = ("ranges", "sec_offset", 0)
+    units = [
+        Entry("compile_unit", (same,), (Entry("subprogram", (("name", "string", f"f{number}"), same)),))
+        for number in range(100)
+    ]
+    path = written(tmp_path, *units, unit(entry("variable", name="v", location=At())), more=lists)
+    information = DebugInfo.open(str(path))
+    (found,) = information.variables()
+    information.function((found.address or 0) + 8)
+    assert 5_000 < len(read) < 6_000

@@ -14,7 +14,15 @@ from typing import Union
 
 from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_FORM, ENUM_DW_TAG
 
-SIZES = {"data1": ".byte", "data2": ".value", "data4": ".long", "data8": ".quad", "flag": ".byte", "addr": ".quad"}
+SIZES = {
+    "data1": ".byte",
+    "data2": ".value",
+    "data4": ".long",
+    "data8": ".quad",
+    "flag": ".byte",
+    "addr": ".quad",
+    "sec_offset": ".long",
+}
 NUMBERS = {"udata": ".uleb128", "sdata": ".sleb128"}
 C_PLUS_PLUS = 4
 
@@ -63,10 +71,10 @@ def unit(*children: Entry, language: int = C_PLUS_PLUS) -> Entry:
     return entry("compile_unit", children=children, language=language)
 
 
-def written(folder: Path, *units: Entry, name: str = "written.so") -> Path:
-    """A shared object whose debug information is that alone (DWARF 4)."""
+def written(folder: Path, *units: Entry, more: Sequence[str] = (), name: str = "written.so") -> Path:
+    """A shared object whose debug information is that alone (DWARF 4), and `more` in assembler."""
     source = folder / f"{name}.s"
-    source.write_text("\n".join(assembly(units)) + "\n")
+    source.write_text("\n".join([*assembly(units), *more]) + "\n")
     command = ["gcc", "-shared", "-nostdlib", source.name, "-o", name]
     subprocess.run(command, check=True, cwd=folder, timeout=120)
     return folder / name
