@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Union
 
 from rich.console import Console
 from rich.text import Text
@@ -35,7 +36,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="a program's variables, and how it would fare under each method",
         description="Count the variables that a program may write, by storage and language, and judge every method of "
         "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped.",
-        epilog="exit status: 0 done, 1 a method of --method would go wrong, 2 bad call or unreadable file",
+        epilog="exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
+        "unreadable file",
     )
     parser.add_argument("target", metavar="BINARY|PID|CORE", help="a program, or a job whose program is meant")
     parser.add_argument("--method", metavar="M", help="judge this method alone")
@@ -55,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         print(flush=True)
     else:
         show(facts, judged, console())
-    return 1 if method and judged[0].diagnoses else 0
+    return 1 if method and (judged[0].diagnoses or isinstance(judged[0].verdict, Absent)) else 0
 
 
 def program_of(options: argparse.Namespace) -> tuple[str, str]:
@@ -94,7 +96,10 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
     table = new_table(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
     for one in judged:
         ids = ", ".join(found.id for found in one.diagnoses)
-        add_row(table, (one.method, one.verdict, str(one.private), str(one.shared), ids or "-"))
+        cells = (
+            "unknown" if isinstance(cell, Absent) else str(cell) for cell in (one.verdict, one.private, one.shared)
+        )
+        add_row(table, (one.method, *cells, ids or "-"))
     screen.print(table)
     for line in explanations(judged):
         screen.print(Text(harmless(line)), soft_wrap=False)
@@ -114,6 +119,11 @@ def explanations(judged: list[Judgement]) -> Iterator[str]:
         yield f"  cure: {cure}"
 
 
+def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
+    """For JSON, which says once why variables are not known: in `absent`."""
+    return None if isinstance(value, Absent) else value
+
+
 def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
@@ -127,9 +137,9 @@ def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
         "methods": [
             {
                 "method": one.method,
-                "verdict": one.verdict,
-                "private": one.private,
-                "shared": one.shared,
+                "verdict": known(one.verdict),
+                "private": known(one.private),
+                "shared": known(one.shared),
                 "diagnoses": [diagnosis_as_json(found) for found in one.diagnoses],
             }
             for one in judged

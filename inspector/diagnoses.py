@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Union
 
 from pieglobalsfind.dwarf_types import COMMON, FILE_STATIC, FUNCTION_STATIC, GLOBAL, MODULE, THREAD_LOCAL, Variable
 from pieglobalsfind.model import Absent
@@ -51,28 +51,33 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Judgement:
-    """One method for one program. `private` and `shared` are numbers of mutable variables (0, 0: not known)."""
+    """One method for one program. `private` and `shared` are numbers of mutable variables, or why they are not known."""
 
     method: str
-    private: int
-    shared: int
+    private: Union[int, Absent]
+    shared: Union[int, Absent]
     diagnoses: tuple[Diagnosis, ...]
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Union[str, Absent]:
+        """Unknown variables may be shared ones: then only what is wrong without them can be told."""
         gravities = {one.gravity for one in self.diagnoses}
         for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
             if one in gravities:
                 return text
+        if isinstance(self.shared, Absent):
+            return self.shared
         return "private, at a risk" if RISK in gravities else "private"
 
 
 def judge(facts: Facts, method: str) -> Judgement:
     """How the program fares under a method."""
-    variables = () if isinstance(facts.variables, Absent) else facts.variables
+    found = tuple(one for methods, check in CHECKS if method in methods for one in (check(facts),) if one is not None)
+    variables = facts.variables
+    if isinstance(variables, Absent):
+        return Judgement(method, variables, variables, found)
     private = sum(one.storage in PRIVATE[method] for one in variables)
-    found = (check(facts) for methods, check in CHECKS if method in methods)
-    diagnoses = (*(one for one in found if one is not None), *shared_storage(variables, method))
+    diagnoses = (*found, *shared_storage(variables, method))
     return Judgement(method, private, len(variables) - private, diagnoses)
 
 

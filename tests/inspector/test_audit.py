@@ -211,3 +211,22 @@ def test_a_program_without_debug_information_is_judged_by_its_file() -> None:
     found = audit("/bin/true")
     assert found["variables"] == [] and "no debug information" in found["absent"]
     assert {one["method"] for one in found["methods"]} >= {"pie", "fs", "swap"}
+
+
+def test_a_program_without_debug_information(tmp_path: Path) -> None:
+    """Nothing is known of its variables, so no method is said to make them private."""
+    program = compiled(tmp_path, COUNTED + MAIN)
+    subprocess.run(["strip", "--strip-debug", str(program)], check=True, timeout=60)
+    found = audit(program)
+    assert "has no debug information" in found["absent"] and found["variables"] == []
+    told = {one["method"]: (one["verdict"], one["private"], one["shared"]) for one in found["methods"]}
+    assert told.pop("pie") == ("can't run", None, None)  # it has thread-local variables, as its program headers say
+    assert {one for method, one in told.items() if not method.startswith(("hls", "tls", "swap"))} == {
+        (None, None, None)
+    }
+    audit(program, "--method", "fs", status=(1,))
+    command = [str(built("inspector")), "audit", str(program), "--method", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and any("has no debug information" in line for line in lines)
+    assert any(line.split() == ["none", "unknown", "unknown", "unknown", "-"] for line in lines), done.stdout
