@@ -51,6 +51,7 @@ struct element {
     struct rank *inbox;          /* ready, from other elements; atomic */
     pthread_mutex_t *to_release; /* of the rank that has just left its stack */
     struct exceptions *exceptions;
+    int *error;         /* the kernel thread's errno: a compiler takes its address once for a whole function */
     struct fiber fiber; /* of the kernel thread's own stack */
     uint64_t idle_context;
     uint64_t token;       /* the method's, for the kernel thread itself */
@@ -194,7 +195,7 @@ static inline void leave_for(struct rank *from, struct rank *to) {
     if (job)
         from->cycles += __builtin_ia32_rdtsc() - element->since;
     from->exceptions = *element->exceptions;
-    int saved_errno = errno;
+    int error = *element->error;
     if (to) {
         switch_to(to);
         fiber_leave(&from->fiber, &to->fiber);
@@ -207,7 +208,7 @@ static inline void leave_for(struct rank *from, struct rank *to) {
         context_switch(&from->record->context, element->idle_context);
     }
     after_switch(&from->fiber);
-    errno = saved_errno;
+    *element->error = error; /* of another kernel thread, if it has moved */
 }
 
 /* Leaves `from`, whose new state is already in its record; returns when it runs again. */
@@ -382,6 +383,7 @@ static void run_element(struct element *self) {
     adopt_ranks(self);
     fiber_of_thread(&self->fiber);
     self->exceptions = __cxa_get_globals();
+    self->error = &errno;
     struct exceptions own = *self->exceptions;
     for (;;) {
         struct rank *next = take_ready(self);

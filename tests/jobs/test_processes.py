@@ -64,6 +64,11 @@ def test_a_message_is_never_sent_after_a_rank_that_is_back(build: Build) -> None
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 
+def test_a_rank_has_its_errno_on_every_kernel_thread(build: Build) -> None:
+    done = run("-n", 8, "--procs", 2, "--pes", 2, "--migrate", "lean", build("errors.c"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 lost\n", "")
+
+
 def test_load_is_evened_out(build: Build) -> None:
     done = run("-n", 6, "--procs", 3, build("uneven.c"))
     assert done.returncode == 0, done.stderr
