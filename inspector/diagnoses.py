@@ -51,7 +51,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Judgement:
-    """One method for one program. `private` and `shared` are numbers of mutable variables, or why they are not known."""
+    """One method for one program. `private` and `shared`: how many mutable variables, or why that is not known."""
 
     method: str
     private: Union[int, Absent]

@@ -13,6 +13,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.dwarf_types import (
+    ROOT,
     Array,
     MemberPointer,
     Pointer,
@@ -139,14 +140,18 @@ class Evidence:
         self._same_bytes = True
         self._unwritten: Optional[bool] = True
         self._shared = False
+        self._roots: set[tuple[int, int]] = set()  # where ranks have their structs of globals
         self._ranks = 0
 
-    def add(self, rank: Rank, data: memoryview, key: bytes) -> None:
+    def add(self, rank: Rank, address: int, data: memoryview, key: bytes) -> None:
         """`key` is the data, or its digest: equal for equal data."""
         self._ranks += 1
         self._first = key if self._first is None else self._first
         self._same_bytes = self._same_bytes and key == self._first
         self._shared = self._shared or is_shared(rank, self._object, self._variable)
+        if self._variable.storage == ROOT:
+            self._shared = self._shared or (rank.address_space, address) in self._roots
+            self._roots.add((rank.address_space, address))
         if self._unwritten and (key != self._last or self._relocated):
             base = data_place(rank, self._object, self._object.base)
             bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
@@ -199,7 +204,7 @@ class Column:
         except MemoryUnreadable as error:
             return f"<{error}>", b""
         key = bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
-        self._evidence.add(rank, data, key)
+        self._evidence.add(rank, address, data, key)
         if not self._place_matters and key in self._known:
             return self._known[key], b"" if self._meaning is None else key
         around = Surroundings(self._types, self._variable.language, memory.read, partial(names.name, rank.rank))

@@ -107,13 +107,7 @@ class Job:
         if isinstance(path, Absent):
             return path
         progress.begin("debug information")
-        try:
-            declared = dwarf_cache.declared(path, found.build_id)
-        except ObjectFileError as error:
-            return Absent(error.sentence, error.hint)
-        if not declared.variables:
-            return Absent(f"{found.path} has no debug information", "compile with -g")
-        return declared
+        return dwarf_cache.declared_or_why(path, found.build_id)
 
     def root(self, found: Object, type_name: str) -> Union[Variables, Absent]:
         """The type of a struct of globals, as a variable that each rank has elsewhere."""

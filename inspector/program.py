@@ -73,7 +73,7 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
         relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
         return Facts(
             path=path,
-            variables=mutable(elf, declared_in(elf, path) if known is None else known),
+            variables=mutable(elf, dwarf_cache.declared_or_why(path, elf.build_id) if known is None else known),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
             exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),
             unique=tuple(sorted(set(unique_symbols(elf)))),
@@ -90,14 +90,6 @@ def loads(elf: ElfFile, flag: int) -> list[ProgramHeader]:
 
 
 # ---- variables ----
-
-
-def declared_in(elf: ElfFile, path: str) -> Union[Variables, Absent]:
-    try:
-        declared = dwarf_cache.declared(path, elf.build_id)
-    except ObjectFileError as error:
-        return Absent(error.sentence, error.hint)
-    return declared if declared.variables else Absent(f"{path} has no debug information", "compile with -g")
 
 
 def mutable(elf: ElfFile, declared: Union[Variables, Absent]) -> Union[tuple[Variable, ...], Absent]:

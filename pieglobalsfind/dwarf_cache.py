@@ -37,6 +37,7 @@ from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.index import load, store
+from pieglobalsfind.model import Absent
 
 KIND = f"variables-3-{sys.byteorder}"  # changes with the form of what is stored
 STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
@@ -69,6 +70,17 @@ def declared(path: str, build_id: bytes) -> Variables:
     if encoded is not None:
         store(build_id, KIND, encoded)
     return found
+
+
+def declared_or_why(path: str, build_id: bytes) -> Union[Variables, Absent]:
+    """What the ELF file `path` declares, which may be nothing, or why nobody can tell."""
+    try:
+        found = declared(path, build_id)
+        if found.variables or DebugInfo.open(path, build_id).is_there:
+            return found
+    except ObjectFileError as error:
+        return Absent(error.sentence, error.hint)
+    return Absent(f"{path} has no debug information", "compile with -g")
 
 
 class StoredVariables(Sequence[Variable]):

@@ -76,7 +76,14 @@ def tls_block(rank: Rank, found: Object) -> Optional[int]:
 
 
 def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
-    """Whether the rank's instance is not its own: the original, or a block of its kernel thread or process."""
+    """Whether the rank's instance is not its own: the original, or a block of its kernel thread or process.
+
+    A struct of globals is where the rank says: that another one has said the same can't be told of one rank alone.
+    """
+    from pieglobalsfind.dwarf_types import ROOT  # late: as in `place`
+
+    if variable.storage == ROOT:
+        return False
     if variable.tls_offset is not None:
         blocks = [one for one in rank.placements if isinstance(one, TlsBlock) and one.object in (None, found.index)]
         return bool(blocks) and blocks[0].level != 0

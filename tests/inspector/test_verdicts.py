@@ -97,3 +97,44 @@ def test_what_is_shared_is_not_private(start_job: StartJob, tmp_path: Path) -> N
     job.wait_until_still()
     found = inspected(job.pid)
     assert {one["verdict"] for one in found} == {"shared"} and not any(one["needless"] for one in found)
+
+
+ROOTS = """
+#include <mpi.h>
+#include <rank_program.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct own { int rank; };
+struct same { int seven; };
+struct one { int alone; };
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    struct own *own = malloc(sizeof *own);
+    struct one *one = calloc(1, sizeof *one);
+    MPI_Bcast(&one, sizeof one, MPI_BYTE, 0, MPI_COMM_WORLD);
+    struct same same = {7};
+    own->rank = rank;
+    rank_globals("struct own", own);
+    rank_globals("struct same", &same);
+    rank_globals("struct one", one);
+    MPI_Recv(&rank, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return same.seven;
+}
+"""
+
+
+def test_structs_of_globals(start_job: StartJob, tmp_path: Path) -> None:
+    """The program has no variables of its own, and debug information; ranks share what they name at one address."""
+    source, program = tmp_path / "roots.c", tmp_path / "roots"
+    source.write_text(ROOTS)
+    command = [str(built("rankcc")), "--method=struct", "-g", str(source), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", 3, "--method", "struct", program)
+    job.wait_until_still()
+    found = {one["type"]: one["verdict"] for one in inspected(job.pid)}
+    assert found == {"struct own": "differs", "struct same": "equal everywhere", "struct one": "shared"}
+    for _ in range(2):  # the second time out of the cache
+        done = subprocess.run([str(built("inspector")), "globals", str(job.pid)], capture_output=True, text=True)
+        assert "has no debug information" not in done.stdout + done.stderr
