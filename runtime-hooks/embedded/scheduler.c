@@ -10,6 +10,7 @@
 #include "deadlock.h"
 #include "fiber.h"
 #include "methods/method.h"
+#include "open_files.h"
 #include "rank_hooks.h"
 #include "ranks.h"
 #include "shared.h"
@@ -315,7 +316,7 @@ void rank_call_leave(void) {
 
 void rank_job_abort(int status, const char *message) {
     fprintf(stderr, "rankrun: %s\n", message);
-    fflush(NULL);
+    open_files_flush();
     _exit(status);
 }
 

@@ -64,6 +64,18 @@ def test_exit_status_is_the_largest(tmp_path: Path) -> None:
     assert run("-n", 4, build("globals.c", tmp_path), 2).returncode == 3
 
 
+def test_a_job_ends_while_a_rank_waits_for_input(tmp_path: Path) -> None:
+    program, written = build("reading.c", tmp_path), tmp_path / "written"
+    command = [BIN / "rankrun", "-n", "2", "--pes", "2", program, written]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        try:
+            assert job.wait(timeout=60) == 7
+        finally:
+            job.kill()
+        assert job.stderr and "rank 1: MPI_Abort" in job.stderr.read()
+    assert written.read_text() == "kept back"
+
+
 @pytest.mark.parametrize("mode", ["scan", "exact"])
 def test_the_log_names_every_rewritten_word(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "log"

@@ -8,6 +8,7 @@
 #include "migration.h"
 #include "methods/method.h"
 #include "mpi/mobility.h"
+#include "open_files.h"
 #include "process.h"
 #include "ranges.h"
 #include "rank_hooks.h"
@@ -15,7 +16,6 @@
 #include "scheduler.h"
 #include "transport.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -101,15 +101,6 @@ static void add_differing(void *context, const struct image_piece *piece) {
 
 /* ---- leaving ---- */
 
-/* libc's list of open streams goes through the streams, which a rank has in its heap; libc exports where it begins. */
-static bool has_open_files(int rank) {
-    FILE **first = dlsym(RTLD_DEFAULT, "_IO_list_all");
-    for (FILE *file = first ? *first : NULL; file; file = file->_chain)
-        if (range_of(file) == rank)
-            return true;
-    return false;
-}
-
 bool migration_start(int process, char *why, size_t room) {
     int rank = rank_number(rank_current());
     if (!process_is_one_of_a_job() || process < 0 || process >= process_count()) {
@@ -123,7 +114,7 @@ bool migration_start(int process, char *why, size_t room) {
                  plan->method->name);
         return false;
     }
-    if (has_open_files(rank)) {
+    if (open_files_of(rank)) {
         snprintf(why, room, "a rank with open files can't move; close them first");
         return false;
     }
