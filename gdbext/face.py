@@ -108,6 +108,10 @@ class GdbFace:
             return "the command is applied to it"
         return self.selection.reason if self._home is None else self._home.reason
 
+    @property
+    def without_rank(self) -> str:
+        return "frames are the thread's, globals the unprivatized original's"
+
     def counted(self, numbers: Sequence[int]) -> Iterator[int]:
         return self.progress.counted(numbers)
 

@@ -59,7 +59,7 @@ class LldbFace:
         with suppress(TargetError, NotVirtualizedError):
             session = self.session()
             wait_for_printing(self.debugger)
-            session.begin_command()
+            session.keep_frame()
             if not session.is_listed(session.moment()):
                 session.list_threads()
 
@@ -101,6 +101,19 @@ class LldbFace:
 
     def select(self, rank: Optional[int]) -> None:
         self.selection().choose(rank)
+        self.session().keep_frame()
+
+    @property
+    def without_rank(self) -> str:
+        """LLDB keeps the modules of ranks: a rank's own frames go on having its names."""
+        thread = self.session().process.GetSelectedThread()
+        rank = self.selection().rank_of(thread)
+        if rank is None:
+            return f"frames are those of thread {thread.GetIndexID()}, globals the unprivatized original's"
+        return (
+            f"frames are those of thread {thread.GetIndexID()}, on which rank {rank} runs; "
+            "in that rank's frames globals are that rank's, in others the unprivatized original's"
+        )
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         session = self.session()

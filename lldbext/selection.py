@@ -6,14 +6,18 @@ number up to which all of them are threads become threads when they are asked fo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
+
+import lldb
 
 from lldbext.frames import MOST_FRAMES
 from lldbext.numbers import rank_of_tid, tid_of
 from lldbext.session import Session
 from pieglobalsfind.errors import TargetError
+from pieglobalsfind.fold import fold
 from pieglobalsfind.model import RUNNING, Absent, Rank
 from pieglobalsfind.stackless import check_is_here, no_registers
 
@@ -55,9 +59,13 @@ class Selection:
         return thread.GetSelectedFrame() if thread.IsValid() else None
 
     def choose(self, rank: Optional[int]) -> None:
-        """Select a rank's thread, or none. Raises `UsageError` if the rank has no frames; nothing changes then."""
+        """Select a rank's thread and the frame that `rank N` prints, or no rank: then a kernel thread.
+
+        Raises `UsageError` if the rank has no frames; nothing changes then.
+        """
         session = self._session
         if rank is None:
+            self._leave_waiting()
             session.want_none()
         else:
             thread = self.thread(rank)
@@ -65,6 +73,38 @@ class Selection:
             self._process.SetSelectedThread(thread)
         if not session.modules.is_visiting:
             self.refocus()
+        if rank is None:
+            self._enter_no_rank()
+        else:
+            self._enter(rank)
+
+    def _leave_waiting(self) -> None:
+        """Select a kernel thread, the one that LLDB has stopped for rather than another."""
+        if self.is_kernel_thread(self._process.GetSelectedThread()):
+            return
+        found = [one for one in self._process if self.is_kernel_thread(one)]
+        found.sort(key=lambda one: one.GetStopReason() in (lldb.eStopReasonNone, lldb.eStopReasonInvalid))
+        if found:
+            self._process.SetSelectedThread(found[0])
+
+    def _enter_no_rank(self) -> None:
+        """Select the innermost frame that is in no rank's copy: names mean the originals' there."""
+        thread, owner = self._process.GetSelectedThread(), self._session.moment().translator.owner
+        frames = (thread.GetFrameAtIndex(index) for index in range(min(thread.GetNumFrames(), MOST_FRAMES)))
+        outside = next((one for one in frames if owner(one.GetPC()).rank is None), None)
+        if outside is not None:
+            thread.SetSelectedFrame(outside.GetFrameID())
+
+    def is_kernel_thread(self, thread: Any) -> bool:
+        """Whether a thread of LLDB's is one of the kernel's: a rank that waits has none."""
+        rank = self.rank_of(thread)
+        return rank is None or thread.GetThreadID() == tid_of(rank)
+
+    def _enter(self, rank: int) -> None:
+        """Select the innermost frame that is not the runtime's own."""
+        shown = fold(self._session.moment(), self.frames(rank), lambda frame: int(frame.GetPC())).shown
+        for frame in itertools.islice(shown, 1):
+            self._process.GetSelectedThread().SetSelectedFrame(frame.GetFrameID())
 
     def refocus(self) -> None:
         """Make names mean the selected rank's variables."""

@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 from lldbext.frames import Describer
 from lldbext.modules import Modules
+from lldbext.numbers import rank_of_tid
 from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import open_process
 from pieglobalsfind.command import Moment
@@ -137,8 +138,12 @@ class Session:
         return self.listed is moment
 
     def ask_for(self, rank: int) -> None:
-        """Let a rank become a thread. The first of a command stays one; the next ones are threads until it ends."""
+        """Let a rank become a thread. The first of a command stays one; the next ones are threads until it ends.
+
+        The selected rank stays one in any case.
+        """
         most = max(SESSIONS.most_threads, 1)
+        selected = self.process.GetSelectedThread().GetThreadID()
         if self._asked_in_command:
             self.passing = tuple(one.rank for one in self.moment().table.ranks if one.rank >= rank)[:IN_PASSING]
         else:
@@ -146,13 +151,13 @@ class Session:
             self.asked.pop(rank, None)
             self.asked[rank] = None
             for number in list(self.asked)[:-most]:
-                del self.asked[number]
-        selected = self.process.GetSelectedThread().GetThreadID()
+                if number != rank_of_tid(selected):
+                    del self.asked[number]
         self.list_threads()
         self.process.SetSelectedThread(self.process.GetThreadByID(selected))
 
-    def begin_command(self) -> None:
-        """Remember which frame is selected: LLDB forgets it when its modules change."""
+    def keep_frame(self) -> None:
+        """Let the selected frame be so when the command ends: LLDB forgets it when its modules change."""
         thread = self.process.GetSelectedThread()
         self._frame = thread.GetThreadID(), thread.GetSelectedFrame().GetFrameID()
 

@@ -194,6 +194,10 @@ class Face(Protocol):
     def reason(self) -> str:
         """Why that rank (or none) is selected, to follow "because"."""
 
+    @property
+    def without_rank(self) -> str:
+        """What frames and names mean as long as no rank is selected."""
+
     def select(self, rank: Optional[int]) -> None:
         """Make the debugger's own commands mean this rank, or none."""
 

@@ -44,7 +44,7 @@ def run_none(face: Face, text: str) -> Iterator[Block]:
         raise UsageError("`rank none` takes no arguments")
     face.job()
     face.select(None)
-    yield Text("[No rank is selected: frames are the thread's, globals the unprivatized original's]")
+    yield Text(f"[No rank is selected: {face.without_rank}]")
 
 
 COMMAND = Command(
@@ -60,7 +60,7 @@ COMMAND = Command(
 NONE = Command(
     name="rank none",
     arguments="",
-    summary="Select no rank: frames are those of the debugger's own thread.",
+    summary="Select no rank: frames are those of a kernel thread.",
     description="",
     run=run_none,
 )

@@ -75,7 +75,7 @@ def normalized(answer: str) -> str:
     """Without the frames inside the MPI library, the frames' numbers, and the folder of a source file.
 
     GDB gives a suspended rank's frames numbers from 1, and knows another inner frame for the same pc where a file has
-    no line information. Between two debuggers the last rank goes on spinning.
+    no line information. Between two debuggers the last rank goes on spinning. Without a rank each shows what it can.
     """
     lines = []
     for line in re.sub(r"stopped thread \d+", "stopped thread", answer).splitlines():
@@ -84,6 +84,7 @@ def normalized(answer: str) -> str:
                 continue
             line = re.sub(r"#\d+ +", "# ", line)
             line = re.sub(r"# (?:0x[0-9a-f]+ in )?(spin .*):4[23]$", r"# \1", line)
+        line = re.sub(r"(No rank is selected: )frames .*", r"\1", line)
         line = re.sub(r"(turns = |spin at places.c:)\d+", r"\1", line)
         lines.append(re.sub(r"\S*/(\w+\.c:)", r"\1", line))
     return "\n".join(lines)

@@ -136,6 +136,60 @@ def test_what_is_selected_is_shown_before_symbols_move(session: Session, places:
     assert session.attach(script, places.pid)["found"] == [1] * 40 * 4
 
 
+@pytest.mark.parametrize("most", [64, 1])
+def test_the_frame_that_is_printed_is_the_selected_one(session: Session, places: Places, most: int) -> None:
+    """Whether LLDB has the rank as a thread already or not; what other commands visit does not change it."""
+    script = f"""
+    ask("rank threads --most {most}")
+    found = []
+    for rank in [*range({RANKS}), 1, 1]:
+        one = [rank, ask(f"rank {{rank}}"), ask("frame info"), ask("rank print shared_name") and ask("frame info")]
+        found.append([*one, ask("up"), ask("frame variable")])
+    tell("found", found)
+    tell("applied", ask("rank apply all frame info"))
+    """
+    told = session.attach(script, places.pid)
+    for rank, answer, info, later, up, variables in told["found"]:
+        waits = rank < RANKS - 1
+        printed = re.search(r"^#(\d+)", answer, re.M)
+        assert printed is not None and info.startswith(f"frame #{printed[1]}: ") and later == info, told.output
+        assert ("`MPI_Recv" if waits else "`spin") in info
+        assert ("`wait_for(peer=" if waits else "`stay(rank=") in up
+        assert ("(int) peer = " if waits else "(int) size = ") in variables
+    assert told["applied"].count("`MPI_Recv") == RANKS - 1 and told["applied"].count("`spin") == 1
+
+
+@pytest.mark.parametrize("before", ["rank 1", "thread select 2", f"rank {RANKS - 1}"])
+def test_without_a_rank_a_kernel_thread_is_selected(session: Session, places: Places, before: str) -> None:
+    """What is said, what is marked in the thread list and what names mean agree."""
+    script = f"""
+    ask({before!r})
+    tell("said", ask("rank none"))
+    tell("rank", ask("rank"))
+    tell("thread", [ask("thread list"), ask("bt"), ask("frame info")])
+    tell("outside", value("(long)&shared_name"))
+    tell("shown", ask("p (long)&shared_name"))
+    ask("rank bt 1")
+    tell("after", [ask("rank"), ask("p (long)&shared_name")])
+    ask("frame select 0")
+    tell("inside", ask("p shared_name"))
+    """
+    told = session.attach(script, places.pid)
+    last = RANKS - 1
+    number = re.search(rf"frames are those of thread (\d+), on which rank {last} runs", told["said"])
+    assert number is not None, told["said"]
+    assert told["rank"] == "No rank is selected because you asked for none\n"
+    threads, backtrace, frame = told["thread"]
+    marked = [line for line in threads.splitlines() if line.startswith("*")]
+    assert len(marked) == 1 and marked[0].startswith(f"* thread #{number[1]}: ") and f"'rank {last}: " in marked[0]
+    assert f"stay(rank={last}, " in backtrace and "wait_for" not in backtrace
+    assert "librankmpi.so" in frame, "the innermost frame that is in no rank's copy"
+    assert told["outside"] not in {one.address for one in places.owned.values()}
+    assert told["shown"] == f"(long) {told['outside']}\n"
+    assert told["after"] == [told["rank"], told["shown"]]
+    assert told["inside"] == f"(int) {10 + last}\n", "in the rank's own frames globals are its own, as is said"
+
+
 def test_continuing_and_stopping_again(session: Session, places: Places) -> None:
     script = """
     tell("selected", ask("rank 0") + ask("rank 3"))
