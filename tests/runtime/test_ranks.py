@@ -66,7 +66,7 @@ def test_exit_status_is_the_largest(tmp_path: Path) -> None:
 
 def test_a_job_ends_while_a_rank_waits_for_input(tmp_path: Path) -> None:
     program, written = build("reading.c", tmp_path), tmp_path / "written"
-    command = [BIN / "rankrun", "-n", "2", "--pes", "2", program, written]
+    command = [str(BIN / "rankrun"), "-n", "2", "--pes", "2", str(program), str(written)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         try:
             assert job.wait(timeout=60) == 7
