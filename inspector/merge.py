@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -53,11 +53,22 @@ def run(options: argparse.Namespace) -> int:
     kinds = {one["schema"] for one in contents}
     if len(kinds) > 1:
         raise UsageError("stacks and reports can't be merged with one another", "merge each kind by itself")
+    check_one_job(options.files, contents)
     contents.sort(key=lambda one: str(one.get("taken", "")))
     try:
         return show(merge_stacks(contents) if kinds == {STACKS} else merge_reports(contents), kinds, options.json)
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise UsageError(f"a file is not as its schema has it, {error!r}", "write it again with --json") from error
+
+
+def check_one_job(names: Sequence[str], contents: Sequence[Content]) -> None:
+    """Raises `UsageError` for files of two jobs: equal numbers are other ranks there. Old files do not name theirs."""
+    for field, said in (("job", "job {}"), ("rank_count", "a job of {} ranks")):
+        known = [(name, one[field]) for name, one in zip(names, contents) if one.get(field)]
+        for name, value in known:
+            if value != known[0][1]:
+                first, other = (said.format(str(one)[:80]) for one in (known[0][1], value))
+                raise UsageError(f"{known[0][0]} is of {first}, {name} is of {other}", "merge files of one job")
 
 
 def show(merged: Content, kinds: set[str], as_json: bool) -> int:
@@ -100,8 +111,9 @@ def merge_stacks(contents: Iterable[Content]) -> Content:
     """One file's form for all; every rank once."""
     stacks: dict[int, tuple[tuple[object, ...], ...]] = {}
     missing: dict[int, str] = {}
-    targets, count, taken = [], 0, ""
+    targets, job, count, taken = [], "", 0, ""
     for content in contents:
+        job = str(content.get("job") or job)
         targets.append(str(content["target"]))
         count, taken = max(count, int(content["rank_count"])), str(content["taken"])
         for one in content["stacks"]:
@@ -117,6 +129,7 @@ def merge_stacks(contents: Iterable[Content]) -> Content:
     return {
         "schema": STACKS,
         "target": ", ".join(dict.fromkeys(targets)),
+        "job": job,
         "taken": taken,
         "how": "merged",
         "rank_count": count,

@@ -65,6 +65,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "schema": NAME,
         "target": harmless(report.subject.description),
+        "job": harmless(table.job_id),
         "taken": report.subject.taken,
         "how": report.subject.how,
         "method": harmless(table.method),

@@ -102,6 +102,7 @@ SCHEMA: dict[str, Any] = {
         {
             "schema": {"const": NAME},
             "target": _TEXT,
+            "job": _TEXT,
             "taken": _TEXT,
             "how": _TEXT,
             "method": _TEXT,

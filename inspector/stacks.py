@@ -237,6 +237,7 @@ def as_json(subject: Subject, found: Stacks) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "target": subject.description,
+        "job": harmless(subject.table.job_id),
         "taken": subject.taken,
         "how": subject.how,
         "rank_count": subject.table.rank_count,

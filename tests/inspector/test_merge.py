@@ -87,6 +87,32 @@ def test_reports(start_ranks: StartRanks, tmp_path: Path) -> None:
     assert merged["ranks"] == whole["ranks"] and merged["payload"] == whole["payload"]
 
 
+@pytest.mark.parametrize("command", ["stacks", "report"])
+def test_files_of_two_jobs(command: str, start_ranks: StartRanks, tmp_path: Path) -> None:
+    """Rank 1 of one job is not rank 1 of another; two moments of one job are merged."""
+    places = [tmp_path / f"{name}.json" for name in ("first", "later", "other")]
+    job = start_ranks(SOURCES / "ring.c", ranks=4)
+    for place in places[:2]:
+        save(place, command, job.pid)
+    other = start_ranks(SOURCES / "ring.c", ranks=4)
+    save(places[2], command, other.pid)
+    ids = [json.loads(place.read_text())["job"] for place in places]
+    assert ids[0] == ids[1] != ids[2] and all(ids)
+    assert run("merge", *places[:2]).returncode == 0
+    done = run("merge", *places)
+    sentence = f"inspector: {places[0]} is of job {ids[0]}, {places[2]} is of job {ids[2]}: merge files of one job\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
+def test_files_that_name_no_job(tmp_path: Path) -> None:
+    """As the first versions wrote them: other numbers of ranks are other jobs all the same."""
+    for ranks in (2, 3):
+        form = {"schema": "ranklens-stacks-1", "target": "t", "taken": "", "how": "", "rank_count": ranks}
+        (tmp_path / f"{ranks}.json").write_text(json.dumps({**form, "stacks": [], "missing": []}))
+    done = run("merge", tmp_path / "2.json", tmp_path / "3.json")
+    assert done.returncode == 2 and "of a job of 2 ranks" in done.stderr and "of a job of 3 ranks" in done.stderr
+
+
 def ranks(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
