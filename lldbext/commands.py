@@ -15,6 +15,7 @@ from lldbext.face import LldbFace
 from lldbext.quiet import sentence_of
 from pieglobalsfind.command import Command
 from pieglobalsfind.commands import COMMANDS
+from pieglobalsfind.errors import UsageError
 from pieglobalsfind.render import render
 
 
@@ -50,6 +51,10 @@ class Rank(Bound):
 
     word = "rank"
 
+    def get_long_help(self) -> str:
+        """What all debuggers say, and LLDB's own commands by name."""
+        return f"{super().get_long_help()}\n\n{NATIVE}"
+
 
 class PieGlobalsFind(Bound):
     """`pieglobalsfind`."""
@@ -57,6 +62,12 @@ class PieGlobalsFind(Bound):
     word = "pieglobalsfind"
 
 
+NATIVE = "LLDB's own commands that mean the selected rank: bt, up, down, frame select, frame variable, p, source list."
+GDB_ONLY = {  # and what does the same in LLDB
+    "rank watch": "select a rank, then: watchpoint set variable NAME",
+    "rank tbreak": "rank break LOCATION SET, then: breakpoint modify --one-shot true NUMBER",
+    "rank events": "in a shell: inspector events PID",
+}
 ALL = (*COMMANDS, rank_break.COMMAND, rank_threads.COMMAND)
 BOUND = (Rank, PieGlobalsFind)
 
@@ -66,8 +77,11 @@ def declared(word: str) -> list[Command]:
 
 
 def resolved(word: str, arguments: str) -> tuple[Command, str]:
-    """The declaration that is meant, and what follows its name."""
+    """The declaration that is meant, and what follows its name; raises `UsageError` for what only GDB has."""
     text = " ".join((word, arguments.strip()))
+    for name, instead in GDB_ONLY.items():
+        if begins(text, name):
+            raise UsageError(f"`{name}` is there in GDB only", instead)
     named = [(name, one) for one in declared(word) for name in (one.name, *one.aliases) if begins(text, name)]
     name, command = max(named, key=lambda pair: len(pair[0]))
     return command, text[len(name) :].strip()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdb.conftest import RANKS, compile_program
+from tests.gdb.conftest import RANKS, Places, compile_program
 from tests.gdb.test_breakpoints import code_of
 from tests.host.script import Told
 from tests.lldb.session import Session
@@ -71,6 +71,33 @@ tell("exit", process.GetExitStatus())
         if function == "work":
             assert all(one["name"] == f"rank {one['args'][0]}: running" for one in stops)
     assert len(told["stops"]) == 2 * RANKS and told["exit"] == 0
+
+
+def test_what_replaces_gdbs_own_commands(session: Session, rankrun: Path, program: Path) -> None:
+    """As docs/lldb.md has it: a breakpoint for one hit of one rank, where it comes by three times."""
+    script = """
+said = ask("rank break move_on 2")
+tell("once", ask("breakpoint modify --one-shot true " + said.split()[1].rstrip(":")))
+tell("stops", go())
+tell("exit", process.GetExitStatus())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert [(one["name"], one["function"]) for one in told["stops"]] == [("rank 2: running", "move_on")], told.output
+    assert told["exit"] == 0
+
+
+def test_a_watchpoint_is_one_ranks(session: Session, places: Places) -> None:
+    script = """
+    found = []
+    for rank in (1, 3):
+        ask(f"rank {rank}")
+        ask("watchpoint set variable shared_name")
+        found.append(target.GetWatchpointAtIndex(target.GetNumWatchpoints() - 1).GetWatchAddress())
+    tell("found", found)
+    ask("watchpoint delete -f")
+    """
+    told = session.attach(script, places.pid)
+    assert told["found"] == [places.owned[rank, "shared_name"].address for rank in (1, 3)], told.output
 
 
 def test_no_breakpoint_is_copied_or_left_in_the_original(session: Session, rankrun: Path, program: Path) -> None:

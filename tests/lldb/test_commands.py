@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.commands import COMMANDS
-from tests.conftest import StartJob
+from tests.conftest import ROOT, StartJob
 from tests.gdb.conftest import RANKS, Places
 from tests.gdb.session import Session as GdbSession
 from tests.lldb.session import EXTENSION, Session
@@ -144,6 +144,9 @@ BAD = {
     "rank -1": "'-1' is no rank and no subcommand",
     "rank 99999999999999999999": "is no rank",
     "rank none 3": "`rank none` takes no arguments",
+    "rank watch shared_name 1": "`rank watch` is there in GDB only: select a rank, then: watchpoint set variable NAME",
+    "rank tbreak move_on": "`rank tbreak` is there in GDB only: rank break LOCATION SET, then: breakpoint modify",
+    "rank events on": "`rank events` is there in GDB only: in a shell: inspector events PID",
     "rank list 3-1": "is no set of ranks",
     "rank list 0-4000000000": "there is no rank 4",
     "rank list --state asleep": "is no state",
@@ -189,8 +192,20 @@ def test_a_process_without_ranks(session: Session) -> None:
     assert "warning" not in told.output and "Traceback" not in told.output
 
 
+def test_what_only_gdb_has_is_documented(session: Session) -> None:
+    told = session.run("tell('help', ask('help rank'))")
+    gdbs, lldbs = ((ROOT / "docs" / name).read_text() for name in ("gdb.md", "lldb.md"))
+    of_gdb = set(re.findall(r"`(rank [a-z]+)", " ".join(re.findall(r"^\| `rank .*", gdbs, re.MULTILINE))))
+    ours = set(re.findall(r"Usage: (rank [a-z]+)", told["help"]))
+    lacking = set(re.findall(r"^\| `(rank [a-z]+)", lldbs, re.MULTILINE))
+    assert lacking == of_gdb - ours and {"rank watch", "rank events"} <= lacking
+
+
 def test_imported_from_any_place_and_twice(session: Session, tmp_path: Path) -> None:
     told = session.run(f"ask('command script import {EXTENSION}'); tell('help', ask('help rank'))")
+    for words in ("frame variable", "frame select", "source list"):
+        assert words in told["help"]
+    assert "frame, info locals, print" not in " ".join(told["help"].split()), "GDB's words"
     assert "Usage: rank list" in told["help"] and "Usage: rank bt" in told["help"]
     assert "error" not in told.output
 
