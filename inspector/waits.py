@@ -1,8 +1,9 @@
 """`inspector waits`: who waits for whom, and which ranks can never go on.
 
-Takes the calls that ranks publish (peer, tag, communicator); gives the wait-for graph, its cycles, and for collectives
-the ranks that are not in the call yet. What a rank does not publish is not guessed: a receive from any rank waits for
-all others.
+Takes the calls that ranks publish (peer, tag, communicator), of one process or of a whole job; gives the wait-for
+graph, its cycles, and for collectives the ranks that are not in the call yet. What a rank does not publish is not
+guessed: a receive from any rank waits for all others. A cycle in a running job is told only if all its ranks waited at
+one moment.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from rich.text import Text
 
 from pieglobalsfind.commands.wording import waiting_text
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable
+from pieglobalsfind.decoders.rank_state import read_again
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs import Members, strength
+from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
+from pieglobalsfind.shell import complain
 
 from .console import console
-from .job import Job, checked, open_job, say_warnings, with_waits
+from .job import Job, Subject, checked, job_named, job_of, open_job, say_warnings, subject_of, with_waits
 from .render import add_row, heading, new_table, ranks_text
 from .text import harmless
 
@@ -41,6 +46,7 @@ COLLECTIVES = (
     "MPI_Scatter",
 )
 ANY, NONE = -1, -2  # Waiting.peer
+MOST_UNKNOWN = 1 << 24  # ranks of which nothing is known, and that are counted
 
 
 @dataclass(frozen=True)
@@ -72,23 +78,87 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD.",
         epilog="exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target",
     )
-    waits.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    waits.add_argument(
+        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
+    )
+    waits.add_argument(
+        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
+    )
     waits.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     waits.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
     waits.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    with checked(open_job(options.target, options.exe)) as opened:
-        job = with_waits(opened)
-    say_warnings(job)
-    found = find(job.table)
+    members = job_named(options.job, options.target, options.exe, False)
+    if members is not None:
+        subject, found = read_members(members)
+    else:
+        with checked(open_job(options.target, options.exe)) as opened:
+            job = with_waits(opened)
+            subject, found = subject_of(job), confirmed(find(job.table), dict.fromkeys(numbers(job), job))
+        say_warnings(job)
     if options.json:
-        json.dump(as_json(job, found), sys.stdout, indent=1)
+        json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(job, found)
-    return 0 if any(rank.waiting for rank in job.table.ranks) else 1
+        show(subject, found)
+    return 0 if any(rank.waiting for rank in subject.table.ranks) else 1
+
+
+def numbers(job: Job) -> Iterator[int]:
+    return (one.rank for one in job.table.ranks)
+
+
+def read_members(members: Members) -> tuple[Subject, Waits]:
+    """Of all processes of a job together; a rank's wait is told by the process where it is."""
+    jobs: list[Job] = []
+    for member in members.found:
+        try:
+            with checked(job_of(member.open())) as opened:
+                jobs.append(with_waits(opened))
+        except RanklensError as error:
+            complain("inspector", member.saying(error.sentence))
+            continue
+        for one in dict.fromkeys(jobs[-1].table.warnings):
+            complain("inspector", member.saying(one))
+    for problem in members.problems:
+        complain("inspector", problem)
+    if not jobs:
+        raise RanklensError(f"no process of {members.name} can be read")
+    ranks: dict[int, Rank] = {}
+    homes: dict[int, Job] = {}
+    for job in jobs:
+        for rank in job.table.ranks:
+            if rank.rank not in ranks or strength(rank) > strength(ranks[rank.rank]):
+                ranks[rank.rank], homes[rank.rank] = rank, job
+    table = replace(jobs[0].table, ranks=tuple(ranks[number] for number in sorted(ranks)))
+    unknown = [number for number in range(min(table.rank_count, MOST_UNKNOWN)) if number not in ranks]
+    if unknown:
+        complain("inspector", f"nothing is known of ranks {compact(unknown)}")
+    subject = replace(subject_of(jobs[0]), description=members.name, table=table)
+    return subject, confirmed(find(table), homes)
+
+
+def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
+    """Without cycles that never were: tables of running processes, and ranks in them, are read one after the other.
+
+    Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
+    """
+    return replace(
+        found, cycles=tuple(one for one in found.cycles if all(still_waits(homes[rank], rank) for rank in one))
+    )
+
+
+def still_waits(job: Job, number: int) -> bool:
+    before = next(one for one in job.table.ranks if one.rank == number)
+    if not job.target.is_live or not before.record:
+        return True
+    try:
+        now = read_again(job.target, job.table, before)
+    except RanklensError:
+        return False
+    return (now.state, now.waiting, now.switches) == (before.state, before.waiting, before.switches)
 
 
 def is_collective(call: str) -> bool:
@@ -102,7 +172,9 @@ def find(table: RankTable) -> Waits:
     single = [rank for rank in waiting if rank.waiting is not None and not is_collective(rank.waiting.call)]
     peers = {one.rank: one.waiting.peer for one in single if one.waiting is not None and one.waiting.peer in world}
     of_any = tuple(one.rank for one in single if one.waiting is not None and one.waiting.peer == ANY)
-    return Waits(peers, tuple(cycles(peers)), tuple(collectives(waiting, table)), of_any)
+    blocked = {rank.rank for rank in single if rank.state == BLOCKED}  # others have got what they waited for
+    stuck = {rank: peer for rank, peer in peers.items() if rank in blocked}
+    return Waits(peers, tuple(cycles(stuck)), tuple(collectives(waiting, table)), of_any)
 
 
 def cycles(peers: dict[int, int]) -> Iterator[tuple[int, ...]]:
@@ -133,12 +205,12 @@ def collectives(waiting: list[Rank], table: RankTable) -> Iterator[Collective]:
         yield Collective(call, communicator, tuple(ranks), tuple(lacking))
 
 
-def show(job: Job, found: Waits) -> None:
+def show(subject: Subject, found: Waits) -> None:
     screen = console()
-    heading(screen, "Waits", f"{harmless(job.target.description)}, {source(job)}")
+    heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
     table = new_table(("ranks", "wait in"))
     rows: dict[str, list[int]] = {}
-    for rank in job.table.ranks:
+    for rank in subject.table.ranks:
         rows.setdefault(waiting_text(rank.waiting) if rank.waiting else f"({rank.state})", []).append(rank.rank)
     for text, ranks in rows.items():
         add_row(table, (ranks_text(ranks), harmless(text)))
@@ -147,8 +219,8 @@ def show(job: Job, found: Waits) -> None:
         screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))
 
 
-def source(job: Job) -> str:
-    return "as ranks publish them" if job.table.evidence.tier == "registry" else "by the calls on their stacks"
+def source(subject: Subject) -> str:
+    return "as ranks publish them" if subject.table.evidence.tier == "registry" else "by the calls on their stacks"
 
 
 def sentences(found: Waits) -> Iterator[str]:
@@ -156,17 +228,17 @@ def sentences(found: Waits) -> Iterator[str]:
         chain = " -> ".join(map(str, (*cycle, cycle[0])))
         yield f"deadlock: ranks {compact(cycle)} wait for one another, {chain}"
     for one in found.collectives:
-        lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody of this process"
+        lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody that is known here"
         yield f"{one.call}: {compact(one.inside)} are in it, it {lacking} (if they belong to its communicator)"
     if found.of_any:
         yield f"{compact(found.of_any)} wait for a message of any rank"
 
 
-def as_json(job: Job, found: Waits) -> dict[str, object]:
+def as_json(subject: Subject, found: Waits) -> dict[str, object]:
     return {
         "schema": SCHEMA,
-        "target": job.target.description,
-        "taken": job.taken,
+        "target": subject.description,
+        "taken": subject.taken,
         "waits": [{"rank": rank, "for": peer} for rank, peer in found.peers.items()],
         "any": compact(found.of_any),
         "cycles": [list(one) for one in found.cycles],

@@ -126,7 +126,7 @@ def launcher_error(pid: int) -> Optional[UsageError]:
     listed = ", ".join(map(str, pids[:8])) + (", ..." if len(pids) > 8 else "")
     return UsageError(
         f"process {pid} has no ranks itself, it has started {members.name} with processes {listed}",
-        f"give the pid of one, or to `inspector report` or `stacks` the whole job by --job {pid}",
+        f"give the pid of one, or to `inspector report`, `stacks` or `waits` the whole job by --job {pid}",
     )
 
 

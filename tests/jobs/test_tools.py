@@ -67,7 +67,8 @@ def test_a_launcher_has_no_ranks_itself(job: Job, pieglobalsfind: Path) -> None:
     processes = ", ".join(str(one) for one in children(job.pid))
     sentence = (
         f"process {job.pid} has no ranks itself, it has started {report('--job', job.pid)['target']} with processes "
-        f"{processes}: give the pid of one, or to `inspector report` or `stacks` the whole job by --job {job.pid}\n"
+        f"{processes}: give the pid of one, or to `inspector report`, `stacks` or `waits` the whole job by --job "
+        f"{job.pid}\n"
     )
     for words in (["report"], ["stacks"], ["ranks"], ["report", "--freeze"]):
         done = inspector(*words, job.pid)
@@ -114,6 +115,30 @@ def test_stacks_of_a_rank_that_the_job_does_not_have(job: Job) -> None:
     done = inspector("stacks", "--job", job.pid, "--rank", "2,99")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "inspector: there is no rank 99: these processes have 0-5\n"
+
+
+def test_a_deadlock_between_two_processes(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    """Neither process has both ranks, so that none of them alone can tell."""
+    job = start_job(rankrun, "-n", 10, "--procs", 2, build("cross.c"))
+    job.wait_until_still()
+    done = inspector("waits", "--job", job.pid, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["cycles"] == [[1, 9]] and found["target"].startswith("job ")
+    (barrier,) = found["collectives"]
+    assert (barrier["call"], barrier["inside"], barrier["lacking"]) == ("MPI_Barrier", "0,2-8", "1,9")
+    assert "deadlock: ranks 1,9 wait for one another, 1 -> 9 -> 1" in inspector("waits", "--job", job.pid).stdout
+    for pid in children(job.pid):
+        assert json.loads(inspector("waits", pid, "--json").stdout)["cycles"] == []
+    assert inspector("waits").returncode == inspector("waits", job.pid, "--job", job.pid).returncode == 2
+
+
+def test_waits_of_a_checkpoint(checkpoint: Path) -> None:
+    """Every rank of its processes waits for itself, but for the one that looked for the checkpoint."""
+    done = inspector("waits", checkpoint, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["target"].startswith("checkpoint ") and [[rank] for rank in range(1, RANKS)] == found["cycles"][-5:]
 
 
 def test_a_report_as_html(job: Job, tmp_path: Path) -> None:
