@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pieglobalsfind import rankset
+from pieglobalsfind.rankset import compact
 
 from .console import console
 from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
@@ -118,7 +119,29 @@ def globals_(job: Job, options: argparse.Namespace) -> Shown:
     read = read_globals(job)
     chosen = frozenset(rankset.select(rankset.parse_plain(options.rank), job.table, lambda rank: ""))
     found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
-    return Shown(lambda screen: print_globals(read, found, screen), [global_as_json(one) for one in found], bool(found))
+    shown = Globals(tuple(found), read.absent)
+    summary = summary_of(found, chosen, len(job.present)) if found else f"no global matches{which(options)}"
+    content = [global_as_json(one) for one in found]
+    return Shown(lambda screen: print_globals(shown, summary, screen), content, bool(found))
+
+
+def which(options: argparse.Namespace) -> str:
+    """What was asked for, as far as it leaves something out."""
+    words = [] if options.pattern == "*" else [repr(harmless(options.pattern))]
+    words += [f"--{name}" for name in ("differ", "equal", "unused") if getattr(options, name)]
+    words += [] if options.rank == "all" else [f"--rank {harmless(options.rank)}"]
+    return f" {' '.join(words)}" if words else ""
+
+
+def summary_of(found: list[GlobalValues], chosen: frozenset[int], present: int) -> str:
+    """How many of the shown differ between the ranks that are shown."""
+    if len(chosen) == 1 < present:
+        return f"{len(found)} on rank {min(chosen)}; verdicts are of all ranks"
+    among, note = (
+        ("ranks", "") if len(chosen) >= present else (f"ranks {compact(chosen)}", "; verdicts are of all ranks")
+    )
+    differing = sum(one.differs for one in found)
+    return f"{differing} of {len(found)} differ between {among}; {len(found) - differing} are equal{note}"
 
 
 def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
@@ -136,14 +159,14 @@ def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
     return found.differs if options.differ else not found.differs if options.equal else True
 
 
-def print_globals(read: Globals, found: list[GlobalValues], screen: Console) -> None:
-    differing = sum(one.differs for one in found)
-    heading(screen, "Globals", f"{differing} of {len(found)} differ between ranks; {len(found) - differing} are equal")
-    print_needless(read, screen)
-    table = new_table(("variable", "declared", "type", "ranks", "value", "verdict"))
-    for one in found:
-        add_global(table, one, verdicts=True)
-    screen.print(table)
+def print_globals(read: Globals, summary: str, screen: Console) -> None:
+    heading(screen, "Globals", summary)
+    if read.values:
+        print_needless(read, screen)
+        table = new_table(("variable", "declared", "type", "ranks", "value", "verdict"))
+        for one in read.values:
+            add_global(table, one, verdicts=True)
+        screen.print(table)
     for absent in read.absent:
         screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
 

@@ -52,7 +52,19 @@ def test_globals(ring: Job) -> None:
     (halves,) = answer("globals", ring.pid, "hal*", "--rank", "2-4")
     assert halves["groups"] == [{"ranks": "2-3", "value": "1"}, {"ranks": "4", "value": "2"}]
     nothing = inspect("globals", ring.pid, "nosuch")
-    assert nothing.returncode == 1 and "Traceback" not in nothing.stderr
+    assert (nothing.returncode, nothing.stderr) == (1, "")
+    assert nothing.stdout.split("\n") == ["", "Globals no global matches 'nosuch'", ""]
+
+
+def test_counts_are_of_what_is_shown(ring: Job) -> None:
+    """`own` differs between all ranks, `halves` between ranks 3 and 4, and nothing differs on one rank."""
+    one = inspect("globals", ring.pid, "own", "--rank", "4").stdout.splitlines()
+    assert one[1] == "Globals 1 on rank 4; verdicts are of all ranks" and "might be shared" not in one[2]
+    both = inspect("globals", ring.pid, "[oh]*", "--rank", "2-3").stdout
+    assert "Globals 1 of 2 differ between ranks 2-3; 1 are equal; verdicts are of all ranks" in both
+    assert "Globals 2 of 2 differ between ranks; 0 are equal\n" in inspect("globals", ring.pid, "[oh]*").stdout
+    none = inspect("globals", ring.pid, "common_value", "--differ")
+    assert none.returncode == 1 and "no global matches 'common_value' --differ" in none.stdout
 
 
 def test_the_other_parts_are_the_reports(ring: Job) -> None:
