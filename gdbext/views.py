@@ -1,6 +1,7 @@
 """Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not somebody else's.
 
-Takes an object's file; gives the file to load for it, made once and kept in the user's cache. A view differs in two
+Takes an object's file; gives the file to load for it, made once and kept in the user's cache for
+as long as it is used. A view differs in two
 ways, both about GDB's lookup of names (symtab.c, minsyms.c):
 
 - `DT_SYMBOLIC` in its dynamic section makes GDB look in the file of the current frame first;
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
+from gdbext import kept_views
+from pieglobalsfind.cache_folder import cache_folder
 from pieglobalsfind.errors import ObjectFileError
 
 FORM = "1"  # changes whenever the same file would give another view
@@ -77,16 +80,19 @@ def _kept(path: str, build_id: bytes, debug_path: str) -> Path:
     key = "\0".join((FORM, path, debug_path, str(state.st_size), str(state.st_mtime_ns)))
     name = f"{build_id.hex() or 'none'}-{hashlib.sha256(key.encode(errors='surrogateescape')).hexdigest()[:16]}"
     view = cache_directory() / name / Path(path).name
-    if not view.exists():
+    if not kept_views.find(view):
         private_directory(view.parent)
         _make(path, debug_path, view)
+        kept_views.remove_unused(view.parent.parent)
     return view
 
 
 def cache_directory() -> Path:
     """Where views are kept: the user's own, nobody else may look into it or write to it."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return private_directory(Path(base) / "ranklens" / "views")
+    folder = cache_folder("views")
+    if folder is None:
+        raise ObjectFileError("there is no folder for views of ELF files", "set XDG_CACHE_HOME")
+    return private_directory(folder)
 
 
 def private_directory(path: Path) -> Path:

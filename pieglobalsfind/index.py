@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Optional
 
+from pieglobalsfind.cache_folder import cache_folder
+
 MAGIC = b"ranklens index 2\n"
 LARGEST = 1 << 30  # bytes of an entry
 _HEAD = struct.Struct("<Q32s")  # length and SHA-256 of what follows
@@ -73,10 +75,5 @@ def _read_own(path: Path) -> Optional[bytes]:
 def _path(build_id: bytes, kind: str) -> Optional[Path]:
     if not build_id or not re.fullmatch(r"[\w.-]{1,64}", kind):
         return None
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not base.startswith("/"):  # XDG Base Directory Specification: relative paths are to be ignored
-        try:
-            base = str(Path.home() / ".cache")
-        except RuntimeError:  # nobody's home
-            return None
-    return Path(base) / "ranklens" / "index" / f"{build_id.hex()}.{kind}"
+    folder = cache_folder("index")
+    return None if folder is None else folder / f"{build_id.hex()}.{kind}"

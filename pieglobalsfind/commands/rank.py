@@ -51,8 +51,8 @@ COMMAND = Command(
     name="rank",
     arguments="[N]",
     summary="Select a virtual rank, or show which one is selected and why.",
-    description="After `rank N` the debugger's own commands mean that rank, whether it runs or waits: bt, up, down, and\n"
-    "those that select frames, print variables and list source.\n"
+    description="After `rank N` the debugger's own commands mean that rank, whether it runs or waits: bt, up,\n"
+    "down, and those that select frames, print variables and list source.\n"
     f"For sets of ranks {HINT}.",
     run=run,
     completes="ranks",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +14,9 @@ import pytest
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
-from gdbext import views
+from gdbext import kept_views, views
 from pieglobalsfind.errors import ObjectFileError
+from tests.conftest import ROOT
 
 SOURCE = "int shared = 1;\nconst int fixed = 2;\nstatic int own;\nint *get(void) { return own ? &shared : &own; }\n"
 SHF_ALLOC, SHF_EXECINSTR = 2, 4
@@ -71,6 +76,61 @@ def test_it_is_made_once_and_is_the_users_own(library: Path) -> None:
     for folder in (view.parent, view.parent.parent):
         assert folder.stat().st_mode & 0o777 == 0o700
     assert [one.name for one in view.parent.iterdir()] == [view.name], "nothing partial is left behind"
+
+
+def age(path: Path) -> Path:
+    """As if nobody had used it for a little more than a month."""
+    past = time.time() - kept_views.UNUSED - 60
+    os.utime(path, (past, past), follow_symlinks=False)
+    return path
+
+
+def test_what_nobody_uses_is_removed(library: Path, tmp_path: Path) -> None:
+    unused, used, fresh = (Path(views.view_of(str(library), bytes([number]))).parent for number in (1, 2, 3))
+    folder, elsewhere = unused.parent, tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    others = [folder / "mine", folder / f"abc-{'0' * 16}", folder / f"abd-{'0' * 16}", folder / f"{'0' * 16}"]
+    others[0].mkdir()
+    others[1].symlink_to(elsewhere)
+    others[2].write_text("no folder")
+    others[3].mkdir()
+    crashed = folder / f"{kept_views.REMOVED}x1"  # what was left by a debugger that was killed as it removed
+    crashed.mkdir()
+    (crashed / unused.name).mkdir()
+    for one in (unused, used, crashed, *others):
+        age(one)
+    assert views.view_of(str(library), bytes([2])) == str(used / library.name)
+    kept_views.remove_unused(folder)
+    assert set(folder.iterdir()) == {used, fresh, *others}
+    assert elsewhere.exists()
+    assert Path(views.view_of(str(library), bytes([1]))).exists(), "it is made again"
+
+
+def test_making_a_view_removes_unused_ones(library: Path) -> None:
+    unused = age(Path(views.view_of(str(library), b"\x01")).parent)
+    made = Path(views.view_of(str(library), b"\x02")).parent
+    assert set(made.parent.iterdir()) == {made} and not unused.exists()
+
+
+def test_nothing_is_removed_while_somebody_looks_for_a_view(library: Path) -> None:
+    """In another process: the lock is the kernel's."""
+    unused = age(Path(views.view_of(str(library), b"\x01")).parent)
+    remove = f"import pathlib, gdbext.kept_views as kept; kept.remove_unused(pathlib.Path({str(unused.parent)!r}))"
+    command = [sys.executable, "-c", remove]
+    with kept_views.locked(unused.parent, fcntl.LOCK_SH):
+        subprocess.run(command, check=True, timeout=60, cwd=ROOT)
+        assert list(unused.parent.iterdir()) == [unused]
+    subprocess.run(command, check=True, timeout=60, cwd=ROOT)
+    assert list(unused.parent.iterdir()) == []
+
+
+def test_a_relative_cache_folder_is_ignored(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the XDG Base Directory Specification says."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert views.view_of(str(library), b"\x01").startswith(str(tmp_path / "home/.cache/ranklens/views/"))
+    assert not (tmp_path / "relative").exists()
 
 
 def test_a_file_that_was_rebuilt_has_another_view(library: Path, tmp_path: Path) -> None:
