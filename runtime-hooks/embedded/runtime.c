@@ -18,6 +18,7 @@
 #include "ranges.h"
 #include "rank_hooks.h"
 #include "ranks.h"
+#include "refuse.h"
 #include "residents.h"
 #include "scheduler.h"
 #include "shared.h"
@@ -149,6 +150,9 @@ static struct job start_job(void) {
         return (struct job){.ranks = options.ranks, .processes = 1};
     if (options.restart)
         checkpoint_match(options.restart);
+    int error = options.checkpoint ? checkpoint_try(options.checkpoint) : 0;
+    if (error)
+        refuse("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
     description = (struct checkpoint_job){
         .ranks = options.ranks,
         .stack_size = options.stack_size,

@@ -99,8 +99,33 @@ def test_another_program_is_refused(interrupted: Path, build: Build) -> None:
     assert done.returncode == 2 and "is not what it was, or not where it was" in done.stderr
 
 
-def test_a_folder_that_can_not_be_written_stops_no_job(build: Build, expected: list[str], tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_written_is_refused(build: Build, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = run("-n", 4, "--checkpoint", tmp_path / "file" / "kept", "--every", 0.01, build("steps.c"), STEPS)
-    assert done.returncode == 0 and "can't be written" in done.stderr
-    assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")) == expected
+    done = run("-n", 4, "--checkpoint", tmp_path / "file" / "kept", build("steps.c"), STEPS)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"rankrun: checkpoints can't be written to {tmp_path / 'file' / 'kept'}: Not a directory\n"
+
+
+def core_files() -> set[Path]:
+    """Where a process would write a core file without a folder's name."""
+    return {one for folder in ("/", ".") for one in Path(folder).glob("process-*.core")}
+
+
+def test_a_folder_that_has_gone_stops_no_job(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path) -> None:
+    program, before, folder = build("steps.c"), core_files(), tmp_path / "place" / "kept"
+    undisturbed = run("-n", 4, program, 20).stdout.splitlines()
+    folder.parent.mkdir()
+    job: Job = start_job(rankrun, "-n", 4, "--checkpoint", folder, "--every", 0.2, program, 20, tmp_path / "go")
+    job.wait_for("half")
+    folder.parent.rename(tmp_path / "gone")
+    wait_until(lambda: "can't be written" in job.stderr(), "nothing is said of the folder")
+    (tmp_path / "go").touch()
+    assert job.finish() == 0
+    assert sorted(job.lines) == sorted(undisturbed) and len(undisturbed) == 5
+    assert "No such file or directory; the job goes on" in job.stderr()
+    assert core_files() == before
+
+
+def test_a_far_checkpoint_delays_no_report_of_a_deadlock(build: Build, tmp_path: Path) -> None:
+    options = ("--procs", 2, "--exit-on-deadlock", "--checkpoint", tmp_path / "kept", "--every", 10_000_000)
+    assert run("-n", 4, *options, build("ends.c")).returncode == 3

@@ -268,12 +268,23 @@ int checkpoint_status(const struct checkpoint *checkpoint, int rank) {
 /* ---- in the launcher ---- */
 
 int checkpoint_begin(const char *folder, int number, struct wire_save *save) {
+    char path[PATH_MAX];
     if (mkdir(folder, 0700) && errno != EEXIST)
         return errno;
-    if (snprintf(begun, sizeof begun, "%s/.%06d.%d", folder, number, (int)getpid()) >= PATH_MAX - 32)
+    if (snprintf(path, sizeof path, "%s/.%06d.%d", folder, number, (int)getpid()) >= PATH_MAX - 32)
         return ENAMETOOLONG;
-    snprintf(save->path, sizeof save->path, "%s", begun);
-    return mkdir(begun, 0700) ? errno : 0;
+    if (mkdir(path, 0700))
+        return errno;
+    memcpy(begun, path, sizeof begun);
+    memcpy(save->path, path, sizeof save->path);
+    return 0;
+}
+
+int checkpoint_try(const char *folder) {
+    struct wire_save save;
+    int error = checkpoint_begin(folder, 0, &save);
+    checkpoint_give_up();
+    return error;
 }
 
 int checkpoint_end(const char *folder, int number, const struct checkpoint_job *job, const int *statuses,

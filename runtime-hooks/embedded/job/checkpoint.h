@@ -56,6 +56,7 @@ void checkpoint_restore(const struct checkpoint *checkpoint, int first, int end)
 
 /* In the launcher.  Each returns 0 or an errno value; `last`: the number of the newest. */
 int checkpoint_last(const char *folder);
+int checkpoint_try(const char *folder); /* whether one can be begun there; makes the folder */
 int checkpoint_begin(const char *folder, int number, struct wire_save *save);
 int checkpoint_end(const char *folder, int number, const struct checkpoint_job *job, const int *statuses,
                    int processes);

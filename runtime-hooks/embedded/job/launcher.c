@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -116,9 +117,29 @@ static void begin_deadlock(void) {
     tell(&children[0], FRAME_DEADLOCK, NULL, 0);
 }
 
+static void end_saving(void) {
+    if (!save_error)
+        save_error = checkpoint_end(plan->checkpoint, number + 1, plan->description, statuses, plan->processes);
+    if (save_error) {
+        checkpoint_give_up();
+        fprintf(stderr, "rankrun: checkpoint %d can't be written to %s: %s; the job goes on\n", number + 1,
+                plan->checkpoint, strerror(save_error));
+    }
+    number++;
+    next_checkpoint = now() + plan->every;
+    phase = PHASE_RUNNING;
+    forget_standings();
+    tell_all(FRAME_RESUME);
+    next_count = now() + COUNT_EVERY / 1e3;
+}
+
 static void begin_saving(void) {
     struct wire_save save = {.number = number + 1};
     save_error = checkpoint_begin(plan->checkpoint, save.number, &save);
+    if (save_error) {
+        end_saving();
+        return;
+    }
     phase = PHASE_SAVING;
     saved = 0;
     for (int i = 0; i < plan->processes; i++)
@@ -141,22 +162,6 @@ static void all_answered(void) {
         next_count = now() + 0.001;
     else
         next_count = now() + COUNT_EVERY / 1e3;
-}
-
-static void end_saving(void) {
-    if (!save_error)
-        save_error = checkpoint_end(plan->checkpoint, number + 1, plan->description, statuses, plan->processes);
-    if (save_error) {
-        checkpoint_give_up();
-        fprintf(stderr, "rankrun: checkpoint %d can't be written to %s: %s; the job goes on\n", number + 1,
-                plan->checkpoint, strerror(save_error));
-    }
-    number++;
-    next_checkpoint = now() + plan->every;
-    phase = PHASE_RUNNING;
-    forget_standings();
-    tell_all(FRAME_RESUME);
-    next_count = now() + COUNT_EVERY / 1e3;
 }
 
 /* ---- what a process says ---- */
@@ -251,9 +256,10 @@ static void reap(int signals) {
 
 /* ---- the loop ---- */
 
+/* In milliseconds; what is too far off for poll() is waited for again. */
 static int until(double time) {
     double wait = (time - now()) * 1e3;
-    return wait < 0 ? 0 : (int)wait + 1;
+    return wait < 0 ? 0 : wait < INT_MAX - 1 ? (int)wait + 1 : INT_MAX;
 }
 
 static int wait_for(void) {
