@@ -15,6 +15,7 @@ from typing import Optional
 
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell import check_words
+from pieglobalsfind.version import Version
 from pieglobalsfind.whole_file import check_place
 
 from . import (
@@ -52,8 +53,11 @@ def run(arguments: Optional[Sequence[str]]) -> int:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="inspector",
-        description="Look into MPI programs whose ranks share a process: never stops or changes what it reads.",
+        description="Look into MPI programs whose ranks share a process. What is read is never changed, and "
+        "stopped only where --freeze is given.",
+        epilog="what each command is for: docs/inspector.md",
     )
+    top.add_argument("--version", action=Version)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     report = commands.add_parser(
         "report",

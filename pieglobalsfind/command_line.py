@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pieglobalsfind.errors import NotVirtualizedError, UsageError
 from pieglobalsfind.shell import DONE, NOTHING_FOUND, check_words, complain
+from pieglobalsfind.version import Version
 
 if TYPE_CHECKING:
     from pieglobalsfind.answer import Answer, Finder
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    found.add_argument("--version", action=Version)
     target = found.add_mutually_exclusive_group(required=True)
     target.add_argument("--pid", type=int, help="the running process that holds the ranks")
     target.add_argument("--core", metavar="FILE", help="a core file of it")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
+import subprocess
 import threading
 from pathlib import Path
 from typing import Callable
@@ -10,7 +13,10 @@ from typing import Callable
 import pytest
 
 from inspector import cli
+from inspector.command_line import parser
+from tests.conftest import built
 
+ROOT = Path(__file__).resolve().parents[2]
 Refusal = Callable[..., str]
 
 LONG = "x" * 300
@@ -146,3 +152,27 @@ def test_a_name_too_long_for_a_file(refusal: Refusal, command: str) -> None:
 def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
     for command in ("report", "stacks"):
         assert refusal(command, "--job", LONG).startswith(f"no process of job {LONG} can be found here: ")
+
+
+@pytest.mark.parametrize("command", ["inspector", "pieglobalsfind"])
+def test_version(command: str) -> None:
+    """The one that pyproject.toml gives, whatever else a call would need."""
+    told = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert told is not None
+    done = subprocess.run([str(built(command)), "--version"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{command} {told[1]}\n", "")
+
+
+def test_its_page_has_every_command_and_option() -> None:
+    """And says of no command what it does not take: which ones read whole jobs, and which can stop a process."""
+    page = (ROOT / "docs/inspector.md").read_text()
+    named = {words.split()[0] for words in re.findall(r"^\| `([a-z].*?)` \|", page, re.MULTILINE)}
+    (commands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    assert named == set(commands.choices)
+    common = {"-h", "--help", "--json", "--tree", "--timeout"}
+    for name, one in commands.choices.items():
+        options = {option for action in one._actions for option in action.option_strings} - common
+        assert not {option for option in options if f"`{option}" not in page and f" {option} " not in page}, name
+        for option, sentence in (("--job", r"^(.*) take `--job"), ("--freeze", r"`--freeze` is for ([^.]*)")):
+            told = re.search(sentence, page, re.MULTILINE)
+            assert told is not None and (f"`{name}`" in told[1]) == (option in options), (name, option)
