@@ -20,6 +20,8 @@ def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
     root = str(Path(__file__).resolve().parent.parent)
     if root not in sys.path:
         sys.path.append(root)
+    if __name__ != "lldbext":  # pip installs it under a name of ours
+        internal_dict["lldbext"] = sys.modules.setdefault("lldbext", sys.modules[__name__])
     from lldbext import extension
 
     extension.switch_on(debugger)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, StartJob
+from tests.gdb.conftest import compile_program
+from tests.lldb.conftest import find_lldb
 
 PROCESSES = Path("/proc")
 TIMEOUT = 900
@@ -89,3 +91,42 @@ def test_test(clone: Path) -> None:
     """One folder of tests stands for all: this test is itself a part of `make test`."""
     shown = make(clone, "test", "PYTEST_ARGS=tests/abi")
     assert re.search(r"\b\d+ passed", shown) and "failed" not in shown
+
+
+@pytest.mark.timeout(TIMEOUT)
+def test_the_paths_for_debuggers(clone: Path, gdb: Path, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """Of a clone, from any folder; of what pip has installed elsewhere, where the packages have names of ours."""
+    make(clone, "setup")
+    own = clone / ".venv" / "bin"
+    assert output(own / "ranklens-gdb-path", tmp_path) == f"{clone}/gdbext/rank.py\n"
+    assert output(own / "ranklens-lldb-path", tmp_path) == f"{clone}/lldbext\n"
+    installed = tmp_path / "installed"
+    command = [own / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, clone]
+    subprocess.run(list(map(str, command)), check=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL)
+    paths = [
+        output(installed / "bin" / f"ranklens-{one}-path", tmp_path, PYTHONPATH=str(installed)).strip()
+        for one in ("gdb", "lldb")
+    ]
+    assert paths == [f"{installed}/ranklens_gdbext/rank.py", f"{installed}/ranklens_lldbext"]
+    program = compile_program("rankcc", tmp_path, "places.c")
+    job = start_job(rankrun, "-n", "2", program)
+    job.wait_for("ready")
+    in_gdb = ("-nx", "-batch", "-p", job.pid, "-ex", f"source {paths[0]}", "-ex", "rank print shared_name")
+    assert output(gdb, tmp_path, *in_gdb).count("\n0: 10\n1: 11\n") == 1
+    in_lldb = ("-x", "-b", "-p", job.pid, "-o", f"command script import {paths[1]}", "-o", "rank print shared_name")
+    assert output(find_lldb(), tmp_path, *in_lldb).count("\n0: 10\n1: 11\n") == 1
+
+
+def output(command: Path, folder: Path, *words: object, **variables: str) -> str:
+    """What a command prints that is called in a folder."""
+    done = subprocess.run(
+        [str(command), *map(str, words)],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    return done.stdout
