@@ -58,7 +58,8 @@ void *element_at(const void *buffer, ptrdiff_t index, const struct datatype *typ
 void collective_copy(const void *from, int from_count, const struct datatype *from_type, void *to,
                      const struct datatype *to_type) {
     size_t bytes = from_type->size * (size_t)from_count;
-    if (from == to || bytes == 0)
+    bool same = from == to && from_type == to_type; /* from MPI_BOTTOM, types alone say where the elements are */
+    if (same || bytes == 0)
         return;
     void *packed = host_allocate(bytes);
     type_pack(from_type, from_count, from, packed);

@@ -76,6 +76,13 @@ static bool ranks_valid(const struct group *group, int count, const int ranks[])
     return true;
 }
 
+static MPI_Group handle_of(struct mpi_rank *self, struct group *made) {
+    if (made->size)
+        return table_add(&self->groups, made);
+    group_drop(made);
+    return MPI_GROUP_EMPTY;
+}
+
 int MPI_Group_incl(MPI_Group group, int count, const int ranks[], MPI_Group *part) {
     struct mpi_rank *self = mpi_self(CALL_Group_incl);
     const struct group *found = group_get(self, group);
@@ -84,7 +91,7 @@ int MPI_Group_incl(MPI_Group group, int count, const int ranks[], MPI_Group *par
     struct group *made = group_new(count);
     for (int i = 0; i < count; i++)
         made->members[i] = found->members[ranks[i]];
-    *part = table_add(&self->groups, made);
+    *part = handle_of(self, made);
     return MPI_SUCCESS;
 }
 
@@ -105,7 +112,7 @@ int MPI_Group_excl(MPI_Group group, int count, const int ranks[], MPI_Group *par
     for (int i = 0; i < found->size; i++)
         if (!contains(count, ranks, i))
             made->members[made->size++] = found->members[i];
-    *part = table_add(&self->groups, made);
+    *part = handle_of(self, made);
     return MPI_SUCCESS;
 }
 
@@ -137,10 +144,12 @@ int MPI_Group_compare(MPI_Group first, MPI_Group second, int *result) {
 int MPI_Group_free(MPI_Group *group) {
     struct mpi_rank *self = mpi_self(CALL_Group_free);
     struct group *found = group_get(self, *group);
-    if (!found || *group == MPI_GROUP_EMPTY)
+    if (!found)
         return mpi_fail(self, NULL, CALL_Group_free, MPI_ERR_GROUP);
-    table_remove(&self->groups, *group);
-    group_drop(found);
+    if (*group != MPI_GROUP_EMPTY) {
+        table_remove(&self->groups, *group);
+        group_drop(found);
+    }
     *group = MPI_GROUP_NULL;
     return MPI_SUCCESS;
 }

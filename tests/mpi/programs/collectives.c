@@ -221,6 +221,17 @@ static void communicators(void) {
     MPI_Group_rank(some, &place);
     MPI_Group_size(rest, &same[0]);
     printf("%d group %d %d\n", rank, place == MPI_UNDEFINED ? -1 : place, same[0]);
+    MPI_Group no_member, none_left;
+    int every[64];
+    for (int i = 0; i < size; i++)
+        every[i] = i;
+    MPI_Group_incl(group, 0, NULL, &no_member);
+    MPI_Group_excl(group, size, every, &none_left);
+    printf("%d empty %d %d\n", rank, no_member == MPI_GROUP_EMPTY, none_left == MPI_GROUP_EMPTY);
+    MPI_Group_free(&no_member);
+    printf("%d freed %d\n", rank, no_member == MPI_GROUP_NULL);
+    MPI_Group_size(MPI_GROUP_EMPTY, &same[0]);
+    printf("%d none %d\n", rank, same[0]);
     int zero_one[2] = {0, 1};
     MPI_Group_translate_ranks(some, 2, zero_one, group, translated);
     show("translated", 2, translated);

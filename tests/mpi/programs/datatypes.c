@@ -80,6 +80,29 @@ static void bottom(void) {
     MPI_Type_free(&type);
 }
 
+/* Both buffers are MPI_BOTTOM, and the elements are elsewhere all the same. */
+static void both_at_bottom(void) {
+    int in = 10 + rank, out[16], one = 1, length = 0;
+    char line[256] = "";
+    MPI_Aint offset;
+    MPI_Datatype from, at, to;
+    memset(out, -1, sizeof out);
+    MPI_Get_address(&in, &offset);
+    MPI_Type_create_hindexed(1, &one, &offset, MPI_INT, &from);
+    MPI_Type_commit(&from);
+    MPI_Get_address(out, &offset);
+    MPI_Type_create_hindexed(1, &one, &offset, MPI_INT, &at);
+    MPI_Type_create_resized(at, offset, sizeof *out, &to);
+    MPI_Type_commit(&to);
+    MPI_Allgather(MPI_BOTTOM, 1, from, MPI_BOTTOM, 1, to, MPI_COMM_WORLD);
+    for (int i = 0; i < size; i++)
+        length += snprintf(line + length, sizeof line - (size_t)length, " %d", out[i]);
+    printf("%d both at bottom%s\n", rank, line);
+    MPI_Type_free(&from);
+    MPI_Type_free(&at);
+    MPI_Type_free(&to);
+}
+
 /* The names that MPI-1 had for them. */
 static void old_names(void) {
     int number = rank, lengths[1] = {1};
@@ -123,6 +146,7 @@ int main(int argc, char **argv) {
     pass("column", type, 3);
     structs();
     bottom();
+    both_at_bottom();
     old_names();
     describe("double int", MPI_DOUBLE_INT);
     describe("short int", MPI_SHORT_INT);
