@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "elsewhere.h"
 #include "heap.h"
+#include "ranges.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#define LARGE (1 << 20)
 
 extern void *__libc_malloc(size_t size);
 extern void __libc_free(void *block);
@@ -89,6 +93,20 @@ void free(void *block) {
     errno = error;
 }
 
+/* Whole pages of a large block are given back, so that what nobody writes needs no memory; shared ones would not clear.
+ */
+static void clear(void *block, size_t bytes) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)block, end = start + bytes;
+    uintptr_t first = (start + page - 1) & ~(page - 1), last = end & ~(page - 1);
+    if (bytes < LARGE || range_is_shared((uint32_t)range_of(block)) ||
+        madvise((void *)first, last - first, MADV_DONTNEED)) {
+        memset(block, 0, bytes);
+        return;
+    }
+    memset(block, 0, first - start);
+    memset((void *)last, 0, end - last);
+}
+
 void *calloc(size_t count, size_t size) {
     PASS_ON(calloc, count, size);
     struct rank_heap *heap = heap_for(__builtin_return_address(0));
@@ -100,7 +118,9 @@ void *calloc(size_t count, size_t size) {
         return NULL;
     }
     void *block = allocate(heap, bytes, 16);
-    return block ? memset(block, 0, bytes) : NULL;
+    if (block)
+        clear(block, bytes);
+    return block;
 }
 
 void *realloc(void *block, size_t size) {

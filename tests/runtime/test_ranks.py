@@ -64,6 +64,14 @@ def test_exit_status_is_the_largest(tmp_path: Path) -> None:
     assert run("-n", 4, build("globals.c", tmp_path), 2).returncode == 3
 
 
+@pytest.mark.parametrize("method", ["pie", "tpsl"])
+def test_zeros_that_nobody_writes_need_no_memory(method: str, tmp_path: Path) -> None:
+    done = run("-n", 1, "--method", method, build("zeros.c", tmp_path))
+    same, wrong, grown = done.stdout.split(", ")
+    assert (same, wrong) == ("1 same", "0 wrong")
+    assert method == "tpsl" or int(grown.split()[0]) < 1024
+
+
 def test_a_job_ends_while_a_rank_waits_for_input(tmp_path: Path) -> None:
     program, written = build("reading.c", tmp_path), tmp_path / "written"
     command = [str(BIN / "rankrun"), "-n", "2", "--pes", "2", str(program), str(written)]
