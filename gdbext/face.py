@@ -184,7 +184,10 @@ class GdbFace:
 
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
         state = self.state()
-        for failure in state.focus.move(moment, rank):
+        failures = state.focus.move(moment, rank)
+        if rank is not None and gdb.selected_inferior().progspace.filename is None:
+            failures = (*failures, "GDB has not been told the program, and stacks are wrong without: `file PROGRAM`")
+        for failure in failures:
             if failure not in state.told:
                 state.told.add(failure)
                 gdb.write(f"warning: {failure}\n", gdb.STDERR)

@@ -57,7 +57,10 @@ class RankCount(gdb.Function):
 
 
 class RankGlobals(gdb.Function):
-    """$_rank_globals(): the struct in which the selected rank itself keeps its globals, if it has told where."""
+    """$_rank_globals(): the struct in which the rank in question itself keeps its globals, if it has told where.
+
+    That is the selected one; in a breakpoint's condition the one that stops, and each in turn in `rank print`.
+    """
 
     def __init__(self, face: GdbFace) -> None:
         super().__init__("_rank_globals")
@@ -66,7 +69,7 @@ class RankGlobals(gdb.Function):
     def invoke(self, *args: gdb.Value) -> gdb.Value:
         with sentences():
             taken(args, 0, "$_rank_globals()")
-            moment, rank = self._face.moment(), self._face.selected
+            moment, rank = self._face.moment(), self._face.in_focus
             if rank is None:
                 raise UsageError("no rank is selected", "select one by `rank N`")
             for one in moment.rank(rank).placements:

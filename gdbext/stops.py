@@ -13,12 +13,16 @@ from typing import Optional
 import gdb
 
 from gdbext.face import GdbFace
-from gdbext.quiet import gdb_errors, sentences
+from gdbext.quiet import execute, gdb_errors, sentences
 from pieglobalsfind import rankset, stop_request
 from pieglobalsfind.errors import UsageError
 
 HARDWARE = 4  # debug registers of x86-64
-ONLY_RANKS = re.compile(r"\$_rank_in\(\"([\d,-]+)\"\)(?: && \((.*)\))?", re.DOTALL)
+HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
+CURRENT_LANGUAGE = re.compile(r'"(?:auto; currently )?([^";]+)"')
+INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
+IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
+ONLY_RANKS = re.compile(r"\$_rank_in\([\"']([\d,-]+)[\"']\)(?: (?:&&|\.and\.) \((.*)\))?", re.DOTALL)
 
 
 class RankIn(gdb.Function):
@@ -36,7 +40,7 @@ class RankIn(gdb.Function):
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
             rank = self._face.in_focus
-            return rank is not None and stop_request.is_in(rank, args[0].string())
+            return rank is not None and stop_request.is_in(rank, text_of(args[0]))
 
 
 def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
@@ -79,15 +83,41 @@ def restricted(face: GdbFace, chosen: str, condition: str) -> str:
         numbers = rankset.compact(face.job().select(parsed, face.location))
         if not numbers:
             raise UsageError(f"no rank is in {chosen}", rankset.HINT)
-    only = f'$_rank_in("{numbers}")'
-    return f"{only} && ({condition})" if condition else only
+    quote, both = ("'", ".and.") if language() == "fortran" else ('"', "&&")
+    only = f"$_rank_in({quote}{numbers}{quote})"
+    return f"{only} {both} ({condition})" if condition else only
+
+
+def text_of(value: gdb.Value) -> str:
+    """A string of the language that is set; GDB has Fortran's as they are printed only."""
+    try:
+        return value.string()
+    except gdb.error:
+        return value.format_string().strip("'")
+
+
+def language() -> str:
+    """Whose expressions GDB reads now; GDB 12 tells nobody but the user."""
+    found = CURRENT_LANGUAGE.search(execute("show language"))
+    return found.group(1) if found else "c"
+
+
+def watch_command(expression: str) -> str:
+    """GDB itself spells the place as C does, which it can't read in Fortran."""
+    if language() != "fortran":
+        return f"watch -location {expression}"
+    value = gdb.parse_and_eval(expression)
+    kind = IN_C.get(value.type.strip_typedefs().code, {}).get(value.type.sizeof)
+    if kind is None or value.address is None:
+        raise UsageError(f"{expression} is no integer, logical or real of up to 8 bytes", "watch a part of it")
+    return f"with language c -- watch -location *({kind} *) {int(value.address):#x}"
 
 
 class RankWatch(gdb.Command):
     """Stop when a variable changes on certain ranks.
     Usage: rank watch EXPR [SET]
     EXPR means what it means in each rank's nearest user frame; its place there is watched, whoever writes to it.
-    Without SET: on the selected rank. The processor watches up to 4 places, more make the program very slow."""
+    Without SET: on the selected rank. The processor watches up to 4 places."""
 
     def __init__(self, face: GdbFace) -> None:
         super().__init__("rank watch", gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_EXPRESSION)
@@ -96,13 +126,16 @@ class RankWatch(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         with sentences(), gdb_errors(), self._face.returning():
             expression, numbers = self._arguments(argument)
-            already = sum(one.type == gdb.BP_HARDWARE_WATCHPOINT for one in gdb.breakpoints())
+            already = sum(one.type in HARDWARE_WATCHPOINTS for one in gdb.breakpoints())
             if already + len(numbers) > HARDWARE:
-                gdb.write(f"warning: {already + len(numbers)} places are more than the processor can watch\n")
+                raise UsageError(
+                    f"{already + len(numbers)} places are more than the {HARDWARE} that the processor can watch",
+                    "name fewer ranks, or delete watchpoints",
+                )
             for number in numbers:
                 with self._face.at_user_frame(number):
                     gdb.write(f"Rank {number}: ")
-                    gdb.execute(f"watch -location {expression}", from_tty)
+                    gdb.execute(watch_command(expression), from_tty)
 
     def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
         expression, _, last = argument.strip().rpartition(" ")

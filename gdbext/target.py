@@ -50,9 +50,15 @@ def open_inferior() -> Target:
 
 
 def connection_kind(inferior: gdb.Inferior) -> str:
-    """ "native", "core", "remote" and the like, as GDB names its targets."""
-    connection = inferior.connection
-    return connection.type if connection is not None else ""
+    """ "native", "core", "remote" and the like, as GDB names its targets; "" without one."""
+    return kind_of_connection(inferior.connection_num) if inferior.connection_num is not None else ""
+
+
+@cache
+def kind_of_connection(number: int) -> str:
+    """GDB gives no number twice. Not by `inferior.connection`: GDB 13 aborts if such an object outlives its Python."""
+    found = re.search(rf"^[* ] {number}\s+(\S+)", execute(f"info connections {number}"), re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def core_path() -> str:

@@ -59,26 +59,32 @@ class Section:
 def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
     """The file to load for the object in `path`; `debug_path` is its separate debug file, if it has one.
 
-    Raises `ObjectFileError` if the file can't be read.
+    Raises `ObjectFileError` if the file can't be read, or its view can't be kept.
     """
     try:
+        state = Path(path).stat()
         sections = tuple(read_sections(path))
-        if not debug_path and not any(_is_debug(section.name) for section in sections):
-            return path
-        return str(_kept(path, build_id, debug_path))
     except OSError as error:
         raise ObjectFileError(f"cannot read {path}, {error.strerror}", "put the file back, or `set sysroot`") from error
+    if not debug_path and not any(_is_debug(section.name) for section in sections):
+        return path
+    key = "\0".join((FORM, path, debug_path, str(state.st_size), str(state.st_mtime_ns)))
+    name = f"{build_id.hex() or 'none'}-{hashlib.sha256(key.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    try:
+        return str(_kept(name, path, debug_path))
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else "the cache folder"
+        raise ObjectFileError(
+            f"a copy of {path} for GDB can't be kept in {where}, {error.strerror}", "set XDG_CACHE_HOME"
+        ) from error
 
 
 def _is_debug(name: bytes) -> bool:
     return name.startswith((b".debug_info", b".zdebug_info", b".gnu_debugaltlink"))
 
 
-def _kept(path: str, build_id: bytes, debug_path: str) -> Path:
+def _kept(name: str, path: str, debug_path: str) -> Path:
     """The view in the cache, made if it is not there yet."""
-    state = Path(path).stat()
-    key = "\0".join((FORM, path, debug_path, str(state.st_size), str(state.st_mtime_ns)))
-    name = f"{build_id.hex() or 'none'}-{hashlib.sha256(key.encode(errors='surrogateescape')).hexdigest()[:16]}"
     view = cache_directory() / name / Path(path).name
     if not kept_views.find(view):
         private_directory(view.parent)

@@ -14,7 +14,7 @@ def run(face: Face, text: str) -> Iterator[Block]:
     job = face.job()
     groups: dict[str, list[int]] = {}
     for number in face.counted(job.select(request.ranks, face.location)):
-        groups.setdefault(answer(face, job.of(number), number, request), []).append(number)
+        groups.setdefault(str(answer(face, job.of(number), number, request)), []).append(number)
     if not groups:
         yield Text("No ranks")
     for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Union
 
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Command, Face, Moment, Text
@@ -81,22 +82,30 @@ def _is_operand(text: str) -> bool:
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
+    """Values as they are read; what can't be had follows once for all ranks of which the same is to be said."""
     request = parse(text)
     job = face.job()
+    failures: dict[str, list[int]] = {}
     for number in face.counted(job.select(request.ranks, face.location)):
-        yield Text(f"{number}: {answer(face, job.of(number), number, request)}")
+        found = answer(face, job.of(number), number, request)
+        if isinstance(found, Absent):
+            failures.setdefault(str(found), []).append(number)
+        else:
+            yield Text(f"{number}: {found}")
+    for why, numbers in failures.items():
+        yield Text(f"{rankset.compact(numbers)}: {why}")
 
 
-def answer(face: Face, moment: Moment, number: int, request: Request) -> str:
+def answer(face: Face, moment: Moment, number: int, request: Request) -> Union[str, Absent]:
     """The value in one rank, labelled if it is not the rank's own; why there is none otherwise."""
     try:
         value = face.evaluate(number, request.expression, request.form)
     except TargetEndedError:
         raise
     except RanklensError as error:
-        return f"<{error}>"
+        return Absent(str(error))
     if isinstance(value, Absent):
-        return str(value)
+        return value
     kind = moment.translator.owner(value.address).kind if value.address is not None else ""
     if kind == "original":
         return f"{value.text} (in the unprivatized original, not this rank's)"

@@ -50,6 +50,7 @@ def test_print_and_diff(session: Session, places: Places) -> None:
         "rank print /stay|wait_for/ peer": [f"{rank}: {rank + 1}" for rank in range(RANKS - 1)],
         "rank diff constant": ["0-3: 77"],
         "rank diff shared_name == 12": ["0-1,3: 0", "2: 1"],
+        "rank print no_such_name": ['0-3: <No symbol "no_such_name" in current context>'],
         "rank diff no_such_name": ['0-3: <No symbol "no_such_name" in current context>'],
         "rank apply 1,3 -q output shared_name": ["11", "13"],
         "rank apply 0-1 -q rank": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from tests.conftest import ROOT, StartJob
 from tests.gdb.conftest import RANKS, Places, compile_program
 from tests.gdb.session import EXTENSION, Session
 from tests.gdb.test_sight import VALUES, check
+from tests.waiting import wait_until
 
 CORE_PATTERN = Path("/proc/sys/kernel/core_pattern")
 
@@ -69,6 +71,39 @@ def test_a_core_of_the_kernel(session: Session, start_job: StartJob, rankrun: Pa
         pytest.skip("this machine writes no core files")
     told = session.run(VALUES, rankrun.resolve(), cores[0])
     check(told["answers"], places)
+
+
+def test_a_core_file_without_its_program(session: Session, core: Path) -> None:
+    told = session.run(f'gdb.execute("core-file {core}")\ntell("said", [ask("rank 1"), ask("rank 2")])')
+    warning = "warning: GDB has not been told the program, and stacks are wrong without: `file PROGRAM`"
+    assert [warning in one for one in told["said"]] == [True, False]
+
+
+def test_gdb_is_ended_while_the_job_runs(session: Session, places: Places) -> None:
+    """GDB 13 aborts at SIGTERM if an object of a connection outlives its Python."""
+    script = session.folder / "go.gdb"
+    script.write_text(f"source {EXTENSION}\nrank list\nbreak deeper\necho goes on\\n\ncontinue\n")
+    command = [str(session.gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(places.pid)]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(session.folder)}
+    with subprocess.Popen(
+        [*command, "-x", str(script)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdout is not None
+        said = ""
+        while "goes on" not in said:
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        state = Path(f"/proc/{places.pid}/stat")
+        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] in "RS", "the job never went on")
+        process.terminate()
+        said += process.stdout.read()
+    assert "internal-error" not in said and process.returncode != -signal.SIGABRT, said
 
 
 @pytest.mark.parametrize("stop", [1, 3, 5], ids=["before copies", "after copies", "a rank created"])

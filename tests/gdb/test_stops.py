@@ -111,6 +111,87 @@ tell("ended", gdb.selected_inferior().pid)
     assert told.output.count("ticked 2") == RANKS
 
 
+@pytest.fixture(scope="module")
+def fortran_ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankfort", tmp_path_factory.mktemp("fortran"), "ticks.f90")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("rank break tick 1-2", [1, 1, 1, 2, 2, 2]),
+        ("rank tbreak tick 3", [3]),
+        ("rank break tick 0,3 if counted == 1 .or. counted > 7", [0, 3]),
+    ],
+)
+def test_which_ranks_stop_in_fortran(
+    session: Session, rankrun: Path, fortran_ticks: Path, command: str, expected: list[int]
+) -> None:
+    told = session.run(
+        f"""
+gdb.execute("break MPI_Init")
+gdb.execute("run")
+gdb.execute("delete")
+gdb.execute("set language fortran")
+tell("set", ask("{command}"))
+stops = []
+ask("continue")
+while gdb.selected_inferior().pid:
+    stops.append(value("$_rank"))
+    ask("continue")
+tell("stops", stops)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        fortran_ticks,
+    )
+    assert sorted(told["stops"]) == expected, told["set"] + told.output
+    assert told.output.count("ticked 3") == RANKS
+
+
+def test_a_watched_variable_in_fortran(session: Session, rankrun: Path, fortran_ticks: Path) -> None:
+    told = session.run(
+        """
+gdb.execute("tbreak tick")
+gdb.execute("run")
+tell("set", [ask("rank watch counted 1"), ask("rank watch weight 2"), ask("rank watch state::nothing 1")])
+stops = []
+ask("continue")
+while gdb.selected_inferior().pid and len(stops) < 20:
+    if gdb.newest_frame().name() == "state::tick":
+        stops.append([value("$_rank"), value("state::counted"), int(value("state::weight"))])
+    ask("continue")
+tell("stops", stops)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        fortran_ticks,
+    )
+    assert sum("Hardware watchpoint" in one for one in told["set"]) == 2 and "error" in told["set"][2], told["set"]
+    counted = [[1, 1, 0], [1, 2, 101], [1, 3, 102]]
+    weighed = [[2, 1, 201], [2, 2, 202], [2, 3, 203]]
+    assert sorted(told["stops"]) == sorted(counted + weighed), told.output
+
+
+def test_more_places_than_the_processor_watches(session: Session, places: Places) -> None:
+    """GDB would take them, and then could not go on."""
+    told = session.attach(
+        """
+tell("three", ask("rank watch shared_name 0-2"))
+tell("more", ask("rank watch shared_name 0-1"))
+tell("left", len([one for one in gdb.breakpoints() if one.visible]))
+""",
+        places.pid,
+    )
+    assert told["three"].count("Hardware watchpoint") == 3
+    assert told["more"].startswith("error: 5 places are more than the 4 that the processor can watch"), told["more"]
+    assert told["left"] == 3
+
+
 def test_a_watched_variable(session: Session, rankrun: Path, ticks: Path) -> None:
     told = launch(
         session,

@@ -176,6 +176,14 @@ def test_every_cut_of_a_file_is_survived(library: Path, tmp_path: Path) -> None:
             assert str(path) in error.sentence
 
 
+def test_a_cache_that_can_t_be_written(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The object's own file is not to blame."""
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ObjectFileError, match=r"can't be kept in .*/file/ranklens.*: set XDG_CACHE_HOME"):
+        views.view_of(str(library), b"")
+
+
 def test_a_vanished_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ObjectFileError, match=r"cannot read .*gone"):
         views.view_of(str(tmp_path / "gone"), b"")

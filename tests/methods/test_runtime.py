@@ -262,9 +262,11 @@ def test_gathered_globals(start_job: StartJob, gdb: Path, tmp_path: Path) -> Non
         tell("none", ask("print $_rank_globals()"))
         ask("rank 1")
         tell("one", ask("output $_rank_globals()"))
+        tell("each", ask("rank print $_rank_globals().rank"))
     """
     told = Gdb(gdb, tmp_path).attach(script, job.pid)
     assert told["one"] == "{rank = 1, field = {0, 0, 1.5, 0}}" and "no rank is selected" in told["none"]
+    assert told["each"].splitlines() == ["0: 0", "1: 1", "2: 2"]
 
 
 # ---- what a job leaves behind ----
