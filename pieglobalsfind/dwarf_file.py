@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from pieglobalsfind.elf import ElfFile, open_regular
+from pieglobalsfind.elf import ONLY_READ, ElfFile, open_regular
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.object_file import debug_path
 
@@ -43,7 +43,7 @@ def opened_debug_file(path: str, build_id: bytes) -> int:
 
 
 def _copied(descriptor: int, size: int) -> int:
-    copy = os.memfd_create("ranklens-debug-information", os.MFD_CLOEXEC)
+    copy = os.memfd_create(ONLY_READ, os.MFD_CLOEXEC)
     try:
         at = 0
         while at < size and (sent := os.sendfile(copy, descriptor, at, size - at)):

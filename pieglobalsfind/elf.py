@@ -37,6 +37,7 @@ HEADER_SIZE = 64
 PROGRAM_HEADER_SIZE = 56
 SECTION_HEADER_SIZE = 64
 SYMBOL_SIZE = 24
+ONLY_READ = "ranklens-debug-information"  # our memfds of files that nobody runs
 MOST_SECTIONS = 1 << 20
 
 

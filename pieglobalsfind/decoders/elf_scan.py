@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind import model
-from pieglobalsfind.elf import HEADER_SIZE, PT_DYNAMIC, PT_TLS
+from pieglobalsfind.elf import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Evidence, Object, RankTable, Rebase, Segment
@@ -48,7 +48,9 @@ def decode(target: Target) -> Optional[RankTable]:
 
 
 def _is_anonymous(mapping: MemoryMapping) -> bool:
-    """Memory, shared memory and memfds; no file that the loader could have mapped."""
+    """Memory, shared memory and memfds; no file that the loader could have mapped, nor one that we read from."""
+    if mapping.path.startswith(f"/memfd:{ONLY_READ}"):
+        return False
     return mapping.path in ("", "[heap]") or mapping.path.startswith(("[anon", "/memfd:", "/dev/zero"))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pieglobalsfind import dwarf_file
 from tests.conftest import StartJob, built
 from tests.find.conftest import SOURCES, Command, StartPlaces, gcore
 
@@ -79,6 +80,18 @@ def test_a_process_that_only_reads_a_program_with_ranks(find: Command) -> None:
     library = built("rankrun").resolve().parent.parent / "lib" / "librankmpi.so"
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
         done = find.run("--pid", os.getpid(), "0x10")
+    assert done.returncode == 2
+    assert f"process {os.getpid()} has no virtual ranks" in sentence(done)
+
+
+def test_a_process_that_reads_debug_information(find: Command) -> None:
+    """Of what it runs itself: the copy of the file that it reads from is no rank's."""
+    descriptor = dwarf_file.opened(str(Path("/proc/self/exe").readlink()))
+    try:
+        with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ):
+            done = find.run("--pid", os.getpid(), "0x10")
+    finally:
+        os.close(descriptor)
     assert done.returncode == 2
     assert f"process {os.getpid()} has no virtual ranks" in sentence(done)
 

@@ -88,7 +88,7 @@ def test_a_stub_tells_what_the_kernel_tells(session: Session, places: Places, ra
     for name, mine, other in zip(names, told["found"], local["found"]):
         assert without_stop(mine) == without_stop(other), f"{name}: {told.output}"
     if kind == "gdbserver":
-        assert told["refused"].count("it would have to call mmap in the process") == RANKS
+        assert told["refused"].startswith(f"0-{RANKS - 1}: <it would have to call mmap in the process")
     else:
         assert told["refused"] == "".join(f"{rank}: {11 + rank}\n" for rank in range(RANKS))
     assert told["stop"] == 1, "the process has not run"
