@@ -1,8 +1,7 @@
 """Views: copies of ELF files by which GDB finds the globals of the copy that it is told of, not somebody else's.
 
-Takes an object's file; gives the file to load for it, made once and kept in the user's cache for
-as long as it is used. A view differs in two
-ways, both about GDB's lookup of names (symtab.c, minsyms.c):
+Takes an object's file; gives the file to load for it, made once and kept in the user's cache as long as it is used. A
+view differs in two ways, both about GDB's lookup of names (symtab.c, minsyms.c):
 
 - `DT_SYMBOLIC` in its dynamic section makes GDB look in the file of the current frame first;
 - `SHF_EXECINSTR` on all allocated sections makes their symbols text symbols: for a variable with external linkage GDB

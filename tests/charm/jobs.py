@@ -240,6 +240,16 @@ def gated(folder: Path, ranks: int, *options: str) -> AbstractContextManager[Lau
     return launched(folder, ranks, "+balancer", "RotateLB", *options)
 
 
+def turns_of(job: subprocess.Popen[str]) -> list[tuple[int, int, int]]:
+    """The turn, the rank and its process, as the ranks of a gated job tell them until it ends, each as itself."""
+    assert job.stdout is not None
+    told = job.stdout.read()
+    job.wait(timeout=60)
+    found = re.findall(r"^TURN (\d) rank (\d) in (\d+) has (\d)$", told, re.MULTILINE)
+    assert job.returncode == 0 and all(rank == value for _, rank, _, value in found), told
+    return [(int(turn), int(rank), int(pid)) for turn, rank, pid, _ in found]
+
+
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
     """The program of `folder` with four ranks, ended afterwards."""

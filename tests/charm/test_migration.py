@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build, gated, launched, wait_until_asleep
+from tests.charm.jobs import AMPICC, build, gated, launched, turns_of, wait_until_asleep
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -71,12 +71,9 @@ def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
             line, capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL, check=False
         ).stdout
         (tmp_path / "go").touch()
-        assert job.stdout is not None
-        turns = re.findall(r"^TURN \d rank (\d) in \d+ has (\d)$", job.stdout.read(), re.MULTILINE)
-        job.wait(timeout=60)
+        turns = turns_of(job)
     values = re.findall(r"^(\d): (\d)$", said, re.MULTILINE)
     everybody = sorted(found[first] | found[second])
     spans = [sorted(found[first]), everybody, everybody]
     assert values == [(str(rank), str(rank)) for ranks in spans for rank in ranks], said
     assert len(turns) == 12
-    assert all(rank == value for rank, value in turns)

@@ -111,6 +111,9 @@ tell("ended", gdb.selected_inferior().pid)
     assert told.output.count("ticked 2") == RANKS
 
 
+TIMES = 3  # that the Fortran program ticks, whatever its argument says
+
+
 @pytest.fixture(scope="module")
 def fortran_ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program("rankfort", tmp_path_factory.mktemp("fortran"), "ticks.f90")
@@ -127,7 +130,8 @@ def fortran_ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_which_ranks_stop_in_fortran(
     session: Session, rankrun: Path, fortran_ticks: Path, command: str, expected: list[int]
 ) -> None:
-    told = session.run(
+    told = launch(
+        session,
         f"""
 gdb.execute("break MPI_Init")
 gdb.execute("run")
@@ -141,18 +145,17 @@ while gdb.selected_inferior().pid:
     ask("continue")
 tell("stops", stops)
 """,
-        "--args",
         rankrun,
-        "-n",
-        RANKS,
         fortran_ticks,
+        TIMES,
     )
     assert sorted(told["stops"]) == expected, told["set"] + told.output
-    assert told.output.count("ticked 3") == RANKS
+    assert told.output.count(f"ticked {TIMES}") == RANKS
 
 
 def test_a_watched_variable_in_fortran(session: Session, rankrun: Path, fortran_ticks: Path) -> None:
-    told = session.run(
+    told = launch(
+        session,
         """
 gdb.execute("tbreak tick")
 gdb.execute("run")
@@ -165,11 +168,9 @@ while gdb.selected_inferior().pid and len(stops) < 20:
     ask("continue")
 tell("stops", stops)
 """,
-        "--args",
         rankrun,
-        "-n",
-        RANKS,
         fortran_ticks,
+        TIMES,
     )
     assert sum("Hardware watchpoint" in one for one in told["set"]) == 2 and "error" in told["set"][2], told["set"]
     counted = [[1, 1, 0], [1, 2, 101], [1, 3, 102]]

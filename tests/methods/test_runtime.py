@@ -46,7 +46,7 @@ def compiled(folder: Path, source: str, method: str, *options: str, name: str = 
     return program
 
 
-# tests/mpi has pie; where ranks are kernel tasks, what one forks may only exec (docs/methods.md)
+# tests/mpi has pie; where ranks are kernel tasks, forks.c can't do what it does (docs/methods.md)
 KERNEL_TASKS = ("pipprocess", "pipthread", "tpsl")
 MPI_PROGRAMS = [
     (path.name, method)
@@ -54,6 +54,27 @@ MPI_PROGRAMS = [
     for method in PRIVATE
     if method != "pie" and not (path.name == "forks.c" and method in KERNEL_TASKS)
 ]
+
+
+@pytest.mark.parametrize("method", KERNEL_TASKS)
+def test_ranks_that_are_kernel_tasks_start_programs(method: str, tmp_path: Path) -> None:
+    source = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    printf("%d started %d\\n", rank, WEXITSTATUS(system("exit 6")));
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}
+"""
+    done = run(built("rankrun"), "-n", 3, "--method", method, compiled(tmp_path, source, method))
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, [f"{rank} started 6" for rank in range(3)])
 
 
 @pytest.mark.parametrize(("name", "method"), MPI_PROGRAMS)
