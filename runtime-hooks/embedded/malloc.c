@@ -93,7 +93,7 @@ void free(void *block) {
     errno = error;
 }
 
-/* Whole pages of a large block are given back: what nobody writes needs no memory.  Shared pages would keep their bytes. */
+/* Whole pages of a large block are given back: what nobody writes needs no memory.  Shared ones keep their bytes. */
 static void clear(void *block, size_t bytes) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)block, end = start + bytes;
     uintptr_t first = (start + page - 1) & ~(page - 1), last = end & ~(page - 1);
