@@ -7,22 +7,21 @@ process are read until they stand still; a rank that is switched all the time ha
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from typing import Optional, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import kept
 from pieglobalsfind.decoders import registry_layout as layout
-from pieglobalsfind.decoders.rank_state import GONE, MOST_TRIES, SWITCHING, context_of, moment_of, waiting_of
+from pieglobalsfind.decoders.rank_state import GONE, SWITCHING, context_of, waiting_of
 from pieglobalsfind.decoders.registry_check import check
 from pieglobalsfind.decoders.registry_layout import Records, path_text, text
-from pieglobalsfind.decoders.registry_snapshot import Snapshot, take
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.decoders.registry_snapshot import Snapshot, is_current, take, too_fast
 from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
 from pieglobalsfind.target import Target
 
 ADDRESSES = 1 << 64
+MOST_MOMENTS = 20  # a job that creates or moves a rank while each is read, would be read for ever
 TORN = "the registry was being changed at this moment; what it says of ranks and copies may be half of that change"
 
 _NO_STACK = Absent("the runtime does not say where its stack is")
@@ -33,55 +32,15 @@ _NO_RANGE = Absent("it has no address range of its own")
 def decode(target: Target) -> Optional[RankTable]:
     """The rank table of the target's registry; raises `RegistryError` if there is one that can't be believed."""
     with unsearched():
-        snapshot = take(target)
-        if snapshot is None:
-            return None
-        check(snapshot.records)
-        return _table(target, snapshot)
-
-
-def _rank_table(target: Target, snapshot: Snapshot) -> Optional[layout.Table]:
-    """Where the records of the ranks are; None if the registry is not what it was a moment ago."""
-    header = snapshot.records.header
-    try:
-        _, tables = layout.parse_header(target.read(header.mapping_address, layout.LEAST_HEADER_SIZE), snapshot.order)
-    except RanklensError:
-        return None
-    table = tables[layout.TABLES.index(layout.Rank)]
-    good = table.count == len(snapshot.records.ranks) and table.stride >= layout.record_size(layout.Rank)
-    return table if good else None
-
-
-def _steady(
-    target: Target, records: list[layout.Rank], table: layout.Table, order: str
-) -> tuple[list[layout.Rank], set[int]]:
-    """The records with those that changed meanwhile read again until they stand still, and the ranks that never did."""
-    try:
-        again = layout.parse_records(
-            layout.Rank, target.read(table.address, table.count * table.stride), table.stride, order
-        )
-    except RanklensError:
-        return records, set()
-    restless = set()
-    for index, (old, new) in enumerate(zip(records, again)):
-        if moment_of(old) != moment_of(new):
-            size = layout.known_size(layout.Rank, table.stride)
-            still = _stands_still(target, new, table.address + index * table.stride, size, order)
-            again[index] = still or new
-            if still is None:
-                restless.add(new.rank)
-    return again, restless
-
-
-def _stands_still(target: Target, first: layout.Rank, address: int, size: int, order: str) -> Optional[layout.Rank]:
-    """The record once two readings in a row agree, None if they never do."""
-    last = first
-    for _ in range(MOST_TRIES):
-        (now,) = layout.parse_records(layout.Rank, target.read(address, size), size, order)
-        if moment_of(now) == moment_of(last):
-            return now
-        last = now
-    return None
+        for _ in range(MOST_MOMENTS):
+            snapshot = take(target)
+            if snapshot is None:
+                return None
+            check(snapshot.records)
+            table = _table(target, snapshot)
+            if not snapshot.records.kept or is_current(target, snapshot):
+                return table  # else the runtime's own words may be of ranks that the records do not know yet
+        raise too_fast(target)
 
 
 def _table(target: Target, snapshot: Snapshot) -> RankTable:
@@ -93,7 +52,7 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
     )
     keeper = kept.keeper_of(target, records, registers, snapshot.order)
     evidence = Evidence(kept.TIER if keeper else "registry", snapshot.source)
-    ranks, warning = _ranks(target, snapshot, evidence, calls), ""
+    ranks, warning = _ranks(snapshot, evidence, calls), ""
     if keeper is not None:
         ranks, warning = kept.as_now(target, keeper, ranks)
     heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None
@@ -146,23 +105,12 @@ def _objects(records: Records) -> tuple[Object, ...]:
     )
 
 
-def _ranks(target: Target, snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> tuple[model.Rank, ...]:
+def _ranks(snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> tuple[model.Rank, ...]:
     placements = _placements(snapshot.records)
-    found, restless = snapshot.records.ranks, set[int]()
-    table = _rank_table(target, snapshot)
-    if table is not None and target.is_live:
-        found, restless = _steady(target, found, table, snapshot.order)
     return tuple(
-        _rank(one, placements.get(one.rank, ()), calls, evidence, one.rank in restless, record)
-        for one, record in sorted(zip(found, _addresses(table, len(found))))
+        _rank(one, placements.get(one.rank, ()), calls, evidence, one.rank in snapshot.restless, record)
+        for one, record in sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
     )
-
-
-def _addresses(table: Optional[layout.Table], count: int) -> Iterable[int]:
-    """Where the records are; 0 for all if that is not known."""
-    if table is None:
-        return (0,) * count
-    return range(table.address, table.address + count * table.stride, table.stride)
 
 
 def _rank(

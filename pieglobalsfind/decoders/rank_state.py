@@ -16,7 +16,7 @@ from typing import Callable, Optional, TypeVar, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
-from pieglobalsfind.errors import RanklensError, RegistryError
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError, RegistryError
 from pieglobalsfind.model import Absent, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target, read_many
 
@@ -50,6 +50,43 @@ def waiting_of(one: layout.Rank, calls: tuple[str, ...]) -> Optional[Waiting]:
 def moment_of(one: layout.Rank) -> tuple[int, int, int]:
     """Equal for two readings of a record only if the rank was not switched in between."""
     return one.state, one.context, one.switches
+
+
+def standing_still(
+    target: Target, records: list[layout.Rank], table: layout.Table, order: str
+) -> tuple[list[layout.Rank], frozenset[int]]:
+    """The records with those that changed meanwhile read again until they stand still, and the ranks that never did.
+
+    Raises `RegistryError` if they can't be read any more.
+    """
+    data = _bytes(target, table.address, table.count * table.stride)
+    again = layout.parse_records(layout.Rank, data, table.stride, order)
+    size, restless = layout.known_size(layout.Rank, table.stride), set()
+    for index, (old, new) in enumerate(zip(records, again)):
+        if moment_of(old) != moment_of(new):
+            still = _stands_still(target, new, table.address + index * table.stride, size, order)
+            again[index] = still or new
+            if still is None:
+                restless.add(new.rank)
+    return again, frozenset(restless)
+
+
+def _stands_still(target: Target, first: layout.Rank, address: int, size: int, order: str) -> Optional[layout.Rank]:
+    """The record once two readings in a row agree, None if they never do."""
+    last = first
+    for _ in range(MOST_TRIES):
+        (now,) = layout.parse_records(layout.Rank, _bytes(target, address, size), size, order)
+        if moment_of(now) == moment_of(last):
+            return now
+        last = now
+    return None
+
+
+def _bytes(target: Target, address: int, size: int) -> bytes:
+    try:
+        return target.read(address, size) if size else b""
+    except MemoryUnreadable as error:
+        raise RegistryError(f"the registry can't be read any more, {error.sentence}") from error
 
 
 def without(table: RankTable, leaving: Collection[int]) -> RankTable:

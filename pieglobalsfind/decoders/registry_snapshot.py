@@ -10,9 +10,10 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from pieglobalsfind.decoders import registry_layout as layout
+from pieglobalsfind.decoders.rank_state import standing_still
 from pieglobalsfind.decoders.registry_layout import Header, Records, Table, parse_header, parse_records
 from pieglobalsfind.elf import MACHINES
 from pieglobalsfind.elf_memory import LoadedElf
@@ -29,13 +30,16 @@ GENERATION_AT = 16
 class Snapshot:
     """The records of one moment. `source` says how they were found; `torn`: the writer was stopped in the middle.
 
-    `order` is struct's sign of their byte order.
+    `order` is struct's sign of their byte order. `rank_addresses` are those of the ranks' records, in the same order;
+    `restless` are ranks that were switched all the time.
     """
 
     records: Records
     source: str
     torn: bool
     order: str
+    rank_addresses: Sequence[int]
+    restless: frozenset[int]
 
 
 def take(target: Target) -> Optional[Snapshot]:
@@ -46,8 +50,21 @@ def take(target: Target) -> Optional[Snapshot]:
         return None
     address, source = found
     order = _order(target, address)
-    records, torn = _consistent(target, address, order, maps)
-    return Snapshot(records, f"{source} at {address:#x}", torn, order)
+    reading, torn = _consistent(target, address, order, maps)
+    return Snapshot(reading.records, f"{source} at {address:#x}", torn, order, reading.addresses, reading.restless)
+
+
+def is_current(target: Target, snapshot: Snapshot) -> bool:
+    """Whether no rank has been created, moved or ended since the snapshot was taken."""
+    header = snapshot.records.header
+    return not target.is_live or _generation(target, header.mapping_address, snapshot.order) == header.generation
+
+
+def too_fast(target: Target) -> RegistryError:
+    """What is said of a registry that no two readings agree about."""
+    return RegistryError(
+        f"the registry of {target.description} changes too fast to be read", "try again, or take a core file with gcore"
+    )
 
 
 def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, str]]:
@@ -106,7 +123,15 @@ def _order(target: Target, address: int) -> str:
     raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or it is no registry")
 
 
-def _consistent(target: Target, address: int, order: str, maps: Sequence[MemoryMapping]) -> tuple[Records, bool]:
+class _Reading(NamedTuple):
+    """Everything that is taken between two looks at the generation."""
+
+    records: Records
+    addresses: Sequence[int]
+    restless: frozenset[int]
+
+
+def _consistent(target: Target, address: int, order: str, maps: Sequence[MemoryMapping]) -> tuple[_Reading, bool]:
     """Read until the generation was even and the same before and after, as long as the deadline allows."""
     if not target.is_live:
         before = _generation(target, address, order)
@@ -118,23 +143,21 @@ def _consistent(target: Target, address: int, order: str, maps: Sequence[MemoryM
         if before % 2 == 0:
             problem: Optional[RegistryError] = None
             try:
-                records = _read(target, address, order, maps)
+                reading = _read(target, address, order, maps)
             except RegistryError as error:
                 problem = error  # perhaps only torn: believed if the generation stood still
             after = _generation(target, address, order)
             if after == before:
                 if problem is not None:
                     raise problem
-                return records, False
+                return reading, False
         if time.monotonic() > deadline:
             break
         time.sleep(0.0002)
         before = _generation(target, address, order)
     if before == first and first % 2:  # the writer has not moved at all: it is stopped, or has died in the middle
         return _read(target, address, order, maps), True
-    raise RegistryError(
-        f"the registry of {target.description} changes too fast to be read", "try again, or take a core file with gcore"
-    )
+    raise too_fast(target)
 
 
 def _generation(target: Target, address: int, order: str) -> int:
@@ -149,7 +172,7 @@ def _bytes(target: Target, address: int, size: int) -> bytes:
         raise RegistryError(f"the registry can't be read, {error.sentence}") from error
 
 
-def _read(target: Target, address: int, order: str, maps: Sequence[MemoryMapping]) -> Records:
+def _read(target: Target, address: int, order: str, maps: Sequence[MemoryMapping]) -> _Reading:
     header, _ = parse_header(_bytes(target, address, layout.LEAST_HEADER_SIZE), order)
     _check_header(header, address)
     size = min(header.header_size, layout.HEADER_SIZE)
@@ -163,7 +186,13 @@ def _read(target: Target, address: int, order: str, maps: Sequence[MemoryMapping
         for kind, data, table in zip(layout.TABLES, contents, tables)
         if kind is not None
     ]
-    return Records(header, contents[0], *lists)  # type: ignore[arg-type]
+    records, restless = Records(header, contents[0], *lists), frozenset[int]()  # type: ignore[arg-type]
+    ranks = tables[layout.TABLES.index(layout.Rank)]
+    if target.is_live:  # ranks are switched without a word to the generation
+        still, restless = standing_still(target, records.ranks, ranks, order)
+        records = records._replace(ranks=still)
+    end = ranks.address + ranks.count * ranks.stride
+    return _Reading(records, range(ranks.address, end, ranks.stride), restless)
 
 
 def _check_header(header: Header, address: int) -> None:

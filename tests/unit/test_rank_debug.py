@@ -349,6 +349,70 @@ def test_what_is_read_of_a_rank_is_of_one_moment() -> None:
         while_suspended(target, table, table.ranks[1], lambda one: one.context)
 
 
+class Arriving(MemoryTarget):
+    """A running target in which rank 1 comes back from another process before the read number `at`."""
+
+    def __init__(self, at: int, kept: tuple[tuple[int, int, int, int, int], ...] = ()) -> None:
+        self._at = at
+        away = (rank(0), rank(1, state=4, moves=1), rank(2))
+        here = (rank(0), rank(1, moves=2, switches=5, context=FIRST + RANGE + 0x7010), rank(2))
+        gone = tuple(one for one in copies(3) if one[0] != 1)
+        self._later = registry().changed(ranks=here, generation=4, kept=kept).encode()
+        before = registry().changed(ranks=away, copies=gone, kept=kept)
+        super().__init__([Mapped(ADDRESS, 2 * before.size, before.encode(), NAME)], is_live=True)
+
+    @property
+    def has_arrived(self) -> bool:
+        return self.mapped[0].data == self._later
+
+    def read(self, address: int, size: int) -> bytes:
+        if len(self.reads) == self._at:
+            self.mapped[0].data = self._later
+        return super().read(address, size)
+
+
+@pytest.mark.parametrize("kept", [(), ((1, 0, ADDRESS, 0, 0),)], ids=["published", "kept"])
+def test_no_rank_is_newer_than_its_placements(kept: tuple[tuple[int, int, int, int, int], ...]) -> None:
+    """Wherever in the reading it arrives: it is told as away, or as here with both of its copies."""
+    away, here = (model.MIGRATED_OUT, 1, 0), (model.BLOCKED, 2, 2)
+    seen = []
+    for at in range(200):
+        table = decode(target := Arriving(at, kept))
+        one = table.ranks[1]
+        seen.append((one.state, one.moves, len(one.placements)))
+        assert seen[-1] in (away, here) and (table.generation == 4) == (seen[-1] == here)
+        if not target.has_arrived:
+            break
+    assert not target.has_arrived and len(seen) > 10 and {*seen} == {away, here}
+
+
+WORD = ADDRESS + 8  # of the runtime's own
+
+
+class Creating(MemoryTarget):
+    """A running target that creates a rank whenever its runtime's own word is read."""
+
+    def read(self, address: int, size: int) -> bytes:
+        if address == WORD:
+            self.mapped[0].data = bytes(self.mapped[0].data[:16]) + struct.pack("<Q", 2 * len(self.reads)) + self._rest
+        return super().read(address, size)
+
+    @property
+    def _rest(self) -> bytes:
+        return bytes(self.mapped[0].data[24:])
+
+
+def test_a_runtime_that_creates_ranks_all_the_time() -> None:
+    """What it keeps of them itself never fits to a record; the reader says so, after a bounded time."""
+    ready = tuple(rank(number, state=1) for number in range(3))
+    written = registry().changed(ranks=ready, kept=((1, 0, 0, 0, 0),))
+    elements = written.changed(processing_elements=((0, 1, WORD),))
+    target = Creating(target_of(elements).mapped, is_live=True)
+    with pytest.raises(RegistryError, match="changes too fast"):
+        decode(target)
+    assert len(target.reads) < 1000
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_flipped_bits(seed: int) -> None:
     """Nothing but `RanklensError` comes out of a damaged registry, in bounded time."""
