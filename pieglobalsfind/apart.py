@@ -11,7 +11,7 @@ The location of a variable with static storage is an expression of one operation
 
 from __future__ import annotations
 
-import mmap
+import errno
 import os
 import re
 import shutil
@@ -25,13 +25,15 @@ from typing import Optional, Union
 
 from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_types import Variable
-from pieglobalsfind.elf import Section, open_elf
+from pieglobalsfind.elf import SHT_NOBITS, ElfFile, Section, open_elf
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
 from pieglobalsfind.place import data_place, lies_apart, thread_local_place
 
 # exprloc of 9 bytes: DW_OP_addr; of 10: DW_OP_const8u, then DW_OP_form_tls_address or its GNU forerunner
 ADDRESS = re.compile(rb"(?=\x09\x03(.{8}))", re.DOTALL)
 THREAD_LOCAL = re.compile(rb"(?=\x0a\x0e(.{8})[\x9b\xe0])", re.DOTALL)
+LONGEST = 11  # bytes that these look at
+PIECE = 1 << 24  # bytes that are searched at once: sections may be of some hundred MB
 UNREADABLE = 1 << 63  # not canonical (x86-64)
 _WORD = struct.Struct("<Q")
 _MASK = (1 << 64) - 1
@@ -104,6 +106,8 @@ class Apart:
         shutil.copyfile(path, made)
         with made.open("r+b") as file:
             for one, place in changes:
+                if os.pread(file.fileno(), _WORD.size, one.position) != _WORD.pack(one.value):
+                    raise OSError(errno.ESTALE, "has been built anew", path)
                 if isinstance(place, int):
                     write(file.fileno(), one, (place - bias) & _MASK)
         return str(made)
@@ -137,29 +141,36 @@ def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
     addresses = frozenset(one.address for one in known if one.address is not None)
     offsets = frozenset(one.tls_offset for one in known if one.tls_offset is not None)
     with open_elf(path) as elf:
-        sections = tuple(elf.sections)
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        for section in sections:
+        for section in elf.sections:
             if section.name == ".debug_info":
-                yield from found_by(ADDRESS, content, section, addresses, False)
-                yield from found_by(THREAD_LOCAL, content, section, offsets, True)
+                for start, data in pieces(elf, section):
+                    yield from found_by(ADDRESS, start, data, addresses, False)
+                    yield from found_by(THREAD_LOCAL, start, data, offsets, True)
             elif section.name == ".debug_addr":
-                yield from entries(content, section, addresses)
+                for start, data in pieces(elf, section):
+                    yield from entries(start, data[:PIECE], addresses)
+
+
+def pieces(elf: ElfFile, section: Section) -> Iterator[tuple[int, bytes]]:
+    """What the file holds of a section, in order: offsets in the file, and so many bytes and some of the next piece."""
+    end = section.offset + (0 if section.type == SHT_NOBITS else section.size)
+    for start in range(section.offset, end, PIECE):
+        yield start, elf.read(start, min(PIECE + LONGEST, end - start))
 
 
 def found_by(
-    pattern: re.Pattern[bytes], content: mmap.mmap, section: Section, wanted: frozenset[int], thread_local: bool
+    pattern: re.Pattern[bytes], start: int, data: bytes, wanted: frozenset[int], thread_local: bool
 ) -> Iterator[Location]:
-    for match in pattern.finditer(content, section.offset, section.offset + section.size):
+    for match in pattern.finditer(data):
+        if match.start() >= PIECE:
+            return  # the next piece has it, too
         (value,) = _WORD.unpack(match.group(1))
         if value in wanted:
-            yield Location(match.start(1), value, thread_local)
+            yield Location(start + match.start(1), value, thread_local)
 
 
-def entries(content: mmap.mmap, section: Section, wanted: frozenset[int]) -> Iterator[Location]:
+def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Location]:
     """Of .debug_addr: tables of addresses, each behind a header of 8 bytes (DWARF 5, 7.27)."""
-    end = section.offset + section.size
-    for position in range(section.offset, end - _WORD.size + 1, _WORD.size):
-        (value,) = _WORD.unpack_from(content, position)
+    for number, (value,) in enumerate(_WORD.iter_unpack(data[: len(data) & -_WORD.size])):
         if value in wanted:
-            yield Location(position, value, False)
+            yield Location(start + number * _WORD.size, value, False)

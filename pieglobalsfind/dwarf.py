@@ -36,6 +36,11 @@ class DebugInfo:
         """Whether the file has debug information at all; without, every answer is empty."""
         return self._module.has_debug_information
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the files in which some of it is said to be, and which can't be read."""
+        return self._module.missing
+
     @cached_property
     def _lines(self) -> LineReader:
         return LineReader(self._module, demangle)

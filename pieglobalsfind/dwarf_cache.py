@@ -66,7 +66,8 @@ def declared(path: str, build_id: bytes) -> Variables:
     with unsearched():
         information = DebugInfo.open(path, build_id)
         found = information.declared
-        encoded = encode(found, information.reader) if build_id and information.is_there else None
+        is_whole = information.is_there and not information.missing
+        encoded = encode(found, information.reader) if build_id and is_whole else None
     if encoded is not None:
         store(build_id, KIND, encoded)
     return found
@@ -76,7 +77,13 @@ def declared_or_why(path: str, build_id: bytes) -> Union[Variables, Absent]:
     """What the ELF file `path` declares, which may be nothing, or why nobody can tell."""
     try:
         found = declared(path, build_id)
-        if found.variables or DebugInfo.open(path, build_id).is_there:
+        if found.variables:
+            return found
+        information = DebugInfo.open(path, build_id)
+        if information.missing:
+            reason = f"debug information of {path} is in {information.missing[0]}, which can't be read"
+            return Absent(reason, "put it back where it was when the program was built")
+        if information.is_there:
             return found
     except ObjectFileError as error:
         return Absent(error.sentence, error.hint)

@@ -56,6 +56,7 @@ DW_AT_byte_size = 0x0B
 DW_AT_bit_offset = 0x0C
 DW_AT_bit_size = 0x0D
 DW_AT_low_pc = 0x11
+DW_AT_comp_dir = 0x1B
 DW_AT_const_value = 0x1C
 DW_AT_containing_type = 0x1D
 DW_AT_lower_bound = 0x22
@@ -81,6 +82,7 @@ DW_AT_call_line = 0x59
 DW_AT_signature = 0x69
 DW_AT_data_bit_offset = 0x6B
 DW_AT_linkage_name = 0x6E
+DW_AT_dwo_name = 0x76
 DW_AT_call_return_pc = 0x7D
 DW_AT_call_value = 0x7E
 DW_AT_call_data_value = 0x86
@@ -88,6 +90,7 @@ DW_AT_MIPS_linkage_name = 0x2007
 DW_AT_GNU_vector = 0x2107
 DW_AT_GNU_call_site_value = 0x2111
 DW_AT_GNU_call_site_data_value = 0x2112
+DW_AT_GNU_dwo_name = 0x2130
 
 # Forms of attributes (table 7.6)
 DW_FORM_addr = 0x01

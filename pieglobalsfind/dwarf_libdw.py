@@ -204,12 +204,18 @@ def library() -> Any:
     return loaded
 
 
-def _find_debug_file(module: int, data: int, name: bytes, base: int, file: Optional[bytes], *words: Any) -> int:
-    """The separate debug file, apart from the file itself if it is where we find it too; -1 without one."""
-    descriptor = dwarf_file.opened_debug_file(os.fsdecode(file), build_id_of(module)) if file else -1
-    if descriptor >= 0:
+def _find_debug_file(
+    module: int, data: int, name: bytes, base: int, file: Optional[bytes], link: Optional[bytes], *words: Any
+) -> int:
+    """A copy of the file's separate debug file, or of the supplementary one that `link` names then; -1 without one."""
+    path = os.fsdecode(name)
+    if link and link == dwarf_file.refers_to(path)[0]:
+        return dwarf_file.opened_supplementary(path)
+    descriptor = dwarf_file.opened_debug_file(path, build_id_of(module))
+    if descriptor >= 0 or not os.environ.get("DEBUGINFOD_URLS"):
         return descriptor
-    return int(library().dwfl_standard_find_debuginfo(module, data, name, base, file, *words))
+    # what a server sent is nobody's to write: it is put in the place of another file, or removed
+    return int(library().dwfl_standard_find_debuginfo(module, data, name, base, file, link, *words))
 
 
 find_debug_file = FindDebuginfo(_find_debug_file)  # libdwfl calls it as long as modules are open
@@ -248,6 +254,7 @@ class Unit:
     die: Die
     skeleton: Die
     holds_type: bool = False
+    is_skeleton: bool = False
 
 
 @dataclass(frozen=True)
@@ -414,6 +421,8 @@ class Module:
 
     def __init__(self, path: str, build_id: bytes = b"") -> None:
         self._session = None
+        self._path = path
+        self._units: Optional[tuple[Unit, ...]] = None
         self.lib = library()
         self._places: Optional[list[tuple[int, int]]] = None
         self._sections: dict[int, Section] = {}
@@ -427,7 +436,8 @@ class Module:
         self._session = self.lib.dwfl_begin(byref(self._callbacks))
         module = None
         if self._session:
-            module = self.lib.dwfl_report_offline(self._session, b"object", os.fsencode(path), descriptor)
+            name = os.fsencode(path)  # the module's: callbacks are told it whatever they look for
+            module = self.lib.dwfl_report_offline(self._session, name, name, descriptor)
         if not module:
             os.close(descriptor)
             message = text_of_error(self.lib)
@@ -449,6 +459,12 @@ class Module:
     def has_debug_information(self) -> bool:
         return bool(self._dwarf)
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the files in which units of this one are said to be, and are not."""
+        bare = (one.skeleton for one in self.units() if one.is_skeleton and one.die is one.skeleton)
+        return tuple(self._own_string(one, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for one in bare)
+
     def call_frame_tables(self) -> tuple[int, ...]:
         """Dwarf_CFI handles of .eh_frame and .debug_frame, those that there are; they live as long as the module."""
         bias = c_uint64()
@@ -458,20 +474,57 @@ class Module:
         )
         return tuple(one for one in found if one)
 
-    def units(self) -> Iterator[Unit]:
-        """Every unit, in the order of the file."""
+    def units(self) -> tuple[Unit, ...]:
+        """Every unit, in the order of the file; what is split from it is looked for once."""
+        if self._units is None:
+            self._units = tuple(self._read_units())
+        return self._units
+
+    def _read_units(self) -> Iterator[Unit]:
         unit, following = c_void_p(), c_void_p()
         version, kind = ctypes.c_uint16(), c_uint8()
         while self._dwarf:
-            die, split = Die(), Die()
-            status = self.lib.dwarf_get_units(
-                self._dwarf, unit, byref(following), byref(version), byref(kind), byref(die), byref(split)
-            )
-            if status != 0:
+            die, more = Die(), (byref(following), byref(version), byref(kind))
+            if self.lib.dwarf_get_units(self._dwarf, unit, *more, byref(die), None) != 0:
                 return
+            is_skeleton = kind.value == dw.DW_UT_skeleton
+            split = self._split(unit, die) if is_skeleton else None
             unit.value = following.value
-            is_split = bool(split.addr) and kind.value == dw.DW_UT_skeleton
-            yield Unit(split if is_split else die, die, kind.value == dw.DW_UT_type)
+            yield Unit(split or die, die, kind.value == dw.DW_UT_type, is_skeleton)
+
+    def _split(self, before: c_void_p, skeleton: Die) -> Optional[Die]:
+        """The full unit of a skeleton, that of the unit behind `before`; None if its file is not there.
+
+        libdw opens that file by the name in the skeleton, and has no other way to be told of one: for the time of that
+        call the name is that of our copy.
+        """
+        place, name = self._own_string(skeleton, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)
+        _, folder = self._own_string(skeleton, dw.DW_AT_comp_dir)
+        descriptor = dwarf_file.opened_split(self._path, folder, name) if name else -1
+        if descriptor < 0:
+            return None
+        split, copy = Die(), b"/dev/fd/%d\0" % descriptor
+        try:
+            if not any(start <= place <= place + len(copy) <= start + size for start, size in self._section_places()):
+                return None
+            said = ctypes.string_at(place, len(copy))
+            ctypes.memmove(place, copy, len(copy))  # libdwfl maps files to be written to, for itself alone
+            try:
+                self.lib.dwarf_get_units(self._dwarf, before, byref(c_void_p()), None, None, None, byref(split))
+            finally:
+                ctypes.memmove(place, said, len(said))
+        finally:
+            os.close(descriptor)
+        return split if split.addr else None
+
+    def _own_string(self, die: Die, *codes: int) -> tuple[int, str]:
+        """The first of these attributes that the DIE has: where its text lies in our memory, and the text."""
+        found = Attribute()
+        for code in codes:
+            if self.lib.dwarf_attr(die, code, found):
+                address = self.lib.dwarf_formstring(found)
+                return address or 0, text(address)
+        return 0, ""
 
     def section(self, address: Optional[int]) -> Optional[Section]:
         """The section in which a DIE of the file itself lies; None for one of another file (split units)."""
@@ -538,6 +591,7 @@ class Module:
         if self._session:
             self.lib.dwfl_end(self._session)
         self._session = self._dwarf = self._module = None
+        self._units = ()
         self._places, self._sections, self._strings = [], {}, b""
 
 

@@ -7,13 +7,13 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pieglobalsfind import dwarf_cache
+from pieglobalsfind import apart, dwarf_cache, dwarf_file
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_libdw import Die, Module
 from pieglobalsfind.dwarf_names import type_name
@@ -22,9 +22,11 @@ from pieglobalsfind.dwarf_variables import Found as FoundVariable
 from pieglobalsfind.dwarf_variables import VariableReader
 from pieglobalsfind.elf import ElfFile
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.model import BLOCKED, Absent, Evidence, Object, Rank
 from tests.conftest import ROOT
 from tests.dwarf.conftest import Build
 from tests.dwarf.walker import Found, walk
+from tests.dwarf.writer import At, Entry, To, entry, unit, written
 
 SOURCES = ("shapes.c", "shapes.cpp", "shapes.f90")
 BUILDS = [
@@ -286,30 +288,127 @@ import sys
 from pathlib import Path
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_names import type_name
-path, cut = sys.argv[1:]
+path, *cut = sys.argv[1:]
 information = DebugInfo.open(path)
-before = information.variables()[0]
-Path(cut).write_bytes(b"")
+assert information.root("nothing") is None
+for one in cut:
+    Path(one).write_bytes(b"")
 names = [type_name(information.types, one.type, one.language) for one in information.variables()]
 print(len(names), information.line(0x1200), *sorted(names))
 """
 
 
-@pytest.mark.parametrize("separate", [False, True])
-def test_a_file_that_is_cut_short_while_it_is_read(build: Build, separate: bool) -> None:
-    """What is mapped of it would be gone, and the process that reads it."""
+def itself(build: Build) -> tuple[Path, list[Path]]:
     path = build("shapes.c", "-O0")
+    return path, [path]
+
+
+def separate(build: Build) -> tuple[Path, list[Path]]:
+    path, _ = itself(build)
     debug = path.with_name("built.debug")
-    if separate:
-        for words in (f"--only-keep-debug {path} {debug}", f"--add-gnu-debuglink={debug} -g {path}"):
-            subprocess.run(["objcopy", *words.split()], check=True, timeout=60)
+    for words in (f"--only-keep-debug {path} {debug}", f"--add-gnu-debuglink={debug} -g {path}"):
+        subprocess.run(["objcopy", *words.split()], check=True, timeout=60)
+    return path, [path, debug]
+
+
+def split(build: Build, *options: str) -> tuple[Path, list[Path]]:
+    path = build("shapes.c", "-O0", "-gsplit-dwarf", *options)
+    return path, [path, *path.parent.rglob("*.dwo")]
+
+
+def supplementary(build: Build) -> tuple[Path, list[Path]]:
+    """As dwz leaves a file: the name of its type is in another one."""
+    folder = build("shapes.c").parent
+    strings = ['.section .debug_str,"MS",@progbits,1', '.asciz "other", "double [3][4]"']
+    other = written(folder, unit(), more=strings, name="other.debug")
+    link = f'.asciz "other.debug"\n.byte {", ".join(map(str, build_id_of(str(other))))}'
+    told = (("name", "GNU_strp_alt", 6), ("byte_size", "data1", 4), ("encoding", "data1", 5))
+    units = unit(entry("variable", name="told", location=At(), type=To("t")), Entry("base_type", told, label="t"))
+    path = written(folder, units, more=['.section .gnu_debugaltlink,"",@progbits', link])
+    return path, [path, other]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(itself, id="itself"),
+        pytest.param(separate, id="separate"),
+        pytest.param(supplementary, id="supplementary"),
+        pytest.param(split, id="split"),
+        pytest.param(lambda build: split(build, "-gdwarf-4"), id="split-4"),
+        pytest.param(lambda build: split(build, "-gz"), id="split-packed"),
+        pytest.param(lambda build: split(build, "-dumpdir", f"{build('small.cpp').parent}/"), id="split-absolute"),
+    ],
+)
+def test_a_file_that_is_cut_short_while_it_is_read(
+    build: Build, made: Callable[[Build], tuple[Path, list[Path]]]
+) -> None:
+    """What is mapped of it would be gone, and the process that reads it."""
+    path, files = made(build)
     answers = []
-    for cut in (path.with_name("other"), debug if separate else path):
-        command = [sys.executable, "-c", CUT, str(path), str(cut)]
+    for cut in ([], files):
+        command = [sys.executable, "-c", CUT, str(path), *map(str, cut)]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert (run.returncode, run.stderr) == (0, "")
         answers.append(run.stdout)
     assert answers[0] == answers[1] and "double [3][4]" in answers[0]
+    assert "split" not in made.__qualname__ or len(files) > 1
+
+
+def test_split_units_that_are_not_there(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said which file lacks, and nothing is kept: what it declares comes back with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path, (_, beside) = split(build)
+    content = beside.read_bytes()
+    beside.write_bytes(content[:100])
+    why = dwarf_cache.declared_or_why(str(path), build_id_of(str(path)))
+    assert isinstance(why, Absent)
+    assert why.reason == f"debug information of {path} is in {beside.name}, which can't be read"
+    beside.write_bytes(content)
+    assert len(dwarf_cache.declared(str(path), build_id_of(str(path))).variables) > 5
+
+
+def test_large_files_are_copied_to_the_disk(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    path, expected = str(build("shapes.c")), described(DebugInfo.open(str(build("shapes.c"))).declared)
+    monkeypatch.setattr(dwarf_file, "LARGEST_IN_MEMORY", 1000)
+    copy = dwarf_file.opened(path)
+    assert str(Path(f"/proc/self/fd/{copy}").readlink()).startswith(f"{tmp_path}/")
+    os.close(copy)
+    assert described(DebugInfo.open(path).declared) == expected
+
+
+def test_a_file_that_changes_while_it_is_copied(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = build("shapes.c")
+    send = os.sendfile
+
+    def cut(to: int, source: int, at: int, size: int) -> int:
+        path.write_bytes(path.read_bytes()[:5000])
+        return send(to, source, at, size)
+
+    monkeypatch.setattr(os, "sendfile", cut)
+    with pytest.raises(ObjectFileError, match=r"built\.so is being changed: try again when it is whole"):
+        DebugInfo.open(str(path))
+
+
+def test_addresses_are_found_piece_by_piece(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in one piece, wherever it ends; and none is written to a file that was built anew since."""
+    path = str(build("shapes.cpp", "-O0"))
+    variables = DebugInfo.open(path).variables()
+    expected = set(apart.locations(path, variables))
+    assert {one.thread_local for one in expected} == {True, False}
+    for piece in (16, 24, 1000):
+        monkeypatch.setattr(apart, "PIECE", piece)
+        found = list(apart.locations(path, variables))
+        assert len(found) == len(set(found)) and set(found) == expected
+    made = apart.Apart()
+    why = Absent("not in this test")
+    rank = Rank(0, BLOCKED, 0, 0, why, why, why, why, why, None, why, (), Evidence("registry", "a test"))
+    instance = apart.Instance(rank, Object(0, path, b"", 0, 0, 0, (), True, True))
+    assert Path(made.view(path, variables, instance, 0)).stat().st_size == Path(path).stat().st_size
+    build("shapes.c", "-O0")
+    with pytest.raises(OSError, match="has been built anew"):
+        made.view(path, variables, instance, 0)
 
 
 @pytest.mark.parametrize("what", ["a pipe", "no program", "a packed one"])

@@ -22,6 +22,7 @@ SIZES = {
     "flag": ".byte",
     "addr": ".quad",
     "sec_offset": ".long",
+    "GNU_strp_alt": ".long",
 }
 NUMBERS = {"udata": ".uleb128", "sdata": ".sleb128"}
 C_PLUS_PLUS = 4
