@@ -1,7 +1,8 @@
 """What was worked out from an ELF file once, kept per build-id for the next start.
 
 Takes and gives bytes under (build-id, kind); what they mean is the caller's, who changes the kind with their form. A
-cache that can't be used is no error: then nothing is stored, and nothing is found.
+cache that can't be used is no error: then nothing is stored, and nothing is found. Storing removes what nobody has used
+for a month, and what has been unused for longest where all is too much; needing no lock, since what is open stays.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import re
 import stat
 import struct
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
@@ -19,19 +23,30 @@ from pieglobalsfind.cache_folder import cache_folder
 
 MAGIC = b"ranklens index 2\n"
 LARGEST = 1 << 30  # bytes of an entry
+MOST = 1 << 29  # bytes of all entries; some hundred programs of 10 MB of debug information have as much
+UNUSED = 30 * 24 * 3600  # seconds after which an entry is removed
+ABANDONED = 3600  # seconds after which nobody writes to a partial file any more
+PARTIAL = "partial-"
+_ENTRY = re.compile(r"[0-9a-f]+\.[\w.-]{1,64}")
 _HEAD = struct.Struct("<Q32s")  # length and SHA-256 of what follows
 
 
 def load(build_id: bytes, kind: str) -> Optional[bytes]:
     """What was stored, or None; what is damaged, cut short or not ours counts as nothing."""
     path = _path(build_id, kind)
-    content = _read_own(path) if path is not None else None
+    if path is None:
+        return None
+    content = _read_own(path)
     start = len(MAGIC) + _HEAD.size
     if content is None or not content.startswith(MAGIC) or len(content) < start:
         return None
     length, digest = _HEAD.unpack_from(content, len(MAGIC))
     data = content[start:]
-    return data if len(data) == length and hashlib.sha256(data).digest() == digest else None
+    if len(data) != length or hashlib.sha256(data).digest() != digest:
+        return None
+    with suppress(OSError):
+        os.utime(path, follow_symlinks=False)  # its time says when it was used
+    return data
 
 
 def store(build_id: bytes, kind: str, data: bytes) -> None:
@@ -45,15 +60,38 @@ def store(build_id: bytes, kind: str, data: bytes) -> None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if folder.stat().st_uid != os.geteuid():
                 return
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix="partial-")
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=PARTIAL)
         with os.fdopen(descriptor, "wb") as file:
             file.write(MAGIC + _HEAD.pack(len(data), hashlib.sha256(data).digest()) + data)
         Path(partial).replace(path)
+        partial = ""
+        _remove_unused(path.parent, path.name)
     except BaseException as error:  # also when somebody interrupts us
         if partial:
             Path(partial).unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
+
+
+def _remove_unused(folder: Path, newest: str) -> None:
+    """Remove what is too old or too much, but the entry that was just stored."""
+    total, now = 0, time.time()
+    for modified, size, path in sorted(_own(folder), reverse=True):
+        total += size
+        limit = ABANDONED if path.name.startswith(PARTIAL) else UNUSED
+        if path.name != newest and (total > MOST or modified < now - limit):
+            total -= size
+            path.unlink(missing_ok=True)
+
+
+def _own(folder: Path) -> Iterator[tuple[float, int, Path]]:
+    """When they were used last, and their bytes: of this user's entries and partial files, and of nothing else."""
+    for path in folder.iterdir():
+        if path.name.startswith(PARTIAL) or _ENTRY.fullmatch(path.name):
+            with suppress(FileNotFoundError):  # somebody else has removed it
+                about = path.lstat()
+                if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
+                    yield about.st_mtime, about.st_size, path
 
 
 def _read_own(path: Path) -> Optional[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -89,18 +90,67 @@ def test_relative_places_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "home/.cache/ranklens/index/1234.kind").exists()
 
 
+def put(folder: Path, name: str, days: float = 0, size: int = 1000) -> None:
+    """An entry that was used so long ago."""
+    (folder / name).write_bytes(bytes(size))
+    age(folder / name, days)
+
+
+def age(path: Path, days: float) -> None:
+    used = time.time() - days * 24 * 3600
+    os.utime(path, (used, used), follow_symlinks=False)
+
+
+def names(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
+
+
+def test_what_nobody_has_used_for_a_month_is_removed(folder: Path, tmp_path: Path) -> None:
+    """With the next that is stored; and nothing that is not ours."""
+    index.store(BUILD_ID, "kind", b"used again")
+    foreign = {"1234", "README", "abcd.elsewhere", "abcd.folder"}
+    (folder / "abcd.folder").mkdir()
+    (folder / "abcd.elsewhere").symlink_to(tmp_path)
+    for name in ("1234", "README", "aa.kind", "bb.kind", "partial-old", "partial-new"):
+        put(folder, name, days=29)
+    for name in foreign | {"aa.kind", "1234.kind"}:
+        age(folder / name, 31)
+    age(folder / "partial-new", 0)
+    assert index.load(BUILD_ID, "kind") == b"used again"
+    index.store(b"\xcc", "kind", b"new")
+    assert names(folder) == foreign | {"1234.kind", "bb.kind", "cc.kind", "partial-new"}
+
+
+def test_all_that_is_kept_has_a_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has been unused for longest goes first, if that makes room; what was stored last stays."""
+    index.store(BUILD_ID, "kind", b"")
+    monkeypatch.setattr(index, "MOST", 3500)
+    for days, name in enumerate(("aa.kind", "bb.kind", "cc.kind", "dd.kind"), 1):
+        put(folder, name, days)
+    age(folder / "1234.kind", 5)
+    index.store(b"\xee", "kind", bytes(1000))
+    assert names(folder) == {"ee.kind", "aa.kind", "bb.kind", "1234.kind"}
+    index.store(b"\xff", "kind", bytes(4000))
+    assert names(folder) == {"ff.kind"}
+
+
 WRITER = """
 import sys
 from pieglobalsfind import index
+index.MOST = 12_000
 for count in range(200):
-    index.store(b"\\x12\\x34", "kind", sys.argv[1].encode() * 5000)
-    found = index.load(b"\\x12\\x34", "kind")
-    assert found in (b"a" * 5000, b"b" * 5000), found
+    index.store(b"\x12\x34", "kind", sys.argv[1].encode() * 5000)
+    found = index.load(b"\x12\x34", "kind")
+    assert found in (b"a" * 5000, b"b" * 5000, None), found
+    index.store(bytes([count]), "kind", sys.argv[1].encode() * 500)
 """
 
 
 def test_two_writers_at_once(folder: Path) -> None:
-    """Each load sees one of the two, whole; no partial file stays behind."""
+    """Each load sees one of the two, whole, or finds it removed; no partial file stays behind, nor more than fits."""
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, word]) for word in "ab"]
     assert [one.wait(60) for one in writers] == [0, 0]
-    assert [one.name for one in folder.iterdir()] == ["1234.kind"]
+    index.store(BUILD_ID, "kind", b"")
+    left = list(folder.iterdir())
+    assert all(one.suffix == ".kind" for one in left) and 5 < len(left) < 25
+    assert sum(one.stat().st_size for one in left) < 14_000
