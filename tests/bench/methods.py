@@ -77,14 +77,17 @@ def startup(programs: dict[str, Path]) -> Iterator[Measurement]:
 def switches(programs: dict[str, Path]) -> Iterator[Measurement]:
     wanted = [method for method in METHODS if method not in OWN_THREADS]
     times: dict[str, list[float]] = {method: [] for method in wanted}
+    pointer: list[float] = []
     for _ in range(TURNS):
         for method in wanted:
             times[method] += map(float, rankrun(method, 2, programs[method], "switch").split())
+        pointer += map(float, rankrun("none", 1, programs["none"], "pointer").split())
     base = median(times["none"])
     yield Measurement("a switch, none", base, "ns")
     for method in wanted[1:]:
         limit = None if method == "swap" else WITHIN
         yield Measurement(f"a switch, {method}, beyond none", median(times[method]) - base, "ns", limit)
+    yield Measurement("of tls, the processor's wrfsbase alone", median(pointer), "ns")
 
 
 def loops(programs: dict[str, Path]) -> Iterator[Measurement]:

@@ -34,10 +34,6 @@ void comms_initialize(struct mpi_rank *self) {
     table_add(&self->groups, group_new(0));
 }
 
-struct communicator *comm_get(struct mpi_rank *self, MPI_Comm handle) {
-    return table_get(&self->communicators, handle);
-}
-
 void comm_hold(struct communicator *comm) {
     comm->references++;
 }

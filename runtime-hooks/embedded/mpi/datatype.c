@@ -108,10 +108,6 @@ static bool is_predefined(const struct datatype *type) {
     return type >= predefined_types && type <= predefined_types + LAST_PREDEFINED;
 }
 
-struct datatype *type_get(struct mpi_rank *self, MPI_Datatype handle) {
-    return table_get(&self->types, handle);
-}
-
 /* Ranks of several processing elements share the predefined ones, so these are not counted. */
 void type_hold(struct datatype *type) {
     if (!is_predefined(type))

@@ -73,7 +73,7 @@ static struct matched accept(struct inbox *inbox, struct message *message) {
         receive->message = message;
         receive->done = true;
     } else {
-        *inbox->last_message = message;
+        __atomic_store_n(inbox->last_message, message, __ATOMIC_RELEASE); /* message_find() may look without the lock */
         inbox->last_message = &message->next;
     }
     return matched;
@@ -152,6 +152,8 @@ static const struct message *peek(const struct inbox *inbox, const struct reques
 
 bool message_find(struct mpi_rank *self, struct communicator *comm, int source, int tag, bool wait,
                   MPI_Status *status) {
+    if (!wait && !__atomic_load_n(&self->inbox->first_message, __ATOMIC_ACQUIRE))
+        return false; /* who polls an empty inbox needs no lock */
     struct request pattern = {.context = comm->context, .channel = CHANNEL_USER, .peer = source, .tag = tag};
     pthread_mutex_lock(&self->inbox->lock);
     const struct message *message = peek(self->inbox, &pattern);

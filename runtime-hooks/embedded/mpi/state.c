@@ -103,14 +103,18 @@ struct mpi_rank *mpi_rank_state(void) {
     return self ? self : state_new(rank);
 }
 
+/* Out of line: every call would make room on its stack for a text that it never prints. */
+__attribute__((noinline, cold)) static void end_untimely_call(const struct mpi_rank *self, enum call call) {
+    char line[128];
+    snprintf(line, sizeof line, "rank %d: %s: called %s", self->world, call_names[call],
+             self->finalized ? "after MPI_Finalize" : "before MPI_Init");
+    rank_job_abort(MPI_ERR_OTHER, line);
+}
+
 struct mpi_rank *mpi_self(enum call call) {
     struct mpi_rank *self = mpi_rank_state();
-    if (!self->initialized || self->finalized) {
-        char line[128];
-        snprintf(line, sizeof line, "rank %d: %s: called %s", self->world, call_names[call],
-                 self->finalized ? "after MPI_Finalize" : "before MPI_Init");
-        rank_job_abort(MPI_ERR_OTHER, line);
-    }
+    if (!self->initialized || self->finalized)
+        end_untimely_call(self, call);
     if (self->detached)
         request_sweep(self);
     rank_pause_point();
@@ -140,10 +144,6 @@ int table_add(struct table *table, void *value) {
     table->last = handle;
     table->used++;
     return handle;
-}
-
-void *table_get(const struct table *table, int handle) {
-    return handle > 0 && handle < table->size ? table->slots[handle] : NULL;
 }
 
 void table_remove(struct table *table, int handle) {

@@ -183,7 +183,9 @@ void *host_allocate(size_t bytes);
 void *host_allocate_message(size_t bytes); /* whoever calls, the process's */
 void host_release(void *memory);
 int table_add(struct table *table, void *value); /* its handle */
-void *table_get(const struct table *table, int handle);
+static inline void *table_get(const struct table *table, int handle) {
+    return handle > 0 && handle < table->size ? table->slots[handle] : NULL;
+}
 void table_remove(struct table *table, int handle);
 
 /* environment.c: applies the communicator's (or, with NULL, MPI_COMM_WORLD's) error handler; returns code. */
@@ -213,7 +215,9 @@ void request_sweep(struct mpi_rank *self); /* completes detached receives whose 
 int check_message(struct communicator *comm, int count, struct datatype *type, int peer, int tag, bool receives);
 
 /* datatype.c, datatype_build.c */
-struct datatype *type_get(struct mpi_rank *self, MPI_Datatype handle); /* NULL: no such type */
+static inline struct datatype *type_get(struct mpi_rank *self, MPI_Datatype handle) { /* NULL: no such type */
+    return table_get(&self->types, handle);
+}
 void type_hold(struct datatype *type);
 void type_drop(struct datatype *type);
 ptrdiff_t type_extent(const struct datatype *type);
@@ -231,7 +235,9 @@ void op_apply(struct mpi_rank *self, MPI_Op op, void *in, void *inout, int count
 bool op_reduce(MPI_Op op, MPI_Datatype type, const void *in, void *inout, size_t count); /* op_kernels.c */
 
 /* communicator.c */
-struct communicator *comm_get(struct mpi_rank *self, MPI_Comm handle); /* NULL: no such communicator */
+static inline struct communicator *comm_get(struct mpi_rank *self, MPI_Comm handle) { /* NULL: no such one */
+    return table_get(&self->communicators, handle);
+}
 void comm_hold(struct communicator *comm);
 void comm_drop(struct communicator *comm);
 void comms_initialize(struct mpi_rank *self);

@@ -1,19 +1,23 @@
 /*
  * methods.c: what a method of privatization costs a program: a switch, and a loop whose every variable is a global.
  *
- * `methods switch` prints nanoseconds per switch between its two ranks, one line a round; `methods jacobi` prints those
- * per point of a seven-point stencil, best of its rounds.  PRIVATE is what the method needs before a private variable.
+ * `methods switch` prints nanoseconds per switch between its two ranks, one line a round; `methods pointer` those per
+ * wrfsbase, the instruction that gives a rank its thread pointer, 0 where programs may not use it; `methods jacobi`
+ * those per point of a seven-point stencil, best of its rounds.  PRIVATE is what the method needs before a private
+ * variable.
  */
+#include <immintrin.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #ifndef PRIVATE
 #define PRIVATE
 #endif
 
-enum { ROUNDS = 15, SWITCHES = 100000, SIZE = 66, SWEEPS = 40 };
+enum { ROUNDS = 15, SWITCHES = 100000, SIZE = 66, SWEEPS = 40, FSGSBASE = 2 /* bit of AT_HWCAP2 */ };
 
 PRIVATE double *before, *after;
 PRIVATE int i, j, k, sweep;
@@ -29,6 +33,19 @@ static void measure_switch(int rank) {
         if (rank == 0)
             printf("%.3f\n", (MPI_Wtime() - start) * 1e9 / SWITCHES);
     }
+}
+
+__attribute__((target("fsgsbase"))) static double time_of_writes(void) {
+    unsigned long long pointer = _readfsbase_u64();
+    double start = MPI_Wtime();
+    for (int turn = 0; turn < SWITCHES; turn++)
+        _writefsbase_u64(pointer);
+    return MPI_Wtime() - start;
+}
+
+static void measure_pointer(void) {
+    for (int round = 0; round < ROUNDS; round++)
+        printf("%.3f\n", getauxval(AT_HWCAP2) & FSGSBASE ? time_of_writes() * 1e9 / SWITCHES : 0);
 }
 
 static void sweep_once(void) {
@@ -67,6 +84,8 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (argc > 1 && !strcmp(argv[1], "switch"))
         measure_switch(rank);
+    if (argc > 1 && !strcmp(argv[1], "pointer"))
+        measure_pointer();
     if (argc > 1 && !strcmp(argv[1], "jacobi"))
         measure_jacobi();
     if (argc > 1 && !strcmp(argv[1], "hold")) {
