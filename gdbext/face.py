@@ -26,7 +26,7 @@ from gdbext.settings import Settings
 from gdbext.target import is_selected, open_inferior
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
-from pieglobalsfind.fold import Folded, fold
+from pieglobalsfind.fold import Folded, fold, user_frame
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import MIGRATED_OUT, PC, Absent, Owner
 from pieglobalsfind.saved_context import is_return_address
@@ -287,15 +287,8 @@ class GdbFace:
 
     def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
         """The innermost frame in the program's own copy; in any copy if there is none."""
-        moment = self.moment()
-        nearest: Optional[gdb.Frame] = None
-        for frame, _ in zip(self.own_frames(), range(stacks.MOST_FRAMES)):
-            owner = moment.translator.owner(frame.pc())
-            if owner.rank == rank and owner.object is not None:
-                if moment.table.objects[owner.object].is_program:
-                    return frame
-                nearest = nearest or frame
-        return nearest
+        frames = itertools.islice(self.own_frames(), stacks.MOST_FRAMES)
+        return user_frame(self.moment(), rank, frames, gdb.Frame.pc)
 
     def location(self, rank: int) -> str:
         try:

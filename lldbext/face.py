@@ -23,6 +23,7 @@ from lldbext.session import SESSIONS, Session
 from lldbext.target import open_process
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.fold import user_frame
 from pieglobalsfind.job_moment import JobMoment, Process
 from pieglobalsfind.model import Absent
 from pieglobalsfind.suspended import Backtrace, from_registers, moment_of
@@ -122,14 +123,7 @@ class LldbFace:
 
     def user_frame(self, rank: int) -> Any:
         """The innermost frame in the program's own copy; in any copy if there is none; None without either."""
-        moment, nearest = self.moment(), None
-        for frame in self.selection().frames(rank):
-            owner = moment.translator.owner(frame.GetPC())
-            if owner.rank == rank and owner.object is not None:
-                if moment.table.objects[owner.object].is_program:
-                    return frame
-                nearest = nearest or frame
-        return nearest
+        return user_frame(self.moment(), rank, self.selection().frames(rank), lambda frame: frame.GetPC())
 
     def location(self, rank: int) -> str:
         try:

@@ -1,14 +1,15 @@
 """Which frames of a rank's stack are the MPI runtime's own affair, and left out unless the user wants them.
 
-Takes frames, innermost first; gives those to show and how many were folded. The call that the program made
-(`MPI_Recv`) stays, what the runtime does inside it goes. It never touches frames of the program.
+Takes frames, innermost first; gives those to show and how many were folded, or the one that is the program's own. The
+call that the program made (`MPI_Recv`) stays, what the runtime does inside it goes. It never touches frames of the
+program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Optional, TypeVar
 
 from pieglobalsfind.blocked import MPI_CALL
 from pieglobalsfind.call_tree import Call
@@ -60,6 +61,18 @@ def fold(moment: Moment, frames: Iterable[Item], pc_of: Callable[[Item], int]) -
             return Folded(max(len(inner) - 1, 0), _joined(inner[-1:], frame, rest))
         inner.append(frame)
     return Folded(0, iter(inner))
+
+
+def user_frame(moment: Moment, rank: int, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Optional[Item]:
+    """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None."""
+    nearest: Optional[Item] = None
+    for frame in frames:
+        owner = moment.translator.owner(pc_of(frame))
+        if owner.rank == rank and owner.object is not None:
+            if moment.table.objects[owner.object].is_program:
+                return frame
+            nearest = nearest or frame
+    return nearest
 
 
 def _joined(before: list[Item], frame: Item, rest: Iterator[Item]) -> Iterator[Item]:

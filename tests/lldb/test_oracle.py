@@ -25,6 +25,7 @@ from tests.host.plan import PLAN_VARIABLE, Answers, Plan, Query
 from tests.lldb.conftest import find_lldb
 from tests.lldb.questions import NEVER_ASKED, PROGRAMS
 from tests.lldb.session import EXTENSION, Session
+from tests.oracle.comparison import asked, check_that_processes_differ
 from tests.oracle.conftest import once
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, build, virtual
 from tests.waiting import wait_until
@@ -224,10 +225,6 @@ def differences(program: Program, queries: Iterable[Query], natives: Sequence[An
     return "\n".join(found)
 
 
-def asked(program: Program, frame: str) -> list[Query]:
-    return [query for query in program.queries if query.frame == frame]
-
-
 @pytest.mark.parametrize("program, frame", groups())
 def test_live(program: Program, frame: str, runs: Runs) -> None:
     found = differences(program, asked(program, frame), [runs.native(program)], runs.live(program))
@@ -244,14 +241,7 @@ def test_core(program: Program, frame: str, runs: Runs) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> None:
-    """The processes themselves answer differently, and stand where the questions are meant."""
-    native = runs.native(program)
-    telling = 0
-    for query in program.queries:
-        texts = [normalize(native.text(rank, query), program.sources) for rank in range(RANKS)]
-        assert not any(text.startswith("error: no frame of") for text in texts), f"{query}: {texts}"
-        telling += len(set(texts)) > 1
-    assert telling >= len(program.queries) // 4
+    check_that_processes_differ(program, runs.native(program), normalize)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.host.plan import Answers, Query
 from tests.oracle import c_program, cxx_program, fortran_program
+from tests.oracle.comparison import asked, check_that_processes_differ
 from tests.oracle.conftest import Runs
 from tests.oracle.exceptions import NEVER_ASKED
 from tests.oracle.normalize import normalize
@@ -47,10 +48,6 @@ def differences(
                 lines = unified_diff(expected.splitlines(), actual.splitlines(), "process", "rank", n=1, lineterm="")
                 found.append("\n".join([title, *lines]))
     return "\n".join(found)
-
-
-def asked(program: Program, frame: str) -> list[Query]:
-    return [query for query in program.queries if query.frame == frame]
 
 
 @pytest.mark.parametrize("program, frame", groups(PROGRAMS))
@@ -89,14 +86,7 @@ def test_every_rank_has_addresses_of_its_own(program: Program, runs: Runs) -> No
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_the_oracle_would_notice_a_wrong_rank(program: Program, runs: Runs) -> None:
-    """The processes themselves answer differently, and stand where the questions are meant."""
-    native = runs.native(program)
-    telling = 0
-    for query in program.queries:
-        texts = [normalize(native.text(rank, query), program.sources) for rank in range(RANKS)]
-        assert not any(text.startswith("error: no frame of") for text in texts), f"{query}: {texts}"
-        telling += len(set(texts)) > 1
-    assert telling >= len(program.queries) // 4
+    check_that_processes_differ(program, runs.native(program), normalize)
 
 
 def test_enough_commands_are_compared() -> None:
