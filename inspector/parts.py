@@ -18,7 +18,10 @@ from rich.text import Text
 
 from pieglobalsfind import rankset
 from pieglobalsfind.rankset import compact
+from pieglobalsfind.shell import complain
 
+from .chosen import add_to as add_rank_option
+from .chosen import by_reason, of_one
 from .console import console
 from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
 from .holdings import holdings
@@ -62,7 +65,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     found = add(commands, "globals", globals_, "every global's value on every rank, equal values together")
     found.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="names to show, with * and ?")
-    found.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
+    add_rank_option(found)
     which = found.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
@@ -117,8 +120,11 @@ def ranks(job: Job, options: argparse.Namespace) -> Shown:
 
 def globals_(job: Job, options: argparse.Namespace) -> Shown:
     read = read_globals(job)
-    chosen = frozenset(rankset.select(rankset.parse_plain(options.rank), job.table, lambda rank: ""))
+    meant = of_one(job, rankset.parse(options.rank))
+    chosen = frozenset(meant.ranks)
     found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
+    for sentence, unknown in by_reason(meant.unknown):
+        complain("inspector", f"ranks {compact(unknown)} are not shown: {sentence}")
     shown = Globals(tuple(found), read.absent)
     summary = summary_of(found, chosen, len(job.present)) if found else f"no global matches{which(options)}"
     content = [global_as_json(one) for one in found]

@@ -10,10 +10,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
 
 from rich.text import Text
 
@@ -22,13 +21,14 @@ from pieglobalsfind.call_tree import Call
 from pieglobalsfind.dwarf_libdw import library
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.fold import fold_calls, runtime_path
-from pieglobalsfind.jobs import Members, strength
-from pieglobalsfind.model import Rank
-from pieglobalsfind.shell import complain
+from pieglobalsfind.jobs import Members
 from pieglobalsfind.stack_walk import Walker
 
+from .chosen import add_to as add_rank_option
+from .chosen import among, by_reason
 from .console import console
-from .job import Job, Subject, checked, job_named, job_of, open_job, opened, say_warnings, subject_of
+from .job import Job, Subject, checked, job_named, open_job, opened, say_warnings, subject_of
+from .members import homes_of, read_each, subject_of_all
 from .progress import through
 from .recorder import record, seconds_of
 from .text import harmless
@@ -70,7 +70,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
     )
     stacks.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    stacks.add_argument("--rank", metavar="SET", default="all", help="0-3,7, all, or a state such as blocked")
+    add_rank_option(stacks)
     stacks.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
     stacks.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
     form = stacks.add_mutually_exclusive_group()
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         return run_recorder(options)
     if options.folder is not None or options.keep is not None:
         raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
-    chosen = rankset.parse_plain(options.rank)
+    chosen = rankset.parse(options.rank)
     members = job_named(options.job, options.target, options.exe, options.freeze)
     if members is not None:
         subject, found = read_members(members, chosen, options.runtime)
@@ -118,7 +118,7 @@ def run_recorder(options: argparse.Namespace) -> int:
     if options.folder is None or keep < 1:
         raise UsageError("the flight recorder needs a folder, and to keep something", "-o DIR --keep 6")
     every = seconds_of(options.every, "--every")
-    chosen = rankset.parse_plain(options.rank)
+    chosen = rankset.parse(options.rank)
 
     def once() -> dict[str, object]:
         with checked(open_job(options.target, None)) as job:
@@ -133,35 +133,14 @@ def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) 
 
     Raises `UsageError` for ranks that none of them has.
     """
-    subject: Optional[Subject] = None
-    best: dict[int, Rank] = {}
-    calls: dict[int, tuple[Call, ...]] = {}
-    missing: dict[int, str] = {}
-    for member in members.found:
-        try:
-            job = job_of(member.open())
-            found = read(job, chosen, with_runtime)
-        except RanklensError as error:
-            complain("inspector", member.saying(error.sentence))
-            continue
-        for one in dict.fromkeys(job.table.warnings):
-            complain("inspector", member.saying(one))
-        subject = subject or subject_of(job)
-        for rank in job.table.ranks:
-            if rank.rank in best and strength(rank) <= strength(best[rank.rank]):
-                continue
-            best[rank.rank] = rank
-            for known, told in ((calls, found.calls), (missing, found.missing)):
-                known.pop(rank.rank, None)
-                if rank.rank in told:
-                    known[rank.rank] = told[rank.rank]  # type: ignore[assignment]
-    for problem in members.problems:
-        complain("inspector", problem)
-    if subject is None:
-        raise RanklensError(f"no process of {members.name} can be read")
-    table = replace(subject.table, ranks=tuple(best[rank] for rank in sorted(best)))
-    rankset.check(chosen, table, several=len(members.found) > 1)
-    return replace(subject, description=members.name, table=table), Stacks(calls, missing)
+    found = read_each(members, lambda job: (job, read(job, chosen, with_runtime)))
+    homes = homes_of(job for job, _ in found)
+    subject = subject_of_all(members, [job for job, _ in found], homes)
+    rankset.check(chosen, subject.table, several=len(members.found) > 1)
+    told = {id(job): stacks for job, stacks in found}
+    calls = {rank: told[id(job)].calls[rank] for rank, job in homes.items() if rank in told[id(job)].calls}
+    missing = {rank: told[id(job)].missing[rank] for rank, job in homes.items() if rank in told[id(job)].missing}
+    return subject, Stacks(calls, missing)
 
 
 def read_one(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
@@ -178,9 +157,9 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     library()
     walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     path = "" if with_runtime else runtime_path(job.table, job.translator)
-    wanted = set(rankset.among(chosen, job.table, lambda rank: ""))
+    meant = among(job, chosen)
+    wanted, missing = set(meant.ranks), meant.unknown
     calls: dict[int, tuple[Call, ...]] = {}
-    missing: dict[int, str] = {}
     for _ in range(PASSES):
         left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
         for rank, walked in through(walker.stacks(left), "stacks", len(left)):
@@ -225,11 +204,6 @@ def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
         screen.print(Text(harmless(line)), soft_wrap=True)
     for sentence, ranks in by_reason(found.missing):
         screen.print(Text(f"! ranks {rankset.compact(ranks)}: {harmless(sentence)}", style="bold red"), soft_wrap=True)
-
-
-def by_reason(missing: dict[int, str]) -> Iterator[tuple[str, Sequence[int]]]:
-    for sentence in dict.fromkeys(missing.values()):
-        yield sentence, [rank for rank, one in missing.items() if one == sentence]
 
 
 def as_json(subject: Subject, found: Stacks) -> dict[str, object]:

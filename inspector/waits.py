@@ -19,13 +19,13 @@ from rich.text import Text
 from pieglobalsfind.commands.wording import waiting_text
 from pieglobalsfind.decoders.rank_state import read_again
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs import Members, strength
+from pieglobalsfind.jobs import Members
 from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
-from pieglobalsfind.shell import complain
 
 from .console import console
-from .job import Job, Subject, checked, job_named, job_of, open_job, say_warnings, subject_of, with_waits
+from .job import Job, Subject, checked, job_named, open_job, say_warnings, subject_of, with_waits
+from .members import homes_of, read_each, subject_of_all
 from .render import add_row, heading, new_table, ranks_text
 from .text import harmless
 
@@ -112,32 +112,10 @@ def numbers(job: Job) -> Iterator[int]:
 
 def read_members(members: Members) -> tuple[Subject, Waits]:
     """Of all processes of a job together; a rank's wait is told by the process where it is."""
-    jobs: list[Job] = []
-    for member in members.found:
-        try:
-            with checked(job_of(member.open())) as opened:
-                jobs.append(with_waits(opened))
-        except RanklensError as error:
-            complain("inspector", member.saying(error.sentence))
-            continue
-        for one in dict.fromkeys(jobs[-1].table.warnings):
-            complain("inspector", member.saying(one))
-    for problem in members.problems:
-        complain("inspector", problem)
-    if not jobs:
-        raise RanklensError(f"no process of {members.name} can be read")
-    ranks: dict[int, Rank] = {}
-    homes: dict[int, Job] = {}
-    for job in jobs:
-        for rank in job.table.ranks:
-            if rank.rank not in ranks or strength(rank) > strength(ranks[rank.rank]):
-                ranks[rank.rank], homes[rank.rank] = rank, job
-    table = replace(jobs[0].table, ranks=tuple(ranks[number] for number in sorted(ranks)))
-    unknown = [number for number in range(min(table.rank_count, MOST_UNKNOWN)) if number not in ranks]
-    if unknown:
-        complain("inspector", f"nothing is known of ranks {compact(unknown)}")
-    subject = replace(subject_of(jobs[0]), description=members.name, table=table)
-    return subject, confirmed(find(table), homes)
+    jobs = read_each(members, with_waits)
+    homes = homes_of(jobs)
+    subject = subject_of_all(members, jobs, homes)
+    return subject, confirmed(find(subject.table), homes)
 
 
 def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:

@@ -15,7 +15,6 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import STATES, RankTable
 
 HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"
-PLAIN_HINT = "write 3, 0-3,7, all, or a state such as running or blocked"
 
 EVERY = "all"
 _NUMBERS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
@@ -56,14 +55,6 @@ def parse(text: str) -> RankSet:
     found = recognize(text)
     if found is None:
         raise UsageError(f"{text!r} is no set of ranks", HINT)
-    return found
-
-
-def parse_plain(text: str) -> RankSet:
-    """As `parse`, where nobody knows which function a rank is in."""
-    found = recognize(text)
-    if found is None or any(isinstance(item, InFunction) for item in found):
-        raise UsageError(f"{text!r} is no set of ranks here", PLAIN_HINT)
     return found
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from inspector import cli
 from inspector.command_line import parser
+from pieglobalsfind import rankset
 from tests.conftest import built
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,11 +102,11 @@ def test_options_that_do_not_go_together(refusal: Refusal, words: tuple[object, 
     assert refusal("stacks", *words) == sentence
 
 
-@pytest.mark.parametrize("chosen", ["/main/", "-1", "3-1", ",", "1e3", "0x1"])
-def test_a_set_of_ranks_that_is_none(refusal: Refusal, chosen: str) -> None:
-    """Nor are functions: nothing here would know them before it has read everything."""
-    hint = "write 3, 0-3,7, all, or a state such as running or blocked"
-    assert refusal("stacks", "/bin/true", f"--rank={chosen}") == f"{chosen!r} is no set of ranks here: {hint}"
+@pytest.mark.parametrize("chosen", ["-1", "3-1", ",", "1e3", "0x1", "//"])
+@pytest.mark.parametrize("command", ["stacks", "globals"])
+def test_a_set_of_ranks_that_is_none(refusal: Refusal, command: str, chosen: str) -> None:
+    """As debuggers' commands say it, and before anything is read."""
+    assert refusal(command, "/bin/true", f"--rank={chosen}") == f"{chosen!r} is no set of ranks: {rankset.HINT}"
 
 
 def test_a_program_and_the_program_of_a_core_file(refusal: Refusal) -> None:

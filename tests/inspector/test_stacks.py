@@ -60,6 +60,24 @@ def test_a_core_has_the_running_rank_too(held: Job, tmp_path: Path) -> None:
     found = report(make_core(held.pid, tmp_path))
     assert functions(found) == {"0,2": EVEN, "1": ODD, "3": ["main", "turn"]}
     assert found["missing"] == []
+    assert functions(report(make_core(held.pid, tmp_path), "--rank", "/^turn$/")) == {"3": ["main", "turn"]}
+
+
+def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
+    """One grammar with debuggers; of a rank that has no stack it is said that nobody knows whether it is meant."""
+    unknown = "nobody knows its function, it is running"
+    found = report(held.pid, "--rank", "/^rec/")
+    assert functions(found) == {"0,2": EVEN, "1": ODD}
+    (missing,) = found["missing"]
+    assert missing["ranks"] == "3" and missing["reason"].startswith(unknown)
+    nobody = inspect(held.pid, "--rank", "/even|odd/")
+    assert nobody.returncode == 1 and nobody.stdout.splitlines()[1].startswith(f"! ranks 3: {unknown}")
+    assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
+    assert inspect(held.pid, "--rank", "running", "--fold").stdout == ""
+    shown = run("globals", held.pid, "--rank", "/^rec/", "--json")
+    groups = [one["groups"] for one in json.loads(shown.stdout)]
+    assert groups and {"0-2"} >= {",".join(group["ranks"] for group in one) for one in groups if len(one) == 1}
+    assert shown.stderr.startswith(f"inspector: ranks 3 are not shown: {unknown}") and shown.stderr.count("\n") == 1
 
 
 def test_forms(held: Job) -> None:
