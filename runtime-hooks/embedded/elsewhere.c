@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "elsewhere.h"
+#include "kept_by_libc.h"
 #include "rank_debug.h"
 
 #include <errno.h>
@@ -105,6 +106,11 @@ static struct span relro_of(const struct link_map *map) {
     return (struct span){0, 0};
 }
 
+/* A namespace has a libc of its own, and these are calls of it. */
+static bool is_for_its_libc(const char *function) {
+    return function >= __start_rank_kept && function < __stop_rank_kept;
+}
+
 static int bind_table(const struct link_map *map, uint64_t table, uint64_t size, struct span idle, intptr_t to_here) {
     struct span relro = relro_of(map);
     const ElfW(Rela) *entry = (const void *)table;
@@ -112,7 +118,7 @@ static int bind_table(const struct link_map *map, uint64_t table, uint64_t size,
         uint64_t *word = (uint64_t *)(map->l_addr + entry[i].r_offset);
         uint32_t type = ELF64_R_TYPE(entry[i].r_info);
         if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64) || *word < idle.start ||
-            *word >= idle.end)
+            *word >= idle.end || is_for_its_libc((const char *)*word + to_here))
             continue;
         bool is_relro = (uintptr_t)word >= relro.start && (uintptr_t)word < relro.end;
         int error = store(word, *word + (uint64_t)to_here, is_relro);

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartJob
+from tests.conftest import BIN, StartJob
 
 from .conftest import Build, run
 
@@ -84,6 +84,22 @@ def test_the_status_is_the_largest_of_all_ranks(build: Build) -> None:
 def test_a_rank_with_an_open_file_stays(build: Build) -> None:
     done = run("-n", 4, "--procs", 2, build("ends.c"), "file")
     assert done.stdout.splitlines() == ["with a file: refused", "without: moved"] and done.returncode == 0
+
+
+KEPT = {
+    "environment": "set", "putenv": "put", "zone": "23 CET", "locale": "one", "users": "root", "hosts": "16domain",
+    "errors": "Unknown error 9999", "threads": "a value", "semaphores": "a semaphore", "setvbuf": "buffered",
+    "freopen": "opened", "sync_with_stdio": "apart",
+}  # fmt: skip
+
+
+def test_what_libc_keeps_stays_for_the_others_and_what_it_gives_goes_along(build: Build) -> None:
+    program = build("kept.cpp", compiler=str(BIN / "rankcxx"))
+    for kind, value in KEPT.items():
+        done = run("-n", 8, "--procs", 2, "--pes", 2, program, kind)
+        assert (done.returncode, done.stderr) == (0, f"{value}: {value}\n"), kind
+    done = run("-n", 8, "--procs", 2, "--pes", 2, program, "own")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a copy, number 7, a line, 1\n", "")
 
 
 def test_a_deadlock_is_seen_across_processes(build: Build) -> None:

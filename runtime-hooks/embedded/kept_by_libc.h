@@ -1,0 +1,13 @@
+/*
+ * kept_by_libc.h: where the calls lie that kept_by_libc.c puts in front of libc's.
+ *
+ * In a linker namespace they have to stay that namespace's own: behind them is a libc of its own.
+ */
+#ifndef RANK_KEPT_BY_LIBC_H
+#define RANK_KEPT_BY_LIBC_H
+
+/* Made by the linker, since the section's name is an identifier. */
+extern const char __start_rank_kept[] __attribute__((visibility("hidden")));
+extern const char __stop_rank_kept[] __attribute__((visibility("hidden")));
+
+#endif
