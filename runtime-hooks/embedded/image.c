@@ -145,6 +145,10 @@ void image_construct(const struct image *image, const struct originals *original
             construct(&originals->objects.items[i], image->copies[i], argc, argv);
 }
 
+void original_destruct(const struct object *object) {
+    destruct(object, object->base);
+}
+
 void image_destruct(const struct image *image, const struct originals *originals) {
     for (int i = 0; i < originals->objects.count; i++)
         if (image->copies[i])

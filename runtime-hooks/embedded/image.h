@@ -23,6 +23,8 @@ struct image {
         *modules;   /* by object index: the loader's number of the copy, for its thread-local variables; or NULL */
     uint64_t token; /* what the method is told when the rank runs (method.h) */
     void *own;      /* the method's, for this rank */
+    struct exit_function *exit_functions;       /* what the rank has registered (exit_functions.h), in its heap */
+    const struct exit_function *originals_left; /* of what the originals registered: not called yet */
 };
 
 /* How every image of a job is made. */
@@ -71,8 +73,9 @@ void image_pieces(const struct image *image, const struct image_plan *plan,
 /* Where the rank's main is. */
 uint64_t image_main(const struct image *image, const struct image_plan *plan);
 
-/* Runs what the copies' objects have in DT_INIT and DT_INIT_ARRAY, or DT_FINI_ARRAY and DT_FINI. */
+/* Runs what the copies' objects have in DT_INIT and DT_INIT_ARRAY, or DT_FINI_ARRAY and DT_FINI; or an original has. */
 void image_construct(const struct image *image, const struct originals *originals, int argc, char **argv);
 void image_destruct(const struct image *image, const struct originals *originals);
+void original_destruct(const struct object *object);
 
 #endif

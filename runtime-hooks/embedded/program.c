@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "program.h"
+#include "exit_functions.h"
 #include "ranges.h"
 #include "refuse.h"
 
@@ -46,6 +47,7 @@ static void require_file(const char *path) {
 
 static void *load(const char *path, struct rank_heap *heap) {
     heap_record(heap, true);
+    exit_functions_loading();
     heap_here = heap;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     heap_here = NULL;
@@ -65,12 +67,14 @@ struct program program_load(const char *name, uint32_t heap_range) {
         refuse("no memory can be had for the constructor heap: %s", strerror(errno));
     struct object_list before = objects_loaded();
     void *handle = load(path, program.constructor_heap);
+    const struct exit_function *exit_functions = exit_functions_loaded();
     struct object_list after = objects_loaded();
     struct originals *originals = &program.originals;
     originals->objects = objects_new(&before, &after);
     originals->heap_start = heap_start(program.constructor_heap);
     originals->heap_size = heap_size(program.constructor_heap);
     originals->block_count = heap_recorded(&originals->blocks);
+    originals->exit_functions = exit_functions;
     program.main = (uintptr_t)dlsym(handle, "main");
     int holder = program.main ? object_of(&originals->objects, program.main) : -1;
     if (holder < 0 || !originals->objects.items[holder].is_program)

@@ -36,6 +36,7 @@ struct rank_ticket {
     uint64_t cycles;
     void *attachment;
     void *inbox_content; /* of the layer above, in the rank's heap */
+    struct exit_function *exit_functions;
     int32_t call_depth;
     uint32_t moves;
 };

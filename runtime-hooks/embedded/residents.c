@@ -3,8 +3,11 @@
  */
 #define _GNU_SOURCE
 #include "residents.h"
+#include "cxx_streams.h"
+#include "exit_functions.h"
 #include "job/process.h"
 #include "methods/method.h"
+#include "open_files.h"
 #include "ranges.h"
 #include "rank_hooks.h"
 #include "scheduler.h"
@@ -22,6 +25,7 @@ static const struct image_plan *plan;
 static struct image *images; /* by rank */
 static int argument_count;
 static char **arguments;
+static bool *is_copied;         /* by object: ranks have copies of it */
 static uint64_t *thread_blocks; /* by element and object: the thread's own thread-local variables; 0: none */
 
 void residents_prepare(const struct image_plan *how, int argc, char **argv) {
@@ -30,12 +34,49 @@ void residents_prepare(const struct image_plan *how, int argc, char **argv) {
     arguments = argv;
     images = calloc((size_t)plan->ranks, sizeof *images);
     thread_blocks = calloc((size_t)plan->elements * (size_t)plan->originals.objects.count, sizeof *thread_blocks);
-    if (!images || !thread_blocks)
+    is_copied = calloc((size_t)plan->originals.objects.count, sizeof *is_copied);
+    if (!images || !thread_blocks || !is_copied)
         rank_job_abort(2, "memory for the ranks can't be had");
 }
 
 const struct image *resident_image(int rank) {
     return &images[rank];
+}
+
+/* ---- whose an address is ---- */
+
+static bool has_copy_with(const struct image *image, uint64_t address) {
+    for (int i = 0; image->copies && i < plan->originals.objects.count; i++)
+        if (image->copies[i] && address - image->copies[i] < plan->originals.objects.items[i].span)
+            return true;
+    return false;
+}
+
+struct image *resident_with_copy(const void *address) {
+    int64_t range = range_of(address);
+    if (!plan || range >= 0)
+        return plan && range < plan->ranks ? &images[range] : NULL;
+    for (int rank = 0; !plan->method->byte_copies && rank < plan->ranks; rank++)
+        if (has_copy_with(&images[rank], (uint64_t)address))
+            return &images[rank];
+    return NULL;
+}
+
+struct image *resident_with_number(int rank) {
+    return &images[rank];
+}
+
+bool resident_is_original(const void *address) {
+    return plan && object_of(&plan->originals.objects, (uint64_t)address) >= 0;
+}
+
+bool resident_is_shared(const void *address) {
+    int object = object_of(&plan->originals.objects, (uint64_t)address);
+    return object >= 0 && !is_copied[object];
+}
+
+bool residents_have_private_pages(void) {
+    return plan->method->has_private_pages;
 }
 
 /* ---- what a rank runs ---- */
@@ -51,11 +92,28 @@ static char **copy_arguments(void) {
     return copy;
 }
 
-static void destruct_current(void) {
-    const struct image *image = &images[rank_number(rank_current())];
+/* The originals that ranks use as they are. */
+static void destruct_shared(int status) {
+    exit_functions_call_shared(plan, status);
+    for (int i = 0; i < plan->originals.objects.count; i++)
+        if (!is_copied[i])
+            original_destruct(&plan->originals.objects.items[i]);
+    cxx_streams_flush();
+}
+
+static void destruct_current(int status) {
+    struct image *image = &images[rank_number(rank_current())];
+    exit_functions_call(image, plan, status);
     image_destruct(image, &plan->originals);
+    if (plan->method->has_private_pages || rank_was_forked())
+        destruct_shared(status);
     if (plan->method->end)
         plan->method->end(image);
+}
+
+void residents_end(int status) {
+    if (!plan->method->has_private_pages)
+        destruct_shared(status);
 }
 
 /* On the kernel thread that runs the rank, which it does not leave but for another process. */
@@ -93,16 +151,19 @@ static int run_program(void *argument) {
     int status = entry(argument_count, own, environ);
     if (rank_was_forked())
         exit(status);
-    destruct_current();
+    destruct_current(status);
     return status;
 }
 
 /* A rank that calls exit() ends as if its main had returned; the process goes on for the others, unless it is one that
- * the rank has forked. */
+ * the rank has forked: libc would end that by what the other ranks' originals want. */
 __attribute__((noreturn)) void exit(int status) {
-    if (rank_current() && !rank_was_forked()) {
-        destruct_current();
-        rank_exit(status);
+    if (rank_current()) {
+        destruct_current(status);
+        if (!rank_was_forked())
+            rank_exit(status);
+        open_files_flush();
+        _exit(status);
     }
     void (*libc_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "exit");
     libc_exit(status);
@@ -111,12 +172,19 @@ __attribute__((noreturn)) void exit(int status) {
 
 /* ---- making them ---- */
 
+/* Where constructors run in the copies, they register for themselves. */
+static const struct exit_function *originals_functions(void) {
+    return plan->method->byte_copies && plan->mode == REWRITE_SCAN ? plan->originals.exit_functions : NULL;
+}
+
 /* Enters the rank and what stays with it wherever it is; between begin and commit. */
 static struct rank_debug_rank *enter(const struct rank_debug_rank *rank, const struct image *image) {
     struct rank_debug_rank *record = rank_hooks_rank(rank_hooks_add_rank(rank));
     for (int i = 0; i < plan->originals.objects.count; i++)
-        if (image->copies[i])
+        if (image->copies[i]) {
+            is_copied[i] = true;
             rank_hooks_add_copy(&(struct rank_debug_copy){rank->rank, (uint32_t)i, image->copies[i]});
+        }
     return record;
 }
 
@@ -164,6 +232,7 @@ void residents_make(int first, int end) {
         int error = image_make(&images[i], plan, i);
         if (error)
             refuse_image(i, error);
+        images[i].originals_left = originals_functions();
         describe_rank(i, &images[i]);
     }
     rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
@@ -226,6 +295,8 @@ void resident_take_in(const struct rank_ticket *ticket, bool needs_first_content
     if (error)
         refuse_image(rank, error);
     content(context, image);
+    image->exit_functions = ticket->exit_functions;
+    image->originals_left = originals_functions();
     if ((error = image_settle(image, plan)))
         refuse_image(rank, error);
     describe_arrival(ticket, image);

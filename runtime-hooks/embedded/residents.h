@@ -17,6 +17,17 @@ void residents_make(int first, int end);
 
 const struct image *resident_image(int rank);
 
+/* The rank whose copy of an object holds an address, of those that are here; NULL: it is in no copy. */
+struct image *resident_with_copy(const void *address);
+struct image *resident_with_number(int rank);
+/* Whether an address is in an original; whether in one that ranks use as it is, having no copy. */
+bool resident_is_original(const void *address);
+bool resident_is_shared(const void *address);
+bool residents_have_private_pages(void);
+
+/* Once no rank is left: ends what they had in common. */
+void residents_end(int status);
+
 /*
  * Takes in a rank from elsewhere: makes room, calls `content` to have it filled, and enters the rank everywhere; it
  * runs once ranks_resume() is called.  `needs_first_content`: what `content` leaves out is as before the rank ran.

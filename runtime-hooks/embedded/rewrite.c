@@ -172,6 +172,15 @@ uint64_t rewrite_value(const struct rewrite *one, const struct originals *origin
     return copy_start(copies, one->target) + (one->value - original_start(originals, one->target));
 }
 
+uint64_t rewrite_address(uint64_t address, const struct originals *originals, const struct copies *copies) {
+    int target = object_of(&originals->objects, address);
+    if (target < 0 && !in_block(originals, address))
+        return address;
+    int place = target < 0 ? REWRITE_HEAP : target;
+    uint64_t start = copy_start(copies, place);
+    return start ? start + (address - original_start(originals, place)) : address;
+}
+
 void rewrites_apply(const struct rewrite_list *list, const struct originals *originals, const struct copies *copies,
                     int rank, FILE *log) {
     for (size_t i = 0; i < list->count; i++) {

@@ -36,6 +36,7 @@ struct originals {
     uint64_t heap_start, heap_size;
     const struct rank_debug_block *blocks;
     size_t block_count;
+    const struct exit_function *exit_functions; /* what they registered while they were loaded */
 };
 
 /* With `writable_only`, what no rank writes is left alone: it is shared with the file. */
@@ -49,6 +50,9 @@ struct copies {
 
 /* What the word is in one rank's copies. */
 uint64_t rewrite_value(const struct rewrite *one, const struct originals *originals, const struct copies *copies);
+
+/* Where what is at `address` in an original, or in a constructor block, is for one rank; any other address as it is. */
+uint64_t rewrite_address(uint64_t address, const struct originals *originals, const struct copies *copies);
 
 /* Writes the words into one rank's copies, and a line for each into `log` unless it is NULL. */
 void rewrites_apply(const struct rewrite_list *list, const struct originals *originals, const struct copies *copies,

@@ -215,7 +215,7 @@ int rank_runtime_main(int argc, char **argv) {
         migration_prepare(&plan, options.migration, log);
     make_ranks(&job);
     int status = ranks_run(options.exit_on_deadlock);
-    /* The originals' destructors belong to objects that no rank ever used: they are not run. */
+    residents_end(status);
     fflush(NULL);
     _exit(status);
 }

@@ -64,6 +64,43 @@ def test_exit_status_is_the_largest(tmp_path: Path) -> None:
     assert run("-n", 4, build("globals.c", tmp_path), 2).returncode == 3
 
 
+# The same lines in the same order as in a process of its own; where a rank has moved, what it registered went along.
+ENDS = [
+    ("pie", ()),
+    ("pie", ("--rewrite=exact",)),
+    ("pie", ("--procs", 2)),
+    ("pip", ()),
+    ("pipthread", ()),
+    ("pipprocess", ()),
+    ("tpsl", ()),
+    ("fs", ()),
+]
+
+
+def test_a_rank_ends_as_a_process_does(tmp_path: Path) -> None:
+    source, native = PROGRAMS / "ends.cpp", tmp_path / "native"
+    subprocess.run(["mpicxx.mpich", "-O1", source, "-o", native], check=True, timeout=120)
+    subprocess.run(["mpiexec.mpich", "-outfile-pattern", tmp_path / "out.%r", "-n", "3", native], timeout=120)
+    expected = [(tmp_path / f"out.{rank}").read_text().splitlines() for rank in range(3)]
+    assert len(expected[2]) == 25 and "rank 1: calls exit anew" in expected[1]
+    as_ever = build("ends.cpp", tmp_path).rename(tmp_path / "as_ever")
+    moves = build("ends.cpp", tmp_path, "-DMOVES").rename(tmp_path / "moves")
+    for_fs = build("ends.cpp", tmp_path, "--method", "fs")
+    for method, options in ENDS:
+        program = for_fs if method == "fs" else moves if "--procs" in options else as_ever
+        done = run("-n", 3, "--method", method, *options, program)
+        assert (done.returncode, done.stderr) == (5, ""), (method, options)
+        printed = done.stdout.splitlines()
+        assert [[line for line in printed if line.startswith(f"rank {rank}:")] for rank in range(3)] == expected, method
+
+
+def test_what_all_ranks_use_ends_once(tmp_path: Path) -> None:
+    done = run("-n", 3, "--method", "none", build("ends.cpp", tmp_path))
+    ends = [line.split(": ")[1] for line in done.stdout.splitlines() if "stream" not in line]
+    assert ends[-2:] == ["destroys the first global", "calls the object's destructor"]
+    assert ends.count("destroys array 1") == 1 and ends.count("calls atexit") == 3
+
+
 @pytest.mark.parametrize("method", ["pie", "tpsl"])
 def test_zeros_that_nobody_writes_need_no_memory(method: str, tmp_path: Path) -> None:
     done = run("-n", 1, "--method", method, build("zeros.c", tmp_path))

@@ -330,6 +330,7 @@ int checkpoint_save(const struct wire_save *save) {
         void *inbox_content = mobility_pack(rank);
         ranks_pack(rank, ticket);
         ticket->inbox_content = inbox_content;
+        ticket->exit_functions = resident_image(rank)->exit_functions;
         ticket->moves = record->moves + 1;
     }
     char path[PATH_MAX + 32];

@@ -179,6 +179,7 @@ void migration_send(int rank) {
     migrant->wire.mode = mode;
     ranks_pack(rank, &migrant->wire.ticket);
     migrant->wire.ticket.inbox_content = inbox_content;
+    migrant->wire.ticket.exit_functions = migrant->image->exit_functions;
     migrant->wire.ticket.moves = record->moves;
     pthread_mutex_lock(&door);
     is_leaving[rank] = true;

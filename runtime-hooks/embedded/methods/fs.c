@@ -6,6 +6,7 @@
  * -fno-gnu-unique; the registry says where.
  */
 #define _GNU_SOURCE
+#include "../exit_functions.h"
 #include "method.h"
 #include "unique.h"
 
@@ -88,9 +89,11 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
     error = copy_file(program->path, path);
     if (error)
         return error;
+    exit_functions_loading();
     heap_here = image->heap; /* what the constructors allocate is the rank's */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     heap_here = NULL;
+    image->exit_functions = exit_functions_loaded();
     struct link_map *map;
     if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map)) {
         fprintf(stderr, "rankrun: %s\n", dlerror());

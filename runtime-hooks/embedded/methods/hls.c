@@ -65,6 +65,10 @@ static int level_of(uint64_t address) {
     return -1;
 }
 
+static bool is_shared(uint64_t address) {
+    return level_of(address) >= 0;
+}
+
 static void find_levels(const struct file *file, const struct object *program) {
     for (int i = 0; file->sections && i < file->header->e_shnum; i++)
         for (int level = 0; level < LEVELS; level++)
@@ -162,5 +166,6 @@ static const struct method hls = {
     .make = make,
     .finish = finish,
     .describe = describe,
+    .is_shared = is_shared,
 };
 RANK_METHOD(hls);

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "../elsewhere.h"
+#include "../exit_functions.h"
 #include "method.h"
 
 #include <dlfcn.h>
@@ -58,7 +59,7 @@ static int find_copies(struct image *image, const struct object_list *objects, c
 }
 
 /* This library goes first: the loader would not find it from there by the program's wish alone. */
-static void *open_namespace(const char *program, struct rank_heap *heap) {
+static void *open_namespace(const char *program, struct image *image) {
     Dl_info this;
     Lmid_t space;
     if (!dladdr((void *)(uintptr_t)open_namespace, &this))
@@ -66,15 +67,17 @@ static void *open_namespace(const char *program, struct rank_heap *heap) {
     void *runtime = dlmopen(LM_ID_NEWLM, this.dli_fname, RTLD_NOW | RTLD_LOCAL);
     if (!runtime || dlinfo(runtime, RTLD_DI_LMID, &space))
         return NULL;
-    heap_here = heap; /* what the constructors allocate is the rank's */
+    exit_functions_loading();
+    heap_here = image->heap; /* what the constructors allocate is the rank's */
     void *handle = dlmopen(space, program, RTLD_NOW | RTLD_LOCAL);
     heap_here = NULL;
+    image->exit_functions = exit_functions_loaded();
     return handle;
 }
 
 static int load(struct image *image, const struct object_list *objects, struct own *own) {
     struct link_map *map;
-    void *handle = open_namespace(objects->items[0].path, image->heap);
+    void *handle = open_namespace(objects->items[0].path, image);
     if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map)) {
         fprintf(stderr, "rankrun: %s\n", dlerror());
         return ENOMEM;
