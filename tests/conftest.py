@@ -19,6 +19,7 @@ from typing import Optional
 
 import pytest
 
+from tests.sharing import Shared
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,14 @@ def built(name: str) -> Path:
     if not path.exists():
         pytest.fail(f"{path} is missing: run `make setup`")
     return path
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Shared:
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if hasattr(request.config, "workerinput") else base) / "shared"
+    root.mkdir(exist_ok=True)
+    return Shared(root)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from typing import Any, Optional
 import pytest
 
 from tests.conftest import Job, StartJob
+from tests.sharing import Shared
 
 SOURCES = Path(__file__).parent / "sources"
 
@@ -54,17 +55,14 @@ StartPlaces = Callable[..., Places]
 
 @pytest.fixture
 def start_places(
-    tmp_path: Path, rankrun: Path, rankcc: Path, rankcxx: Path, rankfort: Path, start_job: StartJob
+    tmp_path: Path, shared: Shared, rankrun: Path, rankcc: Path, rankcxx: Path, rankfort: Path, start_job: StartJob
 ) -> StartPlaces:
     """Build one of the sources, run it under `ranks` ranks, and wait until all of them have printed and wait."""
     compilers = {".c": rankcc, ".cpp": rankcxx, ".f90": rankfort}
 
     def start(source: str, *options: str, ranks: int = 3, debug: str = "-g") -> Places:
         path = SOURCES / source
-        program = tmp_path / f"{path.stem}_program"
-        subprocess.run(
-            [compilers[path.suffix], debug, str(path), "-o", str(program)], check=True, cwd=tmp_path, timeout=120
-        )
+        program = shared.copied([compilers[path.suffix], debug, path], tmp_path / f"{path.stem}_program")
         job = start_job(rankrun, "-n", ranks, *options, program)
         job.wait_for("ready")
         job.wait_until_still()

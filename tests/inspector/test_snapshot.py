@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import StartJob, built
 from tests.methods.conftest import Held, compile_kinds, hold
+from tests.sharing import Shared
 
 METHODS = ("pie", "fs", "tls", "swap")
 
@@ -40,8 +41,8 @@ def answers(target: object) -> dict[str, Any]:
 
 
 @pytest.fixture(params=METHODS)
-def held(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path) -> Held:
-    return hold(start_job, request.param, compile_kinds(request.param, tmp_path))
+def held(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path, shared: Shared) -> Held:
+    return hold(start_job, request.param, compile_kinds(request.param, tmp_path, shared))
 
 
 def test_the_same_is_said_when_the_job_is_gone(held: Held, tmp_path: Path) -> None:
@@ -60,8 +61,8 @@ def test_the_same_is_said_when_the_job_is_gone(held: Held, tmp_path: Path) -> No
     assert answers(again) == before
 
 
-def test_how_much_is_kept(start_job: StartJob, tmp_path: Path) -> None:
-    held = hold(start_job, "pie", compile_kinds("pie", tmp_path))
+def test_how_much_is_kept(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:
+    held = hold(start_job, "pie", compile_kinds("pie", tmp_path, shared))
     sizes = {}
     for memory in ("none", "ranks", "data", "all"):
         file = tmp_path / memory
@@ -85,8 +86,8 @@ def damaged(whole: bytes) -> Iterator[bytes]:
         yield bytes(changed)
 
 
-def test_damage_is_told(start_job: StartJob, tmp_path: Path) -> None:
-    held = hold(start_job, "pie", compile_kinds("pie", tmp_path))
+def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:
+    held = hold(start_job, "pie", compile_kinds("pie", tmp_path, shared))
     file = tmp_path / "job.snapshot"
     assert run(built("inspector"), "snapshot", held.job.pid, "-o", file).returncode == 0
     truth = inspector("globals", file, "--json")
@@ -132,8 +133,8 @@ def test_pieces_of_impossible_size(tmp_path: Path) -> None:
     assert done.returncode == 2 and "impossible size" in done.stderr
 
 
-def test_bad_calls(start_job: StartJob, tmp_path: Path) -> None:
-    held = hold(start_job, "pie", compile_kinds("pie", tmp_path))
+def test_bad_calls(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:
+    held = hold(start_job, "pie", compile_kinds("pie", tmp_path, shared))
     done = run(built("inspector"), "snapshot", held.job.pid, "-o", tmp_path / "nowhere" / "file")
     assert done.returncode == 2 and "can't be written" in done.stderr
     assert run(built("inspector"), "snapshot", held.job.pid).returncode == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BIN
+from tests.sharing import Shared
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
@@ -16,14 +17,12 @@ Build = Callable[..., Path]
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Build:
+def build(tmp_path: Path, shared: Shared) -> Build:
     """Build a program of this folder for the embedded runtime."""
 
     def make(name: str, *options: str, compiler: str = str(BIN / "rankcc")) -> Path:
         program = tmp_path / f"{Path(name).stem}-{Path(compiler).name}"
-        command = [compiler, "-g", "-O1", *options, str(PROGRAMS / name), "-o", str(program)]
-        subprocess.run(command, check=True, timeout=120)
-        return program
+        return shared.copied([compiler, "-g", "-O1", *options, PROGRAMS / name], program)
 
     return make
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Job, StartJob
+from tests.sharing import Shared
 from tests.waiting import wait_until
 
 from .conftest import Build, run
 
 MPICH = "mpicc.mpich"
-STEPS = 2000
+STEPS = 400
 
 
 def whole(folder: Path) -> list[Path]:
@@ -32,12 +33,14 @@ def wait_for_next(folder: Path) -> Path:
 
 
 @pytest.fixture
-def expected(build: Build) -> list[str]:
-    program = build("steps.c", compiler=MPICH)
-    done = subprocess.run(
-        ["mpiexec.mpich", "-n", "4", str(program), str(STEPS)], capture_output=True, text=True, timeout=120, check=True
-    )
-    return sorted(line for line in done.stdout.splitlines() if line.startswith("rank "))
+def expected(build: Build, shared: Shared) -> list[str]:
+    def make(folder: Path) -> None:
+        command = ["mpiexec.mpich", "-n", "4", str(build("steps.c", compiler=MPICH)), str(STEPS)]
+        with (folder / "lines").open("w") as lines:
+            subprocess.run(command, stdout=lines, timeout=120, check=True)
+
+    printed = (shared.made("steps under MPICH", make) / "lines").read_text()
+    return sorted(line for line in printed.splitlines() if line.startswith("rank "))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BIN, StartJob
+from tests.sharing import Shared
 
 from .conftest import Build, run
 
@@ -22,12 +23,16 @@ MPICH = "mpicc.mpich"
 
 
 @pytest.fixture
-def expected(build: Build, tmp_path: Path) -> list[str]:
+def expected(build: Build, shared: Shared) -> list[str]:
     """What six ranks of wander.c print where they stay."""
-    program = build("wander.c", "-DSTAY", compiler=MPICH)
-    command = ["mpiexec.mpich", "-outfile-pattern", str(tmp_path / "out.%r"), "-n", "6", str(program)]
-    subprocess.run(command, check=True, timeout=120)
-    lines = sorted(line for file in tmp_path.glob("out.*") for line in file.read_text().splitlines())
+
+    def make(folder: Path) -> None:
+        program = build("wander.c", "-DSTAY", compiler=MPICH)
+        command = ["mpiexec.mpich", "-outfile-pattern", str(folder / "out.%r"), "-n", "6", str(program)]
+        subprocess.run(command, check=True, timeout=120)
+
+    files = shared.made("wander under MPICH", make).glob("out.*")
+    lines = sorted(line for file in files for line in file.read_text().splitlines())
     assert len(lines) == 36 and all(": 0 wrong" in line for line in lines)
     return lines
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
@@ -13,6 +12,7 @@ import pytest
 from tests.conftest import PROGRAMS, Job, StartJob, built
 from tests.gdb.conftest import make_core
 from tests.methods.matrix import BYTE_COPIES, IS_PROCESS
+from tests.sharing import Shared
 from tests.waiting import wait_until_it_loops
 
 SHOWN = re.compile(r"rank (\d+) (\w+) 0x([0-9A-Fa-f]+) (-?\d+)$")
@@ -59,22 +59,18 @@ class Held:
         return found
 
 
-def compile_kinds(method: str, folder: Path, *more: str) -> Path:
+def compile_kinds(method: str, folder: Path, shared: Shared, *more: str) -> Path:
     """The C++ program for a method; byte copies refuse its thread-local variable."""
-    program = folder / f"kinds.{method}"
     options = ["-DWITHOUT_THREAD_LOCAL"] if method in BYTE_COPIES and not more else list(more)
     source = PROGRAMS / "kinds" / "kinds.cpp"
-    command = [built("rankcxx"), f"--method={method}", "-g", "-O1", "-std=c++17", *options, source, "-o", program]
-    subprocess.run([str(word) for word in command], check=True, timeout=120)
-    return program
+    command = [built("rankcxx"), f"--method={method}", "-g", "-O1", "-std=c++17", *options, source]
+    return shared.copied(command, folder / f"kinds.{method}")
 
 
-def compile_common(method: str, folder: Path) -> Path:
-    program = folder / f"common.{method}"
+def compile_common(method: str, folder: Path, shared: Shared) -> Path:
     source = PROGRAMS / "kinds" / "common.f90"
-    command = [built("rankfort"), f"--method={method}", "-g", "-O1", source, f"-J{folder}", "-o", program]
-    subprocess.run([str(word) for word in command], check=True, timeout=120)
-    return program
+    command = [built("rankfort"), f"--method={method}", "-g", "-O1", source]
+    return shared.copied(command, folder / f"common.{method}")
 
 
 def hold(start_job: StartJob, method: str, program: Path, *arguments: str) -> Held:
@@ -98,13 +94,13 @@ def hold(start_job: StartJob, method: str, program: Path, *arguments: str) -> He
 
 
 @pytest.fixture
-def held(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path) -> Held:
+def held(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path, shared: Shared) -> Held:
     """The C++ program under the method that the test is for; rank 0 runs on."""
     method: str = request.getfixturevalue("method")
-    return hold(start_job, method, compile_kinds(method, tmp_path), "spin")
+    return hold(start_job, method, compile_kinds(method, tmp_path, shared), "spin")
 
 
 @pytest.fixture
-def held_fortran(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path) -> Held:
+def held_fortran(request: pytest.FixtureRequest, start_job: StartJob, tmp_path: Path, shared: Shared) -> Held:
     method: str = request.getfixturevalue("method")
-    return hold(start_job, method, compile_common(method, tmp_path))
+    return hold(start_job, method, compile_common(method, tmp_path, shared))

@@ -14,8 +14,8 @@ from tests.conftest import ROOT, StartJob, built
 from tests.gdb.session import Session as Gdb
 from tests.methods.conftest import RANKS, compile_kinds, hold
 from tests.methods.matrix import BYTE_COPIES, METHODS
-from tests.mpi.test_against_mpich import COMPILERS, HERE, mpich_lines
-from tests.mpi.test_against_mpich import build as build_both
+from tests.mpi.test_against_mpich import HERE, build, mpich_lines
+from tests.sharing import Shared
 from tests.waiting import wait_until
 
 PRIVATE = ("pie", "hls", "pip", "pipthread", "pipprocess", "fs", "tpsl")
@@ -78,18 +78,16 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize(("name", "method"), MPI_PROGRAMS)
-def test_mpi_programs(name: str, method: str, tmp_path: Path) -> None:
-    _, theirs = build_both(HERE / name, tmp_path)
-    program, compiler = tmp_path / f"program.{method}", COMPILERS[Path(name).suffix][0]
-    options = [f"-J{tmp_path}"] if compiler == "rankfort" else []
-    done = run(built(compiler), f"--method={method}", "-g", "-O1", *options, HERE / name, "-o", program, "-lm")
-    assert done.returncode == 0, done.stderr
+def test_mpi_programs(name: str, method: str, shared: Shared) -> None:
+    program = build(HERE / name, shared, f"--method={method}")
     done = run(built("rankrun"), "-n", 4, "--method", method, program)
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == mpich_lines(4, theirs)
+    assert sorted(done.stdout.splitlines()) == mpich_lines(4, HERE / name, shared)
 
 
-def test_the_values_are_private_exactly_where_the_method_says_so(start_job: StartJob, tmp_path: Path) -> None:
+def test_the_values_are_private_exactly_where_the_method_says_so(
+    start_job: StartJob, tmp_path: Path, shared: Shared
+) -> None:
     everything = {"exported", "file_static", "counter", "per_thread", "inlined", "pointee"}
     private = {
         **dict.fromkeys(PRIVATE, everything),
@@ -100,7 +98,7 @@ def test_the_values_are_private_exactly_where_the_method_says_so(start_job: Star
         "swap": {"exported", "inlined"},
     }
     for method in METHODS:
-        held = hold(start_job, method, compile_kinds(method, tmp_path))
+        held = hold(start_job, method, compile_kinds(method, tmp_path, shared))
         own = {
             name
             for name in everything
@@ -208,14 +206,11 @@ def test_levels(tmp_path: Path, more: tuple[str, ...]) -> None:
     ]
 
 
-CODE = (
-    "\n".join(
-        f"__attribute__((used)) int function{n}(int x) {{ return x * {n} + x / ({n} + 1); }}" for n in range(20000)
-    )
-    + """
+CODE = """
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+__asm__(".text; .fill 1048576, 1, 0x90"); /* bytes of code: to compile as many would take longer than all the rest */
 int data = 1;
 int main(int argc, char **argv) {
     char line[200];
@@ -232,7 +227,6 @@ int main(int argc, char **argv) {
     return (int)strlen(line);
 }
 """
-)
 
 
 def anonymous_bytes(pid: int) -> int:
@@ -302,10 +296,10 @@ def test_gathered_globals(start_job: StartJob, gdb: Path, tmp_path: Path) -> Non
 # ---- what a job leaves behind ----
 
 
-def test_file_copies_are_removed(start_job: StartJob, tmp_path: Path) -> None:
+def test_file_copies_are_removed(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:
     folder = tmp_path / "copies"
     folder.mkdir()
-    program = compile_kinds("fs", tmp_path)
+    program = compile_kinds("fs", tmp_path, shared)
     environment = {**os.environ, "TMPDIR": str(folder)}
     job = start_job(built("rankrun"), "-n", 3, "--method", "fs", program, environment=environment)
     job.wait_for("ready")
@@ -316,9 +310,9 @@ def test_file_copies_are_removed(start_job: StartJob, tmp_path: Path) -> None:
     wait_until(lambda: not any(folder.iterdir()), f"{copies} was left behind")
 
 
-def test_unique_symbols_are_told_where_they_are(start_job: StartJob, tmp_path: Path) -> None:
+def test_unique_symbols_are_told_where_they_are(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:
     """Without -fno-gnu-unique the loader keeps one inline variable for all: the value that ranks use is shown."""
-    held = hold(start_job, "fs", compile_kinds("none", tmp_path))  # rankcxx --method fs would add that option
+    held = hold(start_job, "fs", compile_kinds("none", tmp_path, shared))  # rankcxx --method fs would add that option
     values = {truth["inlined"].value for truth in held.truth.values()}
     assert len(values) == 1
     done = run(built("inspector"), "globals", held.job.pid, "simulation::inlined", "--json")
@@ -430,17 +424,13 @@ def test_a_writable_segment_that_begins_at_no_multiple_of_8(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("method", [one for one in METHODS if one not in PRIVATE])
 @pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
-def test_mpi_programs_under_methods_that_leave_variables_shared(name: str, method: str, tmp_path: Path) -> None:
+def test_mpi_programs_under_methods_that_leave_variables_shared(name: str, method: str, shared: Shared) -> None:
     """A program that has none to lose runs as under the other methods; of others the audit says so."""
-    _, theirs = build_both(HERE / name, tmp_path)
-    program, compiler = tmp_path / f"program.{method}", COMPILERS[Path(name).suffix][0]
-    options = [f"-J{tmp_path}"] if compiler == "rankfort" else []
-    done = run(built(compiler), f"--method={method}", "-g", "-O1", *options, HERE / name, "-o", program, "-lm")
-    assert done.returncode == 0, done.stderr
+    program = build(HERE / name, shared, f"--method={method}")
     judged = run(built("inspector"), "audit", program, "--method", method)
     if judged.returncode:
         assert "storage-not-private" in judged.stdout
         return
     done = run(built("rankrun"), "-n", 4, "--method", method, program)
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == mpich_lines(4, theirs)
+    assert sorted(done.stdout.splitlines()) == mpich_lines(4, HERE / name, shared)

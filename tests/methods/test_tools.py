@@ -39,10 +39,14 @@ def asked(held: Held, variables: tuple[str, ...], tool: str, source: str) -> lis
 # ---- inspector ----
 
 
-def inspector(part: str, held: Held, source: str, rank: int) -> Any:
-    target = held.job.pid if source == "live" else held.core_of(rank)
-    command = [str(built("inspector")), part, str(target), "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout)
+def inspector(part: str, held: Held, source: str) -> dict[int, Any]:
+    """What is said of each rank's job or core file; each of these is asked about once."""
+    targets = {rank: held.job.pid if source == "live" else held.core_of(rank) for rank in held.truth}
+    found = {}
+    for target in set(targets.values()):
+        command = [str(built("inspector")), part, str(target), "--json"]
+        found[target] = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout)
+    return {rank: found[target] for rank, target in targets.items()}
 
 
 def value_on(found: list[dict[str, Any]], name: str, rank: int) -> str:
@@ -58,13 +62,13 @@ def value_on(found: list[dict[str, Any]], name: str, rank: int) -> str:
 @each_source
 @each_method
 def test_inspector(method: str, source: str, held: Held, record: Record) -> None:
+    found = inspector("globals", held, source)
     for rank, truth in held.truth.items():
-        found = inspector("globals", held, source, rank)
         for name in asked(held, CXX, "inspector", source):
-            assert value_on(found, NAMES.get(name, name), rank) == str(truth[name].value), (rank, name)
+            assert value_on(found[rank], NAMES.get(name, name), rank) == str(truth[name].value), (rank, name)
     for name in asked(held, CXX, "inspector", source):
         record("inspector", VARIABLES[name])
-    stacks = {rank: whole_stack(inspector("stacks", held, source, rank), rank) for rank in held.truth}
+    stacks = {rank: whole_stack(one, rank) for rank, one in inspector("stacks", held, source).items()}
     for rank, stack in stacks.items():
         if rank != held.running or not impossible(method, "inspector", source, RUNNING):
             assert stack[:2] == ["main", "hold"], (rank, stack)
@@ -87,29 +91,32 @@ def ranks_of(text: str) -> set[int]:
 @each_source
 @each_method
 def test_inspector_fortran(method: str, source: str, held_fortran: Held, record: Record) -> None:
+    found = inspector("globals", held_fortran, source)
     for rank, truth in held_fortran.truth.items():
-        found = inspector("globals", held_fortran, source, rank)
-        assert value_on(found, "common_value", rank) == str(truth["common_value"].value)
+        assert value_on(found[rank], "common_value", rank) == str(truth["common_value"].value)
     record("inspector", VARIABLES["common_value"])
 
 
 # ---- pieglobalsfind ----
 
 
-def answers(held: Held, source: str, rank: int, names: list[str]) -> list[Any]:
-    """What is said of the variables' addresses, which the rank has printed."""
-    target = ["--pid", held.process_of(rank)] if source == "live" else ["--core", held.core_of(rank)]
-    addresses = (f"{held.truth[rank][name].address:#x}" for name in names)
+def answers(held: Held, source: str, process: int, asked: list[tuple[int, str]]) -> list[Any]:
+    """What is said of the variables' addresses, which ranks of a process have printed."""
+    target = ["--pid", process] if source == "live" else ["--core", held.core_of(asked[0][0])]
+    addresses = (f"{held.truth[rank][name].address:#x}" for rank, name in asked)
     command = [built("pieglobalsfind"), *target, "--json", *addresses]
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, timeout=120)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def check_addresses(held: Held, source: str, names: list[str], record: Record) -> None:
-    for rank, truth in held.truth.items():
-        for name, answer in zip(names, answers(held, source, rank, names)):
+    for process, ranks in held.by_process().items():
+        asked = [(rank, name) for rank in ranks for name in names]
+        found = answers(held, source, process, asked)
+        assert len(found) == len(asked)
+        for (rank, name), answer in zip(asked, found):
             assert answer["symbol"] == NAMES.get(name, name) and answer["symbol_offset"] == 0, answer
-            users = [other for other, its in held.truth.items() if its[name].address == truth[name].address]
+            users = [other for other, its in held.truth.items() if its[name].address == held.truth[rank][name].address]
             assert answer["rank"] == (rank if users == [rank] else None), answer
     for name in names:
         record("pieglobalsfind", VARIABLES[name])

@@ -12,10 +12,22 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BIN, PROGRAMS, ROOT, StartJob
+from tests.sharing import Shared
 
 HERE = Path(__file__).resolve().parent / "programs"
 HEADERS = ROOT / "runtime-hooks" / "embedded" / "mpi" / "include"
 TIMEOUT = 120
+STATUS = """
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Finalize();
+    return rank == 1 ? atoi(argv[1]) : 0;
+}
+"""
 FORTRAN = ("rankfort", "mpifort.mpich")
 COMPILERS = {".c": ("rankcc", "mpicc.mpich"), ".cpp": ("rankcxx", "mpicxx.mpich"), ".f90": FORTRAN, ".f": FORTRAN}
 
@@ -28,23 +40,28 @@ def run(*command: object, check: bool = True) -> subprocess.CompletedProcess[str
     return done
 
 
-def build(source: Path, folder: Path) -> tuple[Path, Path]:
-    """The program for the embedded runtime, and for MPICH."""
-    ours, theirs = folder / f"{source.stem}.rank", folder / f"{source.stem}.mpich"
-    rank_compiler, mpich_compiler = COMPILERS[source.suffix]
-    is_fortran = COMPILERS[source.suffix] is FORTRAN
-    options = ["-g", "-O1", f"-J{folder}"] if is_fortran else ["-g", "-O1"]
-    run(BIN / rank_compiler, *options, source, "-o", ours, "-lm")
-    if is_fortran:
-        options.append("-fallow-argument-mismatch")  # MPICH's module lacks interfaces for choice buffers
-    run(mpich_compiler, *options, source, "-o", theirs, "-lm")
-    return ours, theirs
+def build(source: Path, shared: Shared, *options: str) -> Path:
+    """The program for the embedded runtime."""
+    compiler, _ = COMPILERS[source.suffix]
+    return shared.compiled([BIN / compiler, *options, "-g", "-O1", source, "-lm"], f"{source.stem}.rank")
 
 
-def mpich_lines(ranks: int, program: Path) -> list[str]:
+def build_native(source: Path, shared: Shared) -> Path:
+    """The program for MPICH."""
+    _, compiler = COMPILERS[source.suffix]
+    # MPICH's module lacks interfaces for choice buffers.
+    options = ["-fallow-argument-mismatch"] if COMPILERS[source.suffix] is FORTRAN else []
+    return shared.compiled([compiler, "-g", "-O1", *options, source, "-lm"], f"{source.stem}.mpich")
+
+
+def mpich_lines(ranks: int, source: Path, shared: Shared) -> list[str]:
     """What the ranks print under MPICH, each to a file of its own: mpiexec would cut lines where its reads end."""
-    run("mpiexec.mpich", "-outfile-pattern", program.parent / "out.%r", "-n", ranks, program)
-    files = sorted(program.parent.glob("out.*"))
+    program = build_native(source, shared)
+
+    def make(folder: Path) -> None:
+        run("mpiexec.mpich", "-outfile-pattern", folder / "out.%r", "-n", ranks, program)
+
+    files = sorted(shared.made(f"{program.parent.name}.{ranks}", make).glob("out.*"))
     assert len(files) == ranks
     return sorted(line for file in files for line in file.read_text().splitlines())
 
@@ -52,16 +69,16 @@ def mpich_lines(ranks: int, program: Path) -> list[str]:
 @pytest.mark.parametrize("spread", [("--pes", 1), ("--pes", 2), ("--procs", 2)], ids=str)
 @pytest.mark.parametrize("ranks", [2, 4, 5])
 @pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
-def test_same_output(name: str, ranks: int, spread: tuple[str, int], tmp_path: Path) -> None:
-    ours, theirs = build(HERE / name, tmp_path)
-    expected = mpich_lines(ranks, theirs)
+def test_same_output(name: str, ranks: int, spread: tuple[str, int], shared: Shared) -> None:
+    expected = mpich_lines(ranks, HERE / name, shared)
     assert len(expected) >= ranks
-    printed = run(BIN / "rankrun", "-n", ranks, *spread, ours).stdout
+    printed = run(BIN / "rankrun", "-n", ranks, *spread, build(HERE / name, shared)).stdout
     assert sorted(printed.splitlines()) == expected
 
 
-def test_same_residual(tmp_path: Path) -> None:
-    ours, theirs = build(PROGRAMS / "jacobi3d" / "jacobi3d.c", tmp_path)
+def test_same_residual(shared: Shared) -> None:
+    source = PROGRAMS / "jacobi3d" / "jacobi3d.c"
+    ours, theirs = build(source, shared), build_native(source, shared)
     options = ("--size", 8, "--iterations", 40)
     expected = run("mpiexec.mpich", "-n", 8, theirs, *options).stdout
     assert "residual" in expected
@@ -70,17 +87,13 @@ def test_same_residual(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spread", [("--pes", 1), ("--procs", 2)], ids=str)
 @pytest.mark.parametrize("value", [-1, 256, 511])
-def test_same_exit_status(value: int, spread: tuple[str, int], tmp_path: Path) -> None:
+def test_same_exit_status(value: int, spread: tuple[str, int], shared: Shared) -> None:
     """A main's result is a process's exit status: eight bits of it."""
-    source = tmp_path / "status.c"
-    source.write_text(
-        "#include <mpi.h>\nint main(int argc, char **argv) { int rank; MPI_Init(&argc, &argv);\n"
-        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); MPI_Finalize(); return rank == 1 ? {value} : 0; }}\n"
-    )
-    ours, theirs = build(source, tmp_path)
-    expected = run("mpiexec.mpich", "-n", 2, theirs, check=False).returncode
+    source = shared.made("status", lambda folder: (folder / "status.c").write_text(STATUS)) / "status.c"
+    ours, theirs = build(source, shared), build_native(source, shared)
+    expected = run("mpiexec.mpich", "-n", 2, theirs, value, check=False).returncode
     assert expected == value & 0xFF
-    assert run(BIN / "rankrun", "-n", 2, *spread, ours, check=False).returncode == expected
+    assert run(BIN / "rankrun", "-n", 2, *spread, ours, value, check=False).returncode == expected
 
 
 def test_unknown_function_fails_at_link_time(tmp_path: Path) -> None:
