@@ -36,8 +36,6 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#define IN_KEPT __attribute__((section("rank_kept")))
-
 /* The heap that is to be the kernel thread's again; libc's own function is looked for once. */
 static struct rank_heap *enter(void **function, const char *name) {
     struct rank_heap *heap = heap_here;

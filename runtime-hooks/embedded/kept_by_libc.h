@@ -1,10 +1,12 @@
 /*
- * kept_by_libc.h: where the calls lie that kept_by_libc.c puts in front of libc's.
+ * kept_by_libc.h: where the calls lie that stand in front of libc's for what it keeps for the whole process.
  *
  * In a linker namespace they have to stay that namespace's own: behind them is a libc of its own.
  */
 #ifndef RANK_KEPT_BY_LIBC_H
 #define RANK_KEPT_BY_LIBC_H
+
+#define IN_KEPT __attribute__((section("rank_kept")))
 
 /* Made by the linker, since the section's name is an identifier. */
 extern const char __start_rank_kept[] __attribute__((visibility("hidden")));

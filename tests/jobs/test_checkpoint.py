@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -65,6 +66,18 @@ def test_a_killed_job_goes_on(processes: int, interrupted: Path, expected: list[
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")) == expected
     assert "half" not in done.stdout, "the first half was not run again"
+
+
+def test_what_a_restart_will_lack_is_said_once(
+    start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path
+) -> None:
+    folder, go = tmp_path / "kept", tmp_path / "go"
+    job = start_job(rankrun, "-n", 4, "--procs", 2, "--checkpoint", folder, "--every", 0.1, build("descriptors.c"), go)
+    wait_for_next(folder)
+    go.touch()
+    assert job.finish() == 0
+    said = re.fullmatch(r"rankrun: rank 1 has descriptor \d+ \(/dev/null\) open, which will not be .*\n", job.stderr())
+    assert said, job.stderr()
 
 
 def test_an_older_one_can_be_named(interrupted: Path, expected: list[str]) -> None:

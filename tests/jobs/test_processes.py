@@ -107,6 +107,13 @@ def test_what_libc_keeps_stays_for_the_others_and_what_it_gives_goes_along(build
     assert (done.returncode, done.stdout, done.stderr) == (0, "a copy, number 7, a line, 1\n", "")
 
 
+def test_a_rank_with_an_open_descriptor_stays(build: Build) -> None:
+    done = run("-n", 4, "--procs", 2, build("descriptors.c"))
+    ways = ("pipe", "fcntl", "dup2", "open", "socket", "eventfd", "opendir")
+    assert done.stdout.splitlines() == [f"{way}: refused, then moved" for way in ways]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_deadlock_is_seen_across_processes(build: Build) -> None:
     done = run("-n", 4, "--procs", 2, "--exit-on-deadlock", build("ends.c"))
     assert done.returncode == 3

@@ -6,8 +6,10 @@
 #define _GNU_SOURCE
 #include "checkpoint.h"
 #include "core_file.h"
+#include "descriptors.h"
 #include "mpi/mobility.h"
 #include "objects.h"
+#include "open_files.h"
 #include "process.h"
 #include "ranges.h"
 #include "rank_hooks.h"
@@ -317,6 +319,16 @@ void checkpoint_give_up(void) {
 
 /* ---- in a process ---- */
 
+/* Says once what a restart will lack: the image of a rank has no open files. */
+static void warn_of_open_files(int rank) {
+    static bool warned;
+    char text[200] = "a stream";
+    if (warned || (!descriptors_of(rank, text, sizeof text) && !open_files_of(rank)))
+        return;
+    warned = true;
+    fprintf(stderr, "rankrun: rank %d has %s open, which will not be open when the job is restarted\n", rank, text);
+}
+
 int checkpoint_save(const struct wire_save *save) {
     int count = 0;
     struct rank_ticket *tickets = calloc((size_t)rank_total(), sizeof *tickets);
@@ -327,6 +339,7 @@ int checkpoint_save(const struct wire_save *save) {
         if (!record || !process_has_rank(rank) || record->state == RANK_DEBUG_STATE_EXITED)
             continue;
         struct rank_ticket *ticket = &tickets[count++];
+        warn_of_open_files(rank);
         void *inbox_content = mobility_pack(rank);
         ranks_pack(rank, ticket);
         ticket->inbox_content = inbox_content;

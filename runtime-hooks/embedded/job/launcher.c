@@ -24,7 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT_EVERY 100 /* milliseconds between two looks at whether the job is deadlocked */
+#define FIRST_DESCRIPTOR 1024 /* of the job's own, where so many are allowed: select() knows those below */
+#define COUNT_EVERY 100       /* milliseconds between two looks at whether the job is deadlocked */
 
 /* What the launcher knows of a process. */
 struct child {
@@ -322,6 +323,15 @@ static int *connect_all(int processes) {
     return sockets;
 }
 
+/* To where a program that counts on low numbers, as dup2(file, 3) does, does not meet it. */
+static int out_of_the_way(int descriptor) {
+    int higher = descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+    if (higher < 0)
+        return descriptor;
+    close(descriptor);
+    return higher;
+}
+
 static void close_others(const int *sockets, int width, int own) {
     for (int i = 0; i < width; i++)
         for (int j = 0; i != own && j < width; j++)
@@ -366,6 +376,8 @@ struct job launch(const struct launch *wanted) {
             _exit(2);
         sigprocmask(SIG_SETMASK, &before, NULL);
         close_others(sockets, width, i);
+        for (int j = 0; j < width; j++)
+            sockets[i * width + j] = out_of_the_way(sockets[i * width + j]);
         leave_input(i);
         return (struct job){
             plan->ranks,          plan->processes,       i, sockets[i * width + plan->processes], &sockets[i * width],

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "migration.h"
+#include "descriptors.h"
 #include "methods/method.h"
 #include "mpi/mobility.h"
 #include "open_files.h"
@@ -116,6 +117,11 @@ bool migration_start(int process, char *why, size_t room) {
     }
     if (open_files_of(rank)) {
         snprintf(why, room, "a rank with open files can't move; close them first");
+        return false;
+    }
+    char text[200];
+    if (descriptors_of(rank, text, sizeof text)) {
+        snprintf(why, room, "a rank with open files can't move; close %s first", text);
         return false;
     }
     destinations[rank] = process;

@@ -1,0 +1,15 @@
+/*
+ * descriptors.h: which rank opened which file descriptor, where ranks can move.
+ *
+ * A process has one table of descriptors for all of its ranks, and a rank that moves leaves its own behind.
+ */
+#ifndef RANK_DESCRIPTORS_H
+#define RANK_DESCRIPTORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether one that the rank opened is still open; `text` then names it, as in "descriptor 5 (/tmp/x)". */
+bool descriptors_of(int rank, char *text, size_t room);
+
+#endif
