@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.sharing import Shared
 
 SOURCES = Path(__file__).parent / "sources"
 COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
@@ -15,13 +16,12 @@ Build = Callable[..., Path]
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Build:
+def build(tmp_path: Path, shared: Shared) -> Build:
     """Compile `source` of our sources into a shared object; further arguments go to the compiler."""
 
     def compile_source(source: str, *arguments: str, compiler: str = "", name: str = "built.so") -> Path:
         path = SOURCES / source
-        command = [compiler or COMPILERS[path.suffix], "-g", "-shared", "-fPIC", *arguments, str(path), "-o", name]
-        subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
-        return tmp_path / name
+        command = [compiler or COMPILERS[path.suffix], "-g", "-shared", "-fPIC", *arguments, path]
+        return shared.copied(command, tmp_path / name)
 
     return compile_source
