@@ -19,6 +19,7 @@ from typing import Optional
 
 import pytest
 
+from tests.host.indexed import write_starter
 from tests.sharing import Shared
 from tests.waiting import wait_until
 
@@ -75,11 +76,11 @@ def inspector() -> Path:
 
 
 @pytest.fixture(scope="session")
-def gdb() -> Path:
+def gdb(shared: Shared) -> Path:
     path = shutil.which("gdb")
     if path is None:
         pytest.fail("gdb is missing: run `make setup`")
-    return Path(path)
+    return shared.made("gdb", lambda folder: write_starter(Path(path), folder)) / "gdb"
 
 
 CHANGES_OUTPUT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "DEBUGINFOD_URLS")
