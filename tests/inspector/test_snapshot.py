@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import StartJob, built
+from tests.inspector.at_once import at_once
 from tests.methods.conftest import Held, compile_kinds, hold
 from tests.sharing import Shared
 
+PARTS = ("ranks", "globals", "pointers", "payload", "stacks", "waits")
 METHODS = ("pie", "fs", "tls", "swap")
 
 
@@ -32,9 +34,12 @@ def inspector(*words: object) -> Any:
 
 def answers(target: object) -> dict[str, Any]:
     """What the inspector says of a target, but for the target's name and the time."""
-    found = {part: inspector(part, target, "--json") for part in ("ranks", "globals", "pointers", "payload")}
-    found["stacks"] = inspector("stacks", target, "--json")["stacks"]
-    found["waits"] = inspector("waits", target, "--json")["waits"]
+    found: dict[str, Any] = {}
+    for done in at_once([(part, target, "--json") for part in PARTS]):
+        assert done.returncode in (0, 1), (done.args, done.stderr)
+        found[done.args[0]] = json.loads(done.stdout)
+    for part in ("stacks", "waits"):
+        found[part] = found[part][part]
     for one in found["ranks"]:
         one.pop("source")
     return found
@@ -91,11 +96,12 @@ def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> 
     file = tmp_path / "job.snapshot"
     assert run(built("inspector"), "snapshot", held.job.pid, "-o", file).returncode == 0
     truth = inspector("globals", file, "--json")
-    broken = tmp_path / "broken"
+    broken = []
+    for number, content in enumerate(damaged(file.read_bytes())):
+        broken.append(tmp_path / f"broken{number}")
+        broken[-1].write_bytes(content)
     refused = 0
-    for content in damaged(file.read_bytes()):
-        broken.write_bytes(content)
-        done = run(built("inspector"), "globals", broken, "--json")
+    for done in at_once([("globals", one, "--json") for one in broken]):
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
         refused += done.returncode == 2
         if done.returncode == 0:  # a value is the right one, or is said to be missing
