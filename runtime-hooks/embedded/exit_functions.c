@@ -27,11 +27,11 @@ struct exit_function {
 };
 
 static struct exit_function *of_loaded, *of_all;
-static bool is_loading;
+static bool is_loading, has_begun;
 
 void exit_functions_loading(void) {
     of_loaded = NULL;
-    is_loading = true;
+    is_loading = has_begun = true;
 }
 
 struct exit_function *exit_functions_loaded(void) {
@@ -67,6 +67,8 @@ static struct image *owner(const struct exit_function *what) {
 
 /* False: it belongs to a library that is no part of the program, which is libc's to call when that is closed. */
 static bool register_one(const struct exit_function *what, int *error) {
+    if (!has_begun)
+        return false;
     struct image *image = is_loading ? NULL : owner(what);
     if (is_loading)
         *error = add(&of_loaded, NULL, what);

@@ -7,6 +7,7 @@
 #include "exit_functions.h"
 #include "job/process.h"
 #include "methods/method.h"
+#include "mpi/unfinished.h"
 #include "open_files.h"
 #include "ranges.h"
 #include "rank_hooks.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 typedef int program_main(int argc, char **argv, char **environment);
@@ -136,6 +138,21 @@ static void describe_thread_local(const struct image *image, int rank) {
     }
 }
 
+/*
+ * A rank that leaves between MPI_Init and MPI_Finalize, other than by a main that says all is well, ends the job, as
+ * under MPICH's mpiexec: with its status, or with 9, that of the processes that mpiexec kills then.
+ */
+static void refuse_unfinished(int status, bool at_once) {
+    char text[160];
+    int number = rank_number(rank_current());
+    status &= 0xff;
+    if ((!status && !at_once) || !mpi_is_unfinished(number))
+        return;
+    snprintf(text, sizeof text,
+             "rank %d has left with exit status %d and without MPI_Finalize, and the job ends with it", number, status);
+    rank_job_abort(status ? status : 9, text);
+}
+
 static int run_program(void *argument) {
     const struct image *image = argument;
     char **own = copy_arguments();
@@ -152,6 +169,7 @@ static int run_program(void *argument) {
     if (rank_was_forked())
         exit(status);
     destruct_current(status);
+    refuse_unfinished(status, false);
     return status;
 }
 
@@ -160,14 +178,30 @@ static int run_program(void *argument) {
 __attribute__((noreturn)) void exit(int status) {
     if (rank_current()) {
         destruct_current(status);
-        if (!rank_was_forked())
+        if (!rank_was_forked()) {
+            refuse_unfinished(status, false);
             rank_exit(status);
+        }
         open_files_flush();
         _exit(status);
     }
     void (*libc_exit)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "exit");
     libc_exit(status);
     abort();
+}
+
+/* At once, without what a program wants called at its end; but the process goes on for the other ranks. */
+__attribute__((noreturn)) void _exit(int status) {
+    if (rank_current() && !rank_was_forked()) {
+        refuse_unfinished(status, true);
+        rank_exit(status);
+    }
+    syscall(SYS_exit_group, status);
+    __builtin_unreachable();
+}
+
+__attribute__((noreturn)) void _Exit(int status) {
+    _exit(status);
 }
 
 /* ---- making them ---- */

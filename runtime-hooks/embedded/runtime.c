@@ -7,6 +7,7 @@
 #include "runtime.h"
 #include "byte_copy.h"
 #include "context.h"
+#include "crash.h"
 #include "image.h"
 #include "job/checkpoint.h"
 #include "job/launcher.h"
@@ -214,6 +215,8 @@ int rank_runtime_main(int argc, char **argv) {
     if (job.sockets)
         migration_prepare(&plan, options.migration, log);
     make_ranks(&job);
+    static int crashed;
+    crash_watch(options.method->is_process ? &crashed : job.crashed);
     int status = ranks_run(options.exit_on_deadlock);
     residents_end(status);
     fflush(NULL);

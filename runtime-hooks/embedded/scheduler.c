@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "scheduler.h"
 #include "context.h"
+#include "crash.h"
 #include "deadlock.h"
 #include "fiber.h"
 #include "methods/method.h"
@@ -317,7 +318,8 @@ void rank_call_leave(void) {
 void rank_job_abort(int status, const char *message) {
     fprintf(stderr, "rankrun: %s\n", message);
     open_files_flush();
-    _exit(status);
+    syscall(SYS_exit_group, status); /* a rank's _exit() is the end of that rank */
+    __builtin_unreachable();
 }
 
 /* ---- processing elements ---- */
@@ -381,6 +383,7 @@ static void adopt_ranks(struct element *self) {
 
 static void run_element(struct element *self) {
     element = self;
+    crash_watch_thread();
     adopt_ranks(self);
     fiber_of_thread(&self->fiber);
     self->exceptions = __cxa_get_globals();

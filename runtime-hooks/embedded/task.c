@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "task.h"
+#include "crash.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -110,7 +111,13 @@ void task_wait_for_all(void) {
         if (task < 0)
             return;
         if (WIFSIGNALED(status)) {
-            fprintf(stderr, "rankrun: task %d was ended by signal %d\n", task, WTERMSIG(status));
+            int rank = crash_noted(), signal = WTERMSIG(status);
+            if (rank >= 0)
+                fprintf(stderr, "rankrun: rank %d was ended by signal %d (%s), and the job with it\n", rank, signal,
+                        strsignal(signal));
+            else
+                fprintf(stderr, "rankrun: task %d was ended by signal %d (%s), and the job with it\n", task, signal,
+                        strsignal(signal));
             _exit(128 + WTERMSIG(status));
         }
         if (WEXITSTATUS(status))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -147,8 +148,64 @@ def test_deadlock_is_reported(tmp_path: Path) -> None:
     done = run("-n", 3, "--exit-on-deadlock", build("deadlock.c", tmp_path))
     assert done.returncode == 3
     assert "rank 0: MPI_Recv, peer 1, tag 7" in done.stderr
-    assert "rank 1: MPI_Barrier\n" in done.stderr
-    assert "rank 2: MPI_Barrier\n" in done.stderr
+    assert "ranks 1-2: MPI_Barrier\n" in done.stderr
+
+
+LEAVES = "rankrun: rank 1 has left with exit status {} and without MPI_Finalize, and the job ends with it\n"
+SIGNAL = "rankrun: rank 1 {}was ended by signal {}, and the job with it\n"
+SEGMENT, ABORT = "11 (Segmentation fault)", "6 (Aborted)"
+
+
+@pytest.fixture(scope="module")
+def leaves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("leaves.c", tmp_path_factory.mktemp("leaves"))
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "says"),
+    [
+        (("_exit", 0), 9, LEAVES.format(0)),  # that of the processes which MPICH's mpiexec kills then
+        (("_exit", 3), 3, LEAVES.format(3)),
+        (("exit", 3), 3, LEAVES.format(3)),
+        (("finalized", 5), 5, ""),
+        (("fault",), -11, SIGNAL.format("", SEGMENT)),
+        (("full",), -11, SIGNAL.format("", SEGMENT)),
+        (("abort",), -6, SIGNAL.format("", ABORT)),
+        (("handled",), -11, "the program's own handler\n"),
+    ],
+    ids=str,
+)
+def test_a_rank_that_leaves_is_named(how: tuple[object, ...], status: int, says: str, leaves: Path) -> None:
+    done = run("-n", 3, leaves, *how)
+    assert (done.returncode, done.stderr) == (status, says)
+    if how[0] == "finalized":
+        assert sorted(done.stdout.splitlines()) == ["rank 0 goes on", "rank 2 goes on"]
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [(("--procs", 2), r"in process 0 of the job \(pid \d+\) "), (("--method", "pipprocess"), "")],
+    ids=str,
+)
+def test_a_crash_in_a_process_of_the_job_names_the_rank(options: tuple[object, ...], where: str, leaves: Path) -> None:
+    done = run("-n", 3, *options, leaves, "fault")
+    said = SIGNAL.format(where, r"11 \(Segmentation fault\)")
+    assert done.returncode == 128 + 11 and re.fullmatch(said, done.stderr), done.stderr
+
+
+def test_ranks_that_wait_for_the_same_are_one_line(leaves: Path) -> None:
+    done = run("-n", 24, "--exit-on-deadlock", leaves, "deadlock", 0)
+    assert done.stderr.splitlines()[1:] == [
+        "  ranks 0,7,14,21: MPI_Finalize",
+        "  ranks 1-6,8-13,15-20,22-23: MPI_Recv, peer 1, tag 7",
+    ]
+
+
+def test_the_report_of_many_ranks_is_short(leaves: Path) -> None:
+    done = run("-n", 120, "--stack-size", 65536, "--exit-on-deadlock", leaves, "deadlock", 1)
+    _, finalize, receive = done.stderr.splitlines()
+    assert finalize.startswith("  ranks 0,7,14,21,") and finalize.endswith(",112,119: MPI_Finalize")
+    assert receive.startswith("  ranks 1-6,8-13,") and receive.endswith(",113-118: MPI_Recv")
 
 
 def test_a_deadlocked_job_waits_for_a_debugger(tmp_path: Path, start_job: StartJob) -> None:

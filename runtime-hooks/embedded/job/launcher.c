@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -40,6 +41,7 @@ enum phase { PHASE_RUNNING, PHASE_PAUSING, PHASE_SAVING, PHASE_DEADLOCKED, PHASE
 static const struct launch *plan;
 static struct child *children;
 static int *statuses; /* by rank; -1: it has not exited */
+static int *crashed;  /* by process: the rank that a signal ended it in, plus one; in memory that it shares */
 static int left;      /* ranks that have not */
 static enum phase phase;
 static int reporting;     /* which process says where its ranks wait */
@@ -230,6 +232,14 @@ static int job_status(void) {
     return status;
 }
 
+static void report_signal(int index, int signal) {
+    char who[64] = "";
+    if (crashed[index])
+        snprintf(who, sizeof who, "rank %d in ", crashed[index] - 1);
+    fprintf(stderr, "rankrun: %sprocess %d of the job (pid %d) was ended by signal %d (%s), and the job with it\n", who,
+            index, children[index].pid, signal, strsignal(signal));
+}
+
 static void process_ended(int index, int status) {
     children[index].has_ended = true;
     if (phase == PHASE_ENDING && WIFEXITED(status)) {
@@ -239,8 +249,7 @@ static void process_ended(int index, int status) {
         _exit(job_status());
     }
     if (WIFSIGNALED(status))
-        fprintf(stderr, "rankrun: process %d of the job (pid %d) was ended by signal %d (%s), and the job with it\n",
-                index, children[index].pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+        report_signal(index, WTERMSIG(status));
     end_job(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -356,7 +365,9 @@ struct job launch(const struct launch *wanted) {
     int *sockets = connect_all(plan->processes);
     children = calloc((size_t)plan->processes, sizeof *children);
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
-    if (!children || !statuses)
+    crashed = mmap(NULL, (size_t)plan->processes * sizeof *crashed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                   -1, 0);
+    if (!children || !statuses || crashed == MAP_FAILED)
         refuse("memory for the job can't be had: %s", strerror(errno));
     sigset_t ends, before;
     sigemptyset(&ends);
@@ -379,9 +390,14 @@ struct job launch(const struct launch *wanted) {
         for (int j = 0; j < width; j++)
             sockets[i * width + j] = out_of_the_way(sockets[i * width + j]);
         leave_input(i);
-        return (struct job){
-            plan->ranks,          plan->processes,       i, sockets[i * width + plan->processes], &sockets[i * width],
-            plan->ranks_can_move, plan->exit_on_deadlock};
+        return (struct job){plan->ranks,
+                            plan->processes,
+                            i,
+                            sockets[i * width + plan->processes],
+                            &sockets[i * width],
+                            plan->ranks_can_move,
+                            plan->exit_on_deadlock,
+                            &crashed[i]};
     }
     close_others(sockets, width, plan->processes);
     for (int i = 0; i < plan->ranks; i++)

@@ -21,6 +21,7 @@ struct job {
     const int *sockets;  /* by process; -1 for this one; NULL: there is no other, and no launcher */
     bool ranks_can_move; /* the method allows it */
     bool exit_on_deadlock;
+    int *crashed; /* where the launcher looks for the rank that a signal has ended, plus one */
 };
 
 /* Before anything asks.  Once the scheduler's threads are there, the job waits until the launcher lets it begin. */

@@ -4,6 +4,7 @@
  * An error ends the job with one line that names rank and call, unless the communicator's handler says otherwise.
  */
 #include "state.h"
+#include "unfinished.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,6 +107,11 @@ int MPI_Initialized(int *flag) {
 int MPI_Finalized(int *flag) {
     *flag = mpi_rank_state()->finalized;
     return MPI_SUCCESS;
+}
+
+bool mpi_is_unfinished(int world) {
+    const struct mpi_rank *self = rank_attachment(rank_by_number(world));
+    return self && self->initialized && !self->finalized;
 }
 
 int MPI_Finalize(void) {
