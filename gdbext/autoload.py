@@ -10,9 +10,14 @@ def _ranklens_autoload() -> None:
     import gdb
 
     library = gdb.current_objfile()
-    if library is None or not library.filename:
+    try:
+        path = library.filename if library is not None else None
+    except UnicodeDecodeError:
+        print("ranklens lies in a folder whose name is not UTF-8, which GDB can't tell: source gdbext/rank.py yourself")
         return
-    script = Path(library.filename).resolve().parents[3] / "gdbext" / "rank.py"
+    if not path:
+        return
+    script = Path(path).resolve().parents[3] / "gdbext" / "rank.py"
     if script.is_file():
         gdb.execute(f"source {script}")
 

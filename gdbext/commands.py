@@ -12,9 +12,8 @@ import gdb
 from gdbext.face import GdbFace
 from gdbext.quiet import sentences
 from pieglobalsfind.command import Command
-from pieglobalsfind.commands import COMMANDS, rank_list
+from pieglobalsfind.commands import COMMANDS
 from pieglobalsfind.model import STATES
-from pieglobalsfind.render import render
 
 COMPLETIONS = {
     "expression": gdb.COMPLETE_EXPRESSION,
@@ -36,6 +35,8 @@ class Bound(gdb.Command):
             super().__init__(name, gdb.COMMAND_DATA, completer, is_prefix)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        from pieglobalsfind.render import render
+
         with sentences(), self._face.returning():
             for text in render(self._command.run(self._face, argument), self._face.width):
                 self._face.progress.clear()
@@ -51,7 +52,9 @@ class BoundToRanks(Bound):
         return [one for one in self._words(before) if one.startswith(word)]
 
     def _words(self, before: str) -> Sequence[str]:
-        if self._command.name == rank_list.COMMAND.name and before.endswith("--"):
+        from pieglobalsfind.commands import rank_list
+
+        if self._command.name == rank_list.NAME and before.endswith("--"):
             return [rank_list.SHORT_STATE[len("--") :]]
         if before.endswith("-"):
             return ["out"] if before.endswith("migrated-") else []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
@@ -23,18 +22,18 @@ from gdbext.progress import Progress
 from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.selection import Selection
 from gdbext.settings import Settings
-from gdbext.target import is_selected, open_inferior
+from gdbext.target import is_selected, open_inferior, path_of
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
-from pieglobalsfind.fold import Folded, fold, user_frame
-from pieglobalsfind.job_moment import JobMoment
+from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import MIGRATED_OUT, PC, Absent, Owner
-from pieglobalsfind.saved_context import is_return_address
-from pieglobalsfind.suspended import Backtrace, from_registers, has_ranks, moment_of
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.quick_backtraces import QuickBacktraces
+    from pieglobalsfind.fold import Folded
+    from pieglobalsfind.job_moment import JobMoment
+    from pieglobalsfind.suspended import Backtrace
 
 Item = TypeVar("Item")
 
@@ -82,6 +81,8 @@ class GdbFace:
 
     def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
         """The same of whatever has a pc."""
+        from pieglobalsfind.fold import Folded, fold
+
         if not self.folds_runtime or self.selection.rank is None:
             return Folded(0, iter(items))
         return fold(self.moment(), items, pc_of)
@@ -134,6 +135,9 @@ class GdbFace:
         return open_inferior()
 
     def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
+        from pieglobalsfind.saved_context import is_return_address
+        from pieglobalsfind.suspended import Backtrace, from_registers, has_ranks, moment_of
+
         selection, target = self.selection, self.target()
         self._home = self._applied = None
         moment = self.moment() if has_ranks(target) else None
@@ -185,7 +189,7 @@ class GdbFace:
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
         state = self.state()
         failures = state.focus.move(moment, rank)
-        if rank is not None and gdb.selected_inferior().progspace.filename is None:
+        if rank is not None and not path_of(gdb.selected_inferior().progspace):
             failures = (*failures, "GDB has not been told the program, and stacks are wrong without: `file PROGRAM`")
         for failure in failures:
             if failure not in state.told:
@@ -287,6 +291,8 @@ class GdbFace:
 
     def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
         """The innermost frame in the program's own copy; in any copy if there is none."""
+        from pieglobalsfind.fold import user_frame
+
         frames = itertools.islice(self.own_frames(), stacks.MOST_FRAMES)
         return user_frame(self.moment(), rank, frames, gdb.Frame.pc)
 
@@ -297,7 +303,7 @@ class GdbFace:
                 if frame is None:
                     return ""
                 line = frame.find_sal()
-                place = f" at {Path(line.symtab.filename).name}:{line.line}" if line.symtab is not None else ""
+                place = f" at {Path(path_of(line.symtab)).name}:{line.line}" if line.symtab is not None else ""
                 return (frame.name() or "??") + place
         except TargetEndedError:
             raise
@@ -370,7 +376,7 @@ class GdbFace:
         """A symbol of the copied objects before one of the same name elsewhere."""
         paths = self.state().focus.paths
         for objfile in gdb.objfiles():
-            if objfile.filename in paths:
+            if path_of(objfile) in paths:
                 symbol = objfile.lookup_global_symbol(name) or objfile.lookup_static_symbol(name)
                 if symbol is not None and not symbol.needs_frame and symbol.value().address is not None:
                     return int(symbol.value().address or 0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
@@ -21,9 +20,10 @@ import gdb
 from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
-from gdbext.target import path_here, path_in_target
+from gdbext.target import FROM_STUB, connection_kind, path_here, path_in_target, path_of
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
 from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import lies_apart
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
     from pieglobalsfind.apart import Apart
 
 KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
+WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
 NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
 
 
@@ -203,32 +204,38 @@ class Focus:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
         if any(path_in_target(one) in paths for one in loaded):
             self._kernel_library = kernel_library() or self._kernel_library
-            keep, debug_files = kept_names(loaded, paths), debug_files_of(loaded, paths)
-            forget_libraries(keep, debug_files, self._kernel_library, inserted or always_inserted())
+            stay = [one for one in loaded if path_in_target(one) not in paths]
+            keep, files = kept_names(stay, paths), library_files(stay)
+            forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
         self._originals_out = True
 
 
-def kept_names(loaded: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
+def kept_names(stay: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
     """The names of the libraries that stay; a view has its original's name, and is none."""
     without = {Path(path).name for path in originals}
-    return frozenset(Path(str(one.filename)).name for one in loaded) - without
+    return frozenset(Path(path_of(one)).name for one in stay) - without
 
 
-def debug_files_of(loaded: list[gdb.Objfile], originals: frozenset[str]) -> tuple[str, ...]:
-    """The separate debug files of the libraries that stay, as far as they are on this machine."""
-    stay = {str(one.filename) for one in loaded if path_in_target(one) not in originals}
-    found = [one for one in gdb.objfiles() if one.owner is not None and str(one.owner.filename) in stay]
-    return tuple(str(one.filename) for one in found if Path(str(one.filename)).is_absolute())
+def library_files(loaded: list[gdb.Objfile]) -> tuple[str, ...]:
+    """Those that GDB has as libraries, and only so (not what a user has added), but for what a stub has sent."""
+    paths = [path for path in map(path_of, loaded) if not path.startswith(FROM_STUB)]
+    listed = execute("info sharedlibrary").splitlines()
+    return tuple(one for one in paths if paths.count(one) == 1 and any(line.endswith(f" {one}") for line in listed))
 
 
 @contextmanager
 def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
-    """What GDB has read of files stays read inside, though it forgets their libraries: they are nowhere then."""
-    added = []
+    """What GDB has read of files, and of their debug files, stays read inside, though it forgets their libraries.
+
+    They are nowhere then. Of a path that it is given GDB follows symbolic links, and would not know the file again,
+    unless it is told that the path is the target's.
+    """
+    is_here = connection_kind(gdb.selected_inferior()) in ("native", "core")
+    prefix, added = FROM_STUB if is_here else "", []
     try:
         for path in paths:
             with suppress(DebuggerError):  # it only takes longer then
-                execute(f"add-symbol-file {quoted(path)} -o {NOWHERE:#x}")
+                execute(f"{WITHOUT_SCRIPTS} add-symbol-file {quoted(prefix + path)} -o {NOWHERE:#x}")
                 added.append(path)
         yield
     finally:
@@ -237,17 +244,17 @@ def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
                 execute(f"remove-symbol-file {quoted(path)}")
 
 
-def forget_libraries(keep: frozenset[str], debug_files: tuple[str, ...], kernel: str, inserted: bool) -> None:
+def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, inserted: bool) -> None:
     """Drop all libraries' symbols, then read those of `keep` and at `kernel` again: GDB has no command for one library.
 
-    Their `debug_files` take GDB longest, and are not read again.
+    GDB does not read their `files` again.
 
     Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
     inside a breakpoint's stop method, for instance) they are taken out before.
     """
     pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in sorted(keep))
     with taken_out() if inserted else nullcontext():
-        with kept_in_memory(debug_files):
+        with kept_in_memory(files):
             execute("nosharedlibrary")
             if pattern:
                 execute(f"sharedlibrary {pattern}")
@@ -257,7 +264,7 @@ def forget_libraries(keep: frozenset[str], debug_files: tuple[str, ...], kernel:
 
 def kernel_library() -> str:
     """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
-    found = (KERNEL_LIBRARY.match(str(one.username)) for one in gdb.objfiles())
+    found = (KERNEL_LIBRARY.match(path_of(one, "username")) for one in gdb.objfiles())
     return next((one.group(1) for one in found if one), "")
 
 
@@ -273,8 +280,8 @@ def copied(moment: Moment) -> tuple[Object, ...]:
 def is_main_program(found: Object) -> bool:
     """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
     space = gdb.current_progspace()
-    program = space.filename if space is not None else None
-    return program is not None and Path(program).name == Path(found.path).name
+    program = path_of(space) if space is not None else ""
+    return bool(program) and Path(program).name == Path(found.path).name
 
 
 def is_elsewhere(moment: Moment, rank: int) -> bool:

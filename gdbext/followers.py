@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import gdb
@@ -21,11 +20,12 @@ from gdbext.hits import Hits
 from gdbext.locations import IN_MEMORY, locations_in, locations_of
 from gdbext.quiet import DebuggerError, execute, quoted, warnings
 from gdbext.stops import ranks_of
+from gdbext.target import path_of
 from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
-from pieglobalsfind.render import escape
 from pieglobalsfind.stop_request import is_in
 
 RANK_IN_FOCUS = re.compile(r"\$_rank\b")
@@ -218,6 +218,8 @@ class Follower(Pinned):
             if condition is not None and not self._is_true(condition):
                 return False
         except (gdb.error, RanklensError) as error:
+            from pieglobalsfind.render import escape
+
             gdb.write(f"Error in testing condition for breakpoint {user.number}:\n{escape(str(error))}\n")
         self._hits.add(user.number, self.rank)
         if user.ignore_count > 0:
@@ -245,9 +247,11 @@ class Follower(Pinned):
         if sal.symtab is None:
             return f"{line}\n"
         try:
-            source = execute(f"list {quoted(sal.symtab.filename)}:{sal.line},{sal.line}")
+            source = execute(f"list {quoted(path_of(sal.symtab))}:{sal.line},{sal.line}")
         except DebuggerError:
-            source = f"{sal.line}\tin {sal.symtab.filename}\n"
+            from pieglobalsfind.render import escape
+
+            source = f"{sal.line}\tin {escape(path_of(sal.symtab))}\n"
         return f"{line}\n{source}"
 
     def _is_native(self) -> bool:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 import gdb.unwinder
 
 from gdbext import backtraces
 from gdbext.target import NAMES
-from pieglobalsfind.fold import Folded
+from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import PC, RSP, Region
 
-Folding = Callable[[Iterable[Any], Callable[[Any], gdb.Frame]], Folded[Any]]
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from pieglobalsfind.fold import Folded
+
+    Folding = Callable[[Iterable[Any], Callable[[Any], gdb.Frame]], Folded[Any]]
 
 BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner to) its innermost frame
 

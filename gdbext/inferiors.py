@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import gdb
 
@@ -20,8 +20,10 @@ from gdbext.target import connection_kind, open_inferior
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
-from pieglobalsfind.job_moment import JobMoment, Process
 from pieglobalsfind.model import RankTable
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from pieglobalsfind.job_moment import JobMoment, Process
 
 JobKey = tuple[str, object]
 
@@ -111,6 +113,8 @@ class Inferiors:
         state = self.state()
         if here.num in self._jobs and (state.moment is not None or not here.pid):
             return self._jobs[here.num]
+        from pieglobalsfind.job_moment import JobMoment, Process
+
         if not any(one.pid and one.num != here.num for one in gdb.inferiors()):
             found = JobMoment((Process(self.moment(), name_of(here), here.pid),))
         else:
@@ -123,6 +127,8 @@ class Inferiors:
 
     def _gathered(self, here: gdb.Inferior) -> JobMoment:
         """The job of one among several inferiors."""
+        from pieglobalsfind.job_moment import JobMoment, Process
+
         processes: dict[JobKey, list[Process]] = {}
         keys: dict[int, JobKey] = {}
         failures: dict[int, str] = {}

@@ -9,9 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +17,7 @@ from pathlib import Path
 
 UNUSED = 30 * 24 * 3600  # seconds after which a view is removed
 REMOVED = "removed-"
-_NAME = re.compile(rf"(?:[0-9a-f]+|none)-[0-9a-f]{{16}}|{REMOVED}\w+")  # of a view's folder; of what is being removed
+_NAME = re.compile(rf"(?:[0-9a-f]+|none)(?:-[0-9a-f]+)+|{REMOVED}\w+")  # of a view's folder; of what is being removed
 
 
 def find(view: Path) -> bool:
@@ -38,6 +36,9 @@ def remove_unused(folder: Path) -> None:
         unused = [one for one in folder.iterdir() if is_unused(one)]
         if not unused:
             return
+        import shutil
+        import tempfile
+
         grave = Path(tempfile.mkdtemp(dir=folder, prefix=REMOVED))
         with locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as is_ours:
             for one in filter(is_unused, unused if is_ours else ()):  # it may have been found meanwhile

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import signal
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Optional
 
 import gdb
 
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.render import escape
 
 
 class DebuggerError(RanklensError):
@@ -28,12 +28,25 @@ def gdb_errors() -> Iterator[None]:
         yield
     except gdb.error as error:  # gdb.MemoryError is one
         raise DebuggerError(str(error).strip().rstrip(".") or "GDB refused without a reason") from error
+    except UnicodeEncodeError as error:
+        raise DebuggerError("GDB takes no name from its Python that is not UTF-8") from error
 
 
 def execute(command: str) -> str:
     """The output of a command; raises `DebuggerError`."""
     with gdb_errors():
-        return gdb.execute(command, from_tty=False, to_string=True) or ""
+        return told(lambda: gdb.execute(command, from_tty=False, to_string=True)) or ""
+
+
+def told(ask: Callable[[], Optional[str]]) -> Optional[str]:
+    """What GDB answers in text; where that is not UTF-8, as names of files may be, as `os.fsdecode` gives it.
+
+    Its Python raises an error then, which has the bytes.
+    """
+    try:
+        return ask()
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "surrogateescape")
 
 
 def quoted(path: str) -> str:
@@ -73,6 +86,8 @@ def warnings(consequence: str) -> Iterator[None]:
 
 def sentence_of(error: Exception) -> str:
     """What the user is told; a defect of ours is called one, and how to see where."""
+    from pieglobalsfind.render import escape  # late, as is all that sourcing the extension does not need
+
     if isinstance(error, (RanklensError, gdb.error)):
         return escape(str(error))
     if gdb.parameter("python print-stack") == "full":

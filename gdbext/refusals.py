@@ -12,7 +12,6 @@ import gdb
 from gdbext import hooks
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
-from pieglobalsfind.commands.wording import state_text
 
 COMMANDS = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
 CHECK = "ranklens-check-running"
@@ -32,6 +31,8 @@ class CheckRunning(gdb.Command):
             with warnings("a rank that leaves may take the step's end along"):
                 self._before_step()
             return
+        from pieglobalsfind.commands.wording import state_text
+
         rank = self._face.job().shown(selection.rank)
         raise gdb.GdbError(
             f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "

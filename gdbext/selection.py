@@ -13,9 +13,9 @@ import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import execute, gdb_errors
-from gdbext.target import NAMES, is_selected, registers_of
+from gdbext.target import NAMES, is_selected, thread_registers
 from pieglobalsfind.command import Moment
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, RSP, Absent, Rank, Region
 from pieglobalsfind.stackless import check_is_here, no_registers
 
 MAY_CALL = "may-call-functions"
@@ -79,7 +79,7 @@ class Selection:
         self.rank, self.stack, self.reason = rank, stack, reason
         self.show()
         if self.is_suspended and self.thread not in self._registers:
-            self._registers[self.thread] = registers_of(gdb.newest_frame())
+            self._registers[self.thread] = thread_registers()
         if was_suspended or self.is_suspended:
             gdb.invalidate_cached_frames()
 
@@ -93,7 +93,7 @@ class Selection:
             self._registers.clear()
             return []
         selected, newest = gdb.selected_frame(), gdb.newest_frame()
-        changed = [number for number, value in registers_of(newest).items() if before.get(number) != value]
+        changed = [number for number, value in thread_registers().items() if before.get(number) != value]
         if changed:
             newest.select()
             for number in changed:
@@ -149,8 +149,9 @@ def rank_at(moment: Moment, address: int) -> Optional[Rank]:
 
 
 def stack_pointer() -> int:
+    """The thread's, whichever of its frames is selected."""
     with gdb_errors():
-        return int(gdb.newest_frame().read_register("rsp"))
+        return thread_registers({RSP: NAMES[RSP]})[RSP]
 
 
 def switch_to_thread_of(rank: Rank) -> bool:

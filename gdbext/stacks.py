@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.quiet import execute
+from gdbext.quiet import execute, told
+from gdbext.target import path_of
 from pieglobalsfind.command import Frame
 
 MOST_FRAMES = 10_000  # a corrupt stack must come to an end
@@ -23,9 +24,9 @@ def describe(frame: gdb.Frame, variables: bool) -> Frame:
         shows_pc=line_of(frame).startswith("0x"),
         function=frame.name() or "",
         arguments=arguments_text(frame),
-        file=symtab.filename if symtab is not None else "",
+        file=path_of(symtab) if symtab is not None else "",
         line=frame.find_sal().line if symtab is not None else 0,
-        library="" if symtab is not None else gdb.solib_name(frame.pc()) or "",
+        library="" if symtab is not None else told(lambda: gdb.solib_name(frame.pc())) or "",
         variables=locals_text(frame) if variables else "",
     )
 

@@ -16,14 +16,18 @@ from typing import Optional, Union
 
 import gdb
 
-from gdbext.quiet import DebuggerError, execute, gdb_errors, quoted
+from gdbext.quiet import DebuggerError, execute, gdb_errors, quoted, told
+from pieglobalsfind.elf_memory import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+from pieglobalsfind.targets.process import Process
 
 FROM_STUB = "target:"  # GDB's prefix of paths that the stub sends
 NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
 NAMES.update({number: f"r{number}" for number in range(8, 16)})
+
+BRIEFLY = "with print frame-info short-location -- with print frame-arguments presence --"
 
 _CORE = re.compile(r"^Local core dump file:\n\s*`(.*)', file type ", re.MULTILINE)
 _MAPPING = re.compile(
@@ -43,7 +47,7 @@ def open_inferior() -> Target:
     if kind == "core":
         from pieglobalsfind.targets.core import CoreTarget
 
-        return CoreTarget(core_path(), inferior.progspace.filename)
+        return CoreTarget(core_path(), path_of(inferior.progspace) or None)
     if kind == "native":
         return LocalInferior(inferior)
     return RemoteInferior(inferior)
@@ -68,14 +72,24 @@ def core_path() -> str:
     return found.group(1)
 
 
-def registers_of(frame: gdb.Frame) -> Mapping[int, int]:
-    """The general registers of a frame by DWARF number."""
-    found = {}
-    for number, name in NAMES.items():
-        value = frame.read_register(name)
-        if not value.is_optimized_out:
-            found[number] = int(value.cast(unsigned_word()))
-    return found
+def thread_registers(names: Mapping[int, str] = NAMES) -> Mapping[int, int]:
+    """General registers of the selected thread itself by DWARF number, whichever of its frames is selected.
+
+    `gdb.newest_frame()` makes GDB look for that frame's caller, and read the call frame information of every file for
+    it: only where the innermost frame is not the selected one.
+    """
+    if is_innermost_selected():
+        values = {number: gdb.parse_and_eval(f"${name}") for number, name in names.items()}
+    else:
+        frame = gdb.newest_frame()
+        values = {number: frame.read_register(name) for number, name in names.items()}
+    word = unsigned_word()
+    return {number: int(value.cast(word)) for number, value in values.items() if not value.is_optimized_out}
+
+
+def is_innermost_selected() -> bool:
+    """Whether the selected frame is the innermost; GDB tells it without looking for callers only where it prints it."""
+    return execute(f"{BRIEFLY} frame").startswith("#0 ")
 
 
 def unsigned_word() -> gdb.Type:
@@ -140,7 +154,7 @@ class Inferior:
         try:
             if not is_selected(thread):  # after a switch GDB looks for the frame anew, also if there was none
                 thread.switch()
-            registers = registers_of(gdb.newest_frame())
+            registers = thread_registers()
         except gdb.error as error:
             registers = Absent(str(error))
         return KernelThread(thread.ptid[1] or thread.ptid[2], registers)
@@ -151,21 +165,23 @@ class LocalInferior(Inferior):
 
     def __init__(self, inferior: gdb.Inferior) -> None:
         super().__init__(inferior)
-        from pieglobalsfind.targets.live import LiveTarget
-
-        self._kernel = LiveTarget(inferior.pid)
+        self._kernel = Process(inferior.pid)
+        self._maps: Optional[Sequence[MemoryMapping]] = None
 
     def check_is_alive(self) -> None:
         self._kernel.check_is_alive()
 
     def maps(self) -> Sequence[MemoryMapping]:
-        return self._kernel.maps()
+        """As they were when they were first asked for: the process stands still as long as this object is in use."""
+        if self._maps is None:
+            self._maps = self._kernel.maps()
+        return self._maps
 
     def open_path(self, path: str) -> Optional[str]:
         return self._kernel.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
-        return self._kernel.file_identity(path)
+        return build_id_in_maps(self.maps(), path, self.read)
 
 
 class RemoteInferior(Inferior):
@@ -198,12 +214,17 @@ def is_selected(thread: gdb.InferiorThread) -> bool:
 
 def path_in_target(found: gdb.Objfile) -> str:
     """An object file's path as the process itself knows it; GDB marks files that a stub sent."""
-    return (found.filename or "").removeprefix(FROM_STUB)
+    return path_of(found).removeprefix(FROM_STUB)
+
+
+def path_of(found: Union[gdb.Objfile, gdb.Progspace, gdb.Symtab], kind: str = "filename") -> str:
+    """A file's path as GDB has it, or as the user has given it ("username"); "" if there is none."""
+    return told(lambda: getattr(found, kind)) or ""
 
 
 def path_here(found: gdb.Objfile) -> str:
     """Where an object file can be opened by us, "" if nowhere."""
-    name = found.filename or ""
+    name = path_of(found)
     if not name.startswith(FROM_STUB):
         return name
     return fetched(path_in_target(found), gdb.selected_inferior().connection_num) or ""

@@ -15,10 +15,13 @@ from typing import Any, Optional, Union
 
 import lldb
 
+from pieglobalsfind.elf_memory import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping
-from pieglobalsfind.targets.live import build_id_in_maps, is_file, parse_maps, waiting_registers
+from pieglobalsfind.targets.live import waiting_registers
+from pieglobalsfind.targets.process import is_file
 
 CHUNK = 0x1000  # bytes of a file in one packet; stubs need not send more
 TOP = 1 << 64
@@ -68,7 +71,7 @@ class RemoteProcess:
 
     def __init__(self, process: Any) -> None:
         self._process = process
-        self._maps: Optional[list[MemoryMapping]] = None
+        self._maps: Optional[Sequence[MemoryMapping]] = None
 
     @property
     def description(self) -> str:
@@ -88,7 +91,7 @@ class RemoteProcess:
     def maps(self) -> Sequence[MemoryMapping]:
         if self._maps is None:
             content = Stub(self._process).contents(f"/proc/{self._process.GetProcessID()}/maps")
-            self._maps = parse_maps(content)
+            self._maps = ProcMaps(content)
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:

@@ -16,9 +16,11 @@ import lldb
 from lldbext.remote import RemoteProcess, is_held_here, read_memory
 from pieglobalsfind.elf import ET_CORE, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
+from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.core import CoreTarget
-from pieglobalsfind.targets.live import LiveTarget, is_file, parse_maps
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.process import is_file
 
 CORE_PLUGINS = ("elf-core", "minidump")
 
@@ -40,7 +42,7 @@ def open_core(process: Any) -> Target:
 
 def mapped_core() -> str:
     """The core file that LLDB itself has mapped: before version 16 it does not tell the path."""
-    maps = parse_maps(Path("/proc/self/maps").read_bytes())
+    maps = ProcMaps(Path("/proc/self/maps").read_bytes())
     found = {one.path for one in maps if is_file(one.path) and is_core(one.path)}
     if len(found) != 1:
         raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer, or one core at a time")

@@ -6,12 +6,12 @@ communicator are not guessed. A rank whose stack can't be walked stays as it was
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import TYPE_CHECKING
 
 from pieglobalsfind.decoders.kept import TIER
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.facts import replace
 from pieglobalsfind.model import BLOCKED, READY, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
@@ -35,7 +35,7 @@ def as_blocked(walker: Walker, rank: Rank) -> Rank:
         return rank
     names = (MPI_CALL.fullmatch(one.function.partition("(")[0]) for one in calls)
     name = next((one[1] for one in names if one is not None), None)
-    return dataclasses.replace(rank, state=BLOCKED, waiting=Waiting(name)) if name else rank
+    return replace(rank, state=BLOCKED, waiting=Waiting(name)) if name else rank
 
 
 def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
@@ -50,7 +50,7 @@ def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
         found = [
             now if now is was or _stood_still(was, after.get(was.rank)) else was for was, now in zip(table.ranks, found)
         ]
-    return dataclasses.replace(table, ranks=tuple(found))
+    return replace(table, ranks=tuple(found))
 
 
 def _stood_still(before: Rank, after: object) -> bool:

@@ -7,11 +7,11 @@ prints, never formats for a terminal, and never knows which debugger it runs in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Protocol, Union
 
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import Absent, Rank, RankTable
 from pieglobalsfind.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target

@@ -7,7 +7,7 @@ whatever it can't read or believe is an answer of its own: no build-id, no symbo
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Optional
 
@@ -28,7 +28,9 @@ from pieglobalsfind.elf import (
     parse_header,
     parse_program_headers,
 )
-from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.memory_map import naming
+from pieglobalsfind.target import MemoryMapping
 
 Read = Callable[[int, int], bytes]
 
@@ -191,3 +193,14 @@ def sysv_hash(name: bytes) -> int:
         value = (value << 4) + byte
         value = (value ^ (value >> 24 & 0xF0)) & 0x0FFFFFFF
     return value
+
+
+def build_id_in_maps(maps: Sequence[MemoryMapping], path: str, read: Read) -> Optional[bytes]:
+    """The build-id of the ELF file `path` as it is mapped, or None."""
+    for one in naming(maps, path):
+        if one.path == path and one.offset == 0 and one.readable:
+            try:
+                return LoadedElf(read, one.start).build_id or None
+            except RanklensError:
+                continue
+    return None

@@ -8,12 +8,12 @@ program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, Optional, TypeVar
 
 from pieglobalsfind.blocked import MPI_CALL
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Moment
+from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.translate import Translator
 

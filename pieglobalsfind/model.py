@@ -5,8 +5,9 @@ Takes nothing; never reads a target, never formats. Addresses are ints, sizes an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Optional, Union
+
+from pieglobalsfind.facts import dataclass, field
 
 # rank.state, as the debug ABI names them
 STARTING = "starting"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Union
 
 from pieglobalsfind.elf import PT_LOAD, ElfFile, ProgramHeader
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.target import Target
 

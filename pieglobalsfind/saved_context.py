@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import PC, RSP, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -94,7 +95,7 @@ def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
 
 def _wrong(maps: Sequence[MemoryMapping], address: int, found: Registers) -> str:
     """Why registers can't be those of a suspended thread; "" if they can."""
-    stack, code = mapping_of(maps, found[RSP]), mapping_of(maps, found[PC])
+    stack, code = mapping_at(maps, found[RSP]), mapping_at(maps, found[PC])
     if address % WORD or found[RSP] % WORD:
         return "it is not aligned"
     if stack is None or not (stack.readable and stack.writable):
@@ -102,10 +103,6 @@ def _wrong(maps: Sequence[MemoryMapping], address: int, found: Registers) -> str
     if code is None or not code.executable:
         return f"its pc {found[PC]:#x} is not in executable memory"
     return ""
-
-
-def mapping_of(maps: Sequence[MemoryMapping], address: int) -> Optional[MemoryMapping]:
-    return next((one for one in maps if one.start <= address < one.end), None)
 
 
 def is_return_address(target: Target, pc: int) -> bool:

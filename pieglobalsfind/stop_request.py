@@ -6,10 +6,10 @@ Takes text; gives its parts. What a location and a condition are is the debugger
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pieglobalsfind import rankset
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.facts import dataclass
 
 _IF = re.compile(r"(?:^|\s+)if\s+")
 

@@ -12,14 +12,15 @@ stops the target nor calls into it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.command import Frame, Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import PC, RSP, Evidence, RankTable, Region
-from pieglobalsfind.saved_context import is_return_address, mapping_of, registers
+from pieglobalsfind.saved_context import is_return_address, registers
 from pieglobalsfind.target import Target
 
 NO_RANKS = RankTable("", "", 0, (), (), Evidence("runtime", "a program without ranks"))
@@ -40,7 +41,7 @@ def backtrace(target: Target, kind: str, address: int) -> Backtrace:
 
 def from_registers(moment: Moment, saved: Mapping[int, int]) -> Backtrace:
     """The frames of a stack from its saved registers on; raises `ObjectFileError` where libdw is missing."""
-    stack = mapping_of(moment.target.maps(), saved[RSP])
+    stack = mapping_at(moment.target.maps(), saved[RSP])
     region = Region(saved[RSP], stack.end - saved[RSP]) if stack is not None else Region(saved[RSP], 0)
     found, ends = moment.walker.frames(saved, region, is_return_address(moment.target, saved[PC]))
     return Backtrace(tuple(_frames(found)), ends)

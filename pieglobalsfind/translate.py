@@ -6,13 +6,14 @@ a copy is asked of the object, so that ten thousand ranks cost no more than thei
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.memory_map import naming
 from pieglobalsfind.model import (
     MIGRATED_OUT,
     Absent,
@@ -176,8 +177,9 @@ class Translator:
     def copy_paths(self) -> frozenset[str]:
         """The files that the loader has loaded ranks' copies from, where it did."""
         parts = (one for rank in self._table.ranks for one in rank.placements if isinstance(one, Rebase))
-        mappings = {self.mapping(one.copy) for one in parts if one.object is not None}
-        return frozenset(one.path for one in mappings if one is not None and one.path.startswith("/"))
+        copies = sorted(one.copy for one in parts if one.object is not None)
+        files = (one for one in naming(self._maps, "/") if one.path.startswith("/"))
+        return frozenset(one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end))
 
     # ---- forwards: whose is it ----
 

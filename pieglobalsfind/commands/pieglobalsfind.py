@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.command import Block, Face, Text
 from pieglobalsfind.commands.wording import owner_text
 from pieglobalsfind.errors import UsageError
 
@@ -15,14 +15,3 @@ def run(face: Face, text: str) -> Iterator[Block]:
     moment = face.moment()
     address = face.address(text.strip())
     yield Text(f"{address:#x}: {owner_text(moment, moment.translator.owner(address))}")
-
-
-COMMAND = Command(
-    name="pieglobalsfind",
-    arguments="ADDRESS|EXPRESSION",
-    summary="Find the rank, object, symbol and source line that an address belongs to.",
-    description="Never calls into the target, and works on core files. An expression of no pointer type means its own\n"
-    "address: `pieglobalsfind counter`, `pieglobalsfind $pc`, `pieglobalsfind 0x100001052952`.",
-    run=run,
-    completes="expression",
-)

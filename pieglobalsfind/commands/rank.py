@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.command import Block, Face, Text
 from pieglobalsfind.commands.wording import frame_text, state_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.fold import fold
-from pieglobalsfind.rankset import HINT
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
@@ -45,23 +44,3 @@ def run_none(face: Face, text: str) -> Iterator[Block]:
     face.job()
     face.select(None)
     yield Text(f"[No rank is selected: {face.without_rank}]")
-
-
-COMMAND = Command(
-    name="rank",
-    arguments="[N]",
-    summary="Select a virtual rank, or show which one is selected and why.",
-    description="After `rank N` the debugger's own commands mean that rank, whether it runs or waits: bt, up,\n"
-    "down, and those that select frames, print variables and list source.\n"
-    f"For sets of ranks {HINT}.",
-    run=run,
-    completes="ranks",
-)
-
-NONE = Command(
-    name="rank none",
-    arguments="",
-    summary="Select no rank: frames are those of a kernel thread.",
-    description="",
-    run=run_none,
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Command, Face, Finding, Text
+from pieglobalsfind.command import Block, Face, Finding, Text
 from pieglobalsfind.commands.wording import state_text
 from pieglobalsfind.errors import RanklensError, UsageError
 
@@ -44,14 +44,3 @@ def arguments(text: str) -> tuple[rankset.RankSet, frozenset[str], str]:
     if not rest:
         raise UsageError("there is no command to apply", f"for instance: rank apply {first} bt")
     return chosen, frozenset(flags), rest
-
-
-COMMAND = Command(
-    name="rank apply",
-    arguments="SET [-q] [-c] [-s] COMMAND",
-    summary="Apply a command to each of a set of ranks.",
-    description="-q prints no headings, -c goes on after an error and prints it, -s goes on silently.\n"
-    f"For SET {rankset.HINT}.",
-    run=run,
-    completes="command",
-)

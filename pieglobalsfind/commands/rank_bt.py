@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Command, Face, Finding, Moment, Text
+from pieglobalsfind.command import Block, Face, Finding, Moment, Text
 from pieglobalsfind.commands.wording import frame_text, state_text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.fold import fold
@@ -48,15 +48,3 @@ def arguments(face: Face, text: str) -> tuple[rankset.RankSet, bool]:
     if words:
         return rankset.parse(words[0]), full
     return (rankset.ALL if face.selected is None else (rankset.Span(face.selected, face.selected),)), full
-
-
-COMMAND = Command(
-    name="rank bt",
-    arguments="[SET] [full]",
-    summary="Print the backtrace of the selected rank, or of a set of ranks.",
-    description=f"With `full`, local variables too. For SET {rankset.HINT}.\n"
-    "Without SET and with no rank selected: of all ranks.",
-    run=run,
-    completes="ranks",
-    aliases=("rank backtrace",),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import saved_context
-from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.command import Block, Face, Text
 from pieglobalsfind.commands.wording import frame_text
 from pieglobalsfind.errors import UsageError
 
@@ -29,14 +29,3 @@ def run(face: Face, text: str) -> Iterator[Block]:
         yield Text(frame_text(frame))
     if backtrace.ends:
         yield Text(f"(it ends here: {backtrace.ends})")
-
-
-COMMAND = Command(
-    name="rank context",
-    arguments="fcontext|ucontext|jmp_buf ADDRESS | none",
-    summary="Print the backtrace of a suspended user-level thread, by its saved context.",
-    description="Needs no ranks. ADDRESS: a pointer's value, or any other expression's own address. Afterwards bt, up\n"
-    "and info locals mean that thread in GDB, until the program goes on or `rank context none`.",
-    run=run,
-    completes="expression",
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Command, Face, Text
+from pieglobalsfind.command import Block, Face, Text
 from pieglobalsfind.commands.rank_print import answer, parse
 
 
@@ -19,13 +19,3 @@ def run(face: Face, text: str) -> Iterator[Block]:
         yield Text("No ranks")
     for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
         yield Text(f"{rankset.compact(numbers)}: {value}")
-
-
-COMMAND = Command(
-    name="rank diff",
-    arguments="[/FMT] EXPR [SET] | [/FMT] SET EXPR",
-    summary="Print an expression in every rank, ranks of equal value together: `0,2-7: 4`.",
-    description="Arguments as for `rank print`; the value that most ranks have comes first.",
-    run=run,
-    completes="expression",
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Union
 
-from pieglobalsfind.command import Block, Column, Command, Face, Moment, Table, Text
+from pieglobalsfind.command import Block, Column, Face, Moment, Table, Text
 from pieglobalsfind.commands.wording import element_text, file_name, state_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
@@ -71,13 +71,3 @@ def copy_row(moment: Moment, one: Rebase) -> tuple[str, ...]:
         return ("constructors' heap", *ends, "")
     found = moment.table.objects[one.object]
     return (file_name(found), *ends, found.build_id.hex()[:12])
-
-
-COMMAND = Command(
-    name="rank info",
-    arguments="[N]",
-    summary="Show what is known of a rank: copies, stack, heap, saved registers, and how it was found.",
-    description="Without N, of the selected rank.",
-    run=run,
-    completes="ranks",
-)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Column, Command, Face, Finding, Moment, Table, Text
+from pieglobalsfind.command import Block, Column, Face, Finding, Moment, Table, Text
 from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
 
 MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked
+NAME = "rank list"
 SHORT_STATE = "--state"
 
 COLUMNS = (
@@ -82,13 +83,3 @@ def row(face: Face, job: JobMoment, rank: Rank, located: bool) -> tuple[str, ...
         *((job.process(rank.rank).name,) if job.spans_processes else ()),
         *((where(face, job.of(rank.rank), rank),) if located else ()),
     )
-
-
-COMMAND = Command(
-    name="rank list",
-    arguments="[SET] [--state STATE]",
-    summary="List virtual ranks: state, where they run, what they wait for, innermost user function.",
-    description=f"The selected rank is marked. For SET {rankset.HINT}.",
-    run=run,
-    completes="ranks",
-)

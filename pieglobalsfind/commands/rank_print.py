@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Command, Face, Moment, Text
+from pieglobalsfind.command import Block, Face, Moment, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
 
@@ -112,15 +112,3 @@ def answer(face: Face, moment: Moment, number: int, request: Request) -> Union[s
     if kind == "shared" and not moment.rank(number).address_space:
         return f"{value.text} (one for all ranks)"
     return value.text
-
-
-COMMAND = Command(
-    name="rank print",
-    arguments="[/FMT] EXPR [SET] | [/FMT] SET EXPR",
-    summary="Print an expression in every rank, or in a set of ranks.",
-    description="The expression means what it means in the rank's nearest user frame. Sets may follow or precede it:\n"
-    "rank print counter 0-3, rank print counter 1 5, rank print 0-3 counter; `--` separates them when in doubt.\n"
-    f"For SET {rankset.HINT}.",
-    run=run,
-    completes="expression",
-)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.command import Block, Command, Face, Finding, Frame, Moment, Text
+from pieglobalsfind.command import Block, Face, Finding, Frame, Moment, Text
 from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.fold import fold, fold_calls, runtime_path
 
@@ -63,13 +63,3 @@ def by_frames(face: Face, moment: Moment, number: int) -> list[Call]:
 
 def call(frame: Frame) -> Call:
     return Call(frame.function or "??", frame.file, frame.line, frame.library)
-
-
-COMMAND = Command(
-    name="rank tree",
-    arguments="[SET]",
-    summary="Show where all ranks are as one call tree, each call with its set of ranks.",
-    description=f"Ranks in one function at different lines share its node. For SET {rankset.HINT}.",
-    run=run,
-    completes="ranks",
-)

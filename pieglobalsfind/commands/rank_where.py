@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.command import Block, Column, Command, Face, Moment, Table, Text
+from pieglobalsfind.command import Block, Column, Face, Moment, Table, Text
 from pieglobalsfind.commands.wording import owner_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.job_moment import JobMoment, counterpart
@@ -39,13 +39,3 @@ def instances(moment: Moment, job: JobMoment, owner: Owner) -> Iterator[tuple[st
         for one in job.rank(number).placements:
             if isinstance(one, Rebase) and one.object == found.index and owner.offset < one.size:
                 yield str(number), f"{one.copy + owner.offset:#x}"
-
-
-COMMAND = Command(
-    name="rank where",
-    arguments="ADDRESS|EXPRESSION",
-    summary="Say whose an address is, and where every rank has its own instance of what lies there.",
-    description="An expression of no pointer type means its own address: `rank where counter`.",
-    run=run,
-    completes="expression",
-)

@@ -5,12 +5,12 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Optional
 
 from pieglobalsfind.decoders import hook, rank_debug
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
+from pieglobalsfind.facts import replace
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import cut_short
@@ -32,7 +32,7 @@ def decode(target: Target) -> RankTable:
             "its MPI library runs one rank per process, or publishes no registry; `rankrun` does, see docs/methods.md",
         )
     if cut:
-        table = dataclasses.replace(table, warnings=(*table.warnings, cut))
+        table = replace(table, warnings=(*table.warnings, cut))
     return table if target.is_live else with_running(table, target.threads())
 
 

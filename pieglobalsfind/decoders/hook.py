@@ -5,10 +5,9 @@ Takes a target and the table of its registry; gives the table, completed. What t
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pieglobalsfind.decoders.kept import MAY_RUN, NO_CONTEXT, TIER
 from pieglobalsfind.decoders.running import with_running
+from pieglobalsfind.facts import replace
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
 from pieglobalsfind.target import Target
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry_layout import Kept, ProcessingElement, Records
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.memory_map import mapping_at, naming
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -70,8 +71,11 @@ def keeper_of(target: Target, records: Records, layout: tuple[RegisterRule, ...]
 
 def code_of(maps: Sequence[MemoryMapping], address: int) -> tuple[Region, ...]:
     """The executable mappings of the file that an address lies in."""
-    path = next((one.path for one in maps if one.start <= address < one.end), "")
-    return tuple(Region(one.start, one.end - one.start) for one in maps if path and one.path == path and one.executable)
+    holds = mapping_at(maps, address)
+    if holds is None or not holds.path:
+        return ()
+    own = (one for one in naming(maps, holds.path) if one.path == holds.path and one.executable)
+    return tuple(Region(one.start, one.end - one.start) for one in own)
 
 
 def as_now(target: Target, keeper: Keeper, ranks: Sequence[Rank]) -> tuple[tuple[Rank, ...], str]:

@@ -6,7 +6,6 @@ without a lock, so of a running job they are believed only when `switches` stood
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import struct
 import time
@@ -17,6 +16,7 @@ from typing import Callable, Optional, TypeVar, Union
 from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, RegistryError
+from pieglobalsfind.facts import replace
 from pieglobalsfind.model import Absent, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target, read_many
 
@@ -93,11 +93,11 @@ def without(table: RankTable, leaving: Collection[int]) -> RankTable:
     """The table with ranks that are being packed told as gone already: nothing may be put into their images."""
     if not leaving:
         return table
-    return dataclasses.replace(table, ranks=tuple(_gone(one) if one.rank in leaving else one for one in table.ranks))
+    return replace(table, ranks=tuple(_gone(one) if one.rank in leaving else one for one in table.ranks))
 
 
 def _gone(one: Rank) -> Rank:
-    return dataclasses.replace(
+    return replace(
         one,
         state=model.MIGRATED_OUT,
         context=GONE,
@@ -130,7 +130,7 @@ def as_recorded(table: RankTable, rank: Rank, record: bytes) -> Rank:
     state, context, waiting = model.STATES[one.state], context_of(one), waiting_of(one, table.calls)
     if (state, context, waiting, one.switches) == (rank.state, rank.context, rank.waiting, rank.switches):
         return rank  # as most are: a new one takes longer than all the rest
-    return dataclasses.replace(rank, state=state, context=context, waiting=waiting, switches=one.switches)
+    return replace(rank, state=state, context=context, waiting=waiting, switches=one.switches)
 
 
 @lru_cache(maxsize=2)

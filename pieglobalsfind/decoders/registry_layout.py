@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
+
+from pieglobalsfind.facts import dataclass
 
 MAGIC = 0x014742444B4E4152
 ABI_VERSION = 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.decoders import registry_layout as layout
@@ -18,6 +17,8 @@ from pieglobalsfind.decoders.registry_layout import Header, Records, Table, pars
 from pieglobalsfind.elf import MACHINES
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.memory_map import mapping_at, naming
 from pieglobalsfind.target import MemoryMapping, Target
 
 DEADLINE = 2.0  # seconds; a change of the registry takes microseconds
@@ -69,7 +70,7 @@ def too_fast(target: Target) -> RegistryError:
 
 def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, str]]:
     """The header's address and how it was found: by the mapping's name, the exported symbol, or the magic."""
-    named = [one.start for one in maps if layout.MAPPING_NAME in one.path and one.offset == 0]
+    named = [one.start for one in naming(maps, layout.MAPPING_NAME) if one.offset == 0]
     if len(named) == 1:
         return named[0], layout.MAPPING_NAME
     unset = False
@@ -209,9 +210,10 @@ def _check_header(header: Header, address: int) -> None:
 
 def _check_mapped(header: Header, maps: Sequence[MemoryMapping]) -> None:
     at, end = header.mapping_address, header.mapping_address + header.mapping_size
-    for one in maps:
-        if one.start <= at < one.end:
-            at = one.end
+    one = mapping_at(maps, at)
+    while one is not None and at < end:
+        at = one.end
+        one = mapping_at(maps, at)
     if at < end or header.mapping_size < header.header_size:
         raise RegistryError(f"the registry is damaged, it says its mapping has {header.mapping_size} bytes")
 

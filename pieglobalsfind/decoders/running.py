@@ -6,10 +6,10 @@ the stack that a thread is on then tells more than the state that the runtime ha
 
 from __future__ import annotations
 
-import dataclasses
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from pieglobalsfind.facts import replace
 from pieglobalsfind.model import MIGRATED_OUT, RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import KernelThread
 
@@ -30,7 +30,7 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
         at = bisect_right(starts, pointer) - 1
         if at >= 0 and pointer < stacks[at][1]:
             ranks[stacks[at][2]] = _running(ranks[stacks[at][2]], thread.tid)
-    return dataclasses.replace(table, ranks=tuple(ranks))
+    return replace(table, ranks=tuple(ranks))
 
 
 def _stack_pointer(thread: KernelThread, table: RankTable) -> int:
@@ -43,4 +43,4 @@ def _stack_pointer(thread: KernelThread, table: RankTable) -> int:
 
 def _running(rank: Rank, thread: int) -> Rank:
     absent = Absent("it is running", "its registers are its kernel thread's")
-    return dataclasses.replace(rank, state=RUNNING, kernel_thread=thread, context=absent)
+    return replace(rank, state=RUNNING, kernel_thread=thread, context=absent)

@@ -37,19 +37,15 @@ def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Opti
 
 def cut_short(target: Target) -> str:
     """A sentence, if the target is a core file that ends too early; "" otherwise."""
-    if target.is_live:
-        return ""
-    from pieglobalsfind.targets.core import CoreTarget
-
-    return target.cut_short if isinstance(target, CoreTarget) else ""
+    return str(getattr(target, "cut_short", ""))
 
 
 def in_address_space(target: Target, thread: int) -> Union[Target, Absent]:
     """The target's memory as kernel thread `thread` sees it; 0: as its process does."""
-    from pieglobalsfind.targets.live import LiveTarget
-
     if not thread or any(one.tid == thread for one in target.threads()):
         return target
+    from pieglobalsfind.targets.live import LiveTarget
+
     if not isinstance(target, LiveTarget):
         return Absent(f"its pages are those of process {thread}", "look at that one")
     try:

@@ -8,29 +8,23 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import re
-import stat
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
-from pieglobalsfind.elf_memory import LoadedElf
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetEndedError, TargetError
+from pieglobalsfind.elf_memory import build_id_in_maps
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetEndedError, TargetError
 from pieglobalsfind.model import Absent
-from pieglobalsfind.target import KernelThread, MemoryMapping, read_or_none
+from pieglobalsfind.target import KernelThread, read_or_none
+from pieglobalsfind.targets.process import Process
 
-DELETED = " (deleted)"
 LARGEST_READ = 0x7FFFF000  # bytes; the most that the kernel transfers in one call
 CHECKED_READ = 1 << 20  # bytes; the map is asked before a buffer larger than this is made
 MOST_VECTORS = 1024  # UIO_MAXIOV of <linux/uio.h>
 MOST_TOGETHER = 1 << 26  # bytes of a buffer for many of them
 TOP = 1 << 64
-YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-
-_MAPS_LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)")
 
 
 class IoVector(ctypes.Structure):
@@ -61,29 +55,20 @@ _address_of = ctypes.pythonapi.PyBytes_AsString
 _address_of.argtypes, _address_of.restype = [ctypes.py_object], ctypes.c_void_p
 
 
-class LiveTarget:
+class LiveTarget(Process):
     """A process. Raises `TargetError` if it is not there, has ended, or may not be read by us."""
 
     def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._proc = f"/proc/{pid}"
         self._memory_file = -1
-        self._maps: tuple[bytes, tuple[MemoryMapping, ...]] = b"", ()
+        super().__init__(pid)
         self._identities: dict[str, Optional[bytes]] = {}
         self._known_maps: list[tuple[int, int]] = []
-        self._check_state()
-        self._check_machine()
         self._check_readable()
-        self._program = self._running_program()
 
     def __del__(self) -> None:
         descriptor, self._memory_file = getattr(self, "_memory_file", -1), -1
         if descriptor >= 0:
             os.close(descriptor)
-
-    @property
-    def description(self) -> str:
-        return f"process {self.pid}"
 
     @property
     def is_live(self) -> bool:
@@ -195,13 +180,6 @@ class LiveTarget:
             return MemoryUnreadable(address, size)
         return MemoryUnreadable(address, size, os.strerror(code).lower())
 
-    def maps(self) -> Sequence[MemoryMapping]:
-        """The lines of /proc/PID/maps; the same ones are read once."""
-        contents = self._contents("maps")
-        if contents != self._maps[0]:
-            self._maps = contents, tuple(parse_maps(contents))
-        return self._maps[1]
-
     def threads(self) -> Sequence[KernelThread]:
         """Every thread; pc and sp of those that wait in a system call (proc(5), /proc/PID/syscall)."""
         try:
@@ -217,125 +195,25 @@ class LiveTarget:
             return Absent(f"the registers of thread {tid} can't be read, {(error.strerror or '').lower()}")
         return waiting_registers(words, tid)
 
-    def open_path(self, path: str) -> Optional[str]:
-        """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""
-        if path.endswith(DELETED):
-            return self._mapped_file(path)
-        if not path.startswith("/"):
-            return None
-        inside = Path(f"{self._proc}/root{path}")
-        try:
-            if inside.samefile(path):
-                return path
-        except OSError:
-            pass
-        if is_file(inside):
-            return str(inside)
-        if is_file(path):  # after chroot(2), /proc/PID/maps has paths as we see them
-            return path
-        return self._mapped_file(path + DELETED)
-
-    def _mapped_file(self, path: str) -> Optional[str]:
-        """A deleted file through /proc/PID/exe or map_files, which needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
-        try:
-            if str(Path(f"{self._proc}/exe").readlink()) == path:
-                return f"{self._proc}/exe"
-        except OSError:
-            pass
-        for one in self.maps():
-            link = f"{self._proc}/map_files/{one.start:x}-{one.end:x}"
-            if one.path == path and os.access(link, os.R_OK) and is_file(link):
-                return link
-        return None
-
     def file_identity(self, path: str) -> Optional[bytes]:
         """The build-id in the memory that maps `path`."""
         if path not in self._identities:
             self._identities[path] = build_id_in_maps(self.maps(), path, self.read)
         return self._identities[path]
 
-    def _contents(self, name: str) -> bytes:
-        try:
-            return Path(f"{self._proc}/{name}").read_bytes()
-        except PermissionError as error:
-            raise self._no_permission() from error
-        except OSError as error:
-            raise TargetError(f"process {self.pid} has ended") from error
-
-    def _check_state(self) -> None:
-        try:
-            status = Path(f"{self._proc}/stat").read_bytes()
-        except (OSError, ValueError) as error:
-            hint = "give the PID of a running job; `pgrep rankrun` lists them"
-            raise TargetError(f"there is no process {self.pid}", hint) from error
-        if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
-            raise TargetEndedError(f"process {self.pid} has ended, its parent has not yet waited for it")
-
-    def check_is_alive(self) -> None:
-        """Raises `TargetEndedError` if the process has ended since."""
-        try:
-            self._check_state()
-        except TargetEndedError:
-            raise
-        except TargetError as error:  # there is none any more
-            raise TargetEndedError(f"process {self.pid} has ended") from error
-
-    def check_program(self) -> None:
-        """Raises `TargetError` if the process has executed another program since this object was made.
-
-        What was read since may be that one's. A process that has ended can't mislead: nothing of it can be read.
-        """
-        now = self._running_program()
-        if now and now != self._program:
-            raise TargetError(f"process {self.pid} has executed another program while it was read", "look at it again")
-
-    def _running_program(self) -> tuple[bytes, ...]:
-        """Differs after every execve(2): its begin, and where code and stack lie (proc(5), stat); () if it ended."""
-        try:
-            words = Path(f"{self._proc}/stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            return ()
-        if len(words) < 26 or words[0] in (b"Z", b"X"):
-            return ()
-        return words[19], words[23], words[24], words[25]
-
-    def _check_machine(self) -> None:
-        try:
-            with open_elf(f"{self._proc}/exe") as program:
-                machine = program.header.machine
-        except ObjectFileError as error:
-            if "32-bit" in error.sentence:
-                raise TargetError(f"process {self.pid} is a 32-bit program", error.hint) from error
-            return  # a kernel thread, or a file that we may not open: the memory will tell
-        if machine not in (EM_X86_64, EM_AARCH64):
-            name = MACHINES.get(machine, f"ELF machine {machine}")
-            raise TargetError(f"process {self.pid} is a program for {name}, which can't be read")
-
     def _check_readable(self) -> None:
         """Read one byte: permissions for /proc/PID/maps and for memory differ (ptrace(2), access mode checking)."""
-        mappings = self.maps()
-        if not mappings:
-            raise TargetError(f"process {self.pid} has no memory of its own, it is a kernel thread or just ending")
-        for one in mappings:
+        is_empty = True
+        for one in self.maps().one_by_one():
+            is_empty = False
             if one.readable:
                 try:
                     self.read(one.start, 1)
                 except MemoryUnreadable:
                     continue
                 return
-
-    def _no_permission(self) -> TargetError:
-        try:
-            scope = int(Path(YAMA).read_text())
-        except (OSError, ValueError):
-            scope = 0
-        sentence = f"no permission to read process {self.pid}"
-        if scope == 3:
-            return TargetError(sentence, f"{YAMA} is 3: no process may be read until the machine is started anew")
-        ways = "use the account that runs it, or root, or give python3 the capability CAP_SYS_PTRACE"
-        if scope:
-            ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
-        return TargetError(sentence, ways)
+        if is_empty:
+            raise TargetError(f"process {self.pid} has no memory of its own, it is a kernel thread or just ending")
 
 
 def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int], Absent]:
@@ -360,14 +238,6 @@ def check_is_process(number: int) -> None:
         raise TargetError(f"{number} is no process, it is a thread of process {process}", "give that pid")
 
 
-def is_file(path: Union[str, Path]) -> bool:
-    """Whether there is a regular file that we may look at; unlike `Path.is_file`, nothing makes it fail."""
-    try:
-        return stat.S_ISREG(Path(path).stat().st_mode)
-    except (OSError, ValueError):
-        return False
-
-
 def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:
     """Whether [address, address+size) lies in ascending (start, end) without a gap."""
     at = bisect_right(mapped, (address, TOP)) - 1
@@ -379,37 +249,3 @@ def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:
         address = end
         at += 1
     return False
-
-
-def parse_maps(text: bytes) -> list[MemoryMapping]:
-    """The lines of a /proc/PID/maps; what is no such line is left out."""
-    paths = {b"": ""}  # thousands of lines name the same few files
-    return [
-        MemoryMapping(
-            int(start, 16),
-            int(end, 16),
-            r == b"r",
-            w == b"w",
-            x == b"x",
-            int(offset, 16),
-            paths[path] if path in paths else paths.setdefault(path, readable_path(path)),
-            shared == b"s",
-        )
-        for start, end, r, w, x, shared, offset, path in _MAPS_LINE.findall(text)
-    ]
-
-
-def readable_path(path: bytes) -> str:
-    """As the kernel was given it: it writes line ends as \\012 (proc(5))."""
-    return path.decode("utf-8", "surrogateescape").replace("\\012", "\n")
-
-
-def build_id_in_maps(maps: Sequence[MemoryMapping], path: str, read: Any) -> Optional[bytes]:
-    """The build-id of the ELF file `path` as it is mapped, or None."""
-    for one in maps:
-        if one.path == path and one.offset == 0 and one.readable:
-            try:
-                return LoadedElf(read, one.start).build_id or None
-            except RanklensError:
-                continue
-    return None

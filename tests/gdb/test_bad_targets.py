@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.gdb.conftest import Places
+from tests.conftest import StartJob
+from tests.gdb.conftest import RANKS, Places, hold
 from tests.gdb.session import Session
 
 COMMANDS = ("rank list", "rank 1", "rank bt", "rank tree", "rank print shared_name", "rank find 3", "rank info 0", "bt")
@@ -145,3 +148,29 @@ tell("answers", [ask(f"{command} {ended}") for command in ("rank print shared_na
     assert stack == selected == f"error: rank {ended} has exited: its globals are still there: rank print EXPR {ended}"
     assert row.splitlines()[1].split()[:2] == [str(ended), "exited"], row
     assert "Traceback" not in told.output
+
+
+def test_a_path_that_is_no_text(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    """GDB's Python has no string for such a file's name."""
+    odd = tmp_path / os.fsdecode(b"\xff") / program.name
+    odd.parent.mkdir()
+    shutil.copy(program, odd)
+    places = hold(start_job(rankrun, "-n", RANKS, odd))
+    told = session.attach(
+        """
+tell("list", ask("rank list"))
+tell("runs", [value("$_rank"), value("shared_name")])
+gdb.execute("rank 1")
+tell("waits", [value("$_rank"), value("shared_name"), value("$_rankaddr(\\"shared_name\\", 2)")])
+tell("bt", ask("bt"))
+""",
+        places.pid,
+    )
+    last = RANKS - 1
+    assert told["list"].count("blocked") == last
+    assert told["runs"] == [last, places.owned[last, "shared_name"].value]
+    assert told["waits"] == [1, places.owned[1, "shared_name"].value, places.owned[2, "shared_name"].address]
+    assert "wait_for (peer=2) at" in told["bt"]
+    assert "Traceback" not in told.output and "ranklens failed" not in told.output

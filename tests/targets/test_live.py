@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets import live
-from pieglobalsfind.targets.live import LiveTarget, parse_maps
+from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import ROOT
 from tests.targets.conftest import Held, build, end, start
 
@@ -137,7 +138,7 @@ def test_strange_paths() -> None:
         b"what is this?\n"
         b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
     )
-    found = parse_maps(text)
+    found = ProcMaps(text)
     assert [one.path for one in found] == ["/a b/c\nd \udcff (deleted)", "/memfd:x (deleted)", "", "[vsyscall]"]
     assert (found[0].start, found[0].end, found[0].offset, found[0].executable) == (0x400000, 0x401000, 0x1000, True)
     assert [one.shared for one in found] == [False, True, False, False]

@@ -1,0 +1,108 @@
+"""A process's memory map as its kernel writes it (proc(5), /proc/PID/maps), read no further than asked for.
+
+Takes the file's bytes; gives `MemoryMapping`s. A job of a thousand ranks has ten thousand lines, of which a few name
+files; whoever wants those, or the line of one address, need not wait for all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Optional, Union, overload
+
+from pieglobalsfind.target import MemoryMapping
+
+_LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)")
+
+Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+
+
+class ProcMaps(Sequence[MemoryMapping]):
+    """The lines of one reading, in ascending order of address; what is no such line is left out."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._paths = {b"": ""}  # thousands of lines name the same few files
+        self._whole: Optional[tuple[MemoryMapping, ...]] = None
+
+    def __len__(self) -> int:
+        return len(self.whole())
+
+    @overload
+    def __getitem__(self, index: int) -> MemoryMapping: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[MemoryMapping, ...]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[MemoryMapping, tuple[MemoryMapping, ...]]:
+        return self.whole()[index]
+
+    def __iter__(self) -> Iterator[MemoryMapping]:
+        return iter(self.whole())
+
+    def one_by_one(self) -> Iterator[MemoryMapping]:
+        """For whoever needs the first few."""
+        return (self._mapping(found.groups()) for found in _LINE.finditer(self._text))  # type: ignore[arg-type]
+
+    def whole(self) -> tuple[MemoryMapping, ...]:
+        """All of them."""
+        if self._whole is None:
+            self._whole = tuple(map(self._mapping, _LINE.findall(self._text)))
+        return self._whole
+
+    def naming(self, part: str) -> list[MemoryMapping]:
+        """Those in whose path `part` occurs."""
+        written = part.replace("\n", "\\012").encode("utf-8", "surrogateescape")
+        found = map(self._mapping, _LINE.findall(b"\n".join(self._lines_with(written))))
+        return [one for one in found if part in one.path]
+
+    def _lines_with(self, part: bytes) -> Iterator[bytes]:
+        """By a search of the whole text: a look at each of its lines takes a hundred times as long."""
+        at = self._text.find(part)
+        while at >= 0:
+            begin, end = self._text.rfind(b"\n", 0, at) + 1, self._text.find(b"\n", at)
+            end = end if end >= 0 else len(self._text)
+            yield self._text[begin:end]
+            at = self._text.find(part, end)
+
+    def at(self, address: int) -> Optional[MemoryMapping]:
+        """The one that holds an address, by bisection of the text."""
+        low, high = 0, len(self._text)  # its line begins here, if there is one
+        while low < high:
+            begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            line = _LINE.match(self._text, begin)
+            if line is None:  # the kernel writes no such line
+                return next((one for one in self.whole() if one.start <= address < one.end), None)
+            if address < int(line[1], 16):
+                high = begin
+            elif address >= int(line[2], 16):
+                low = line.end() + 1
+            else:
+                return self._mapping(line.groups())  # type: ignore[arg-type]
+        return None
+
+    def _mapping(self, fields: Fields) -> MemoryMapping:
+        start, end, r, w, x, shared, offset, path = fields
+        name = self._paths.get(path)
+        if name is None:
+            name = self._paths[path] = readable_path(path)
+        return MemoryMapping(
+            int(start, 16), int(end, 16), r == b"r", w == b"w", x == b"x", int(offset, 16), name, shared == b"s"
+        )
+
+
+def readable_path(path: bytes) -> str:
+    """As the kernel was given it: it writes line ends as \\012."""
+    return path.decode("utf-8", "surrogateescape").replace("\\012", "\n")
+
+
+def naming(maps: Sequence[MemoryMapping], part: str) -> list[MemoryMapping]:
+    """The mappings in whose path `part` occurs."""
+    return maps.naming(part) if isinstance(maps, ProcMaps) else [one for one in maps if part in one.path]
+
+
+def mapping_at(maps: Sequence[MemoryMapping], address: int) -> Optional[MemoryMapping]:
+    """The mapping that holds an address."""
+    if isinstance(maps, ProcMaps):
+        return maps.at(address)
+    return next((one for one in maps if one.start <= address < one.end), None)

@@ -1,0 +1,78 @@
+"""The frozen classes of facts.py behave as those of the standard's `dataclasses`, which is the oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Optional
+
+import pytest
+
+from pieglobalsfind import facts
+
+
+def plain(decorator: Any, field: Any) -> Any:
+    """The same class by one or the other."""
+
+    @decorator(frozen=True)
+    class Place:
+        """Where something is."""
+
+        name: str
+        address: int
+        size: int = 8
+        label: Optional[str] = field(default=None, compare=False)
+
+        @property
+        def end(self) -> int:
+            return self.address + self.size
+
+    return Place
+
+
+OURS, STANDARD = plain(facts.dataclass, facts.field), plain(dataclasses.dataclass, dataclasses.field)
+CALLS: tuple[tuple[tuple[object, ...], dict[str, object]], ...] = (
+    (("a", 1), {}),
+    (("a", 1, 8), {"label": "x"}),
+    (("b",), {"address": 1}),
+    (("a", 2, 9, "y"), {}),
+)
+
+
+def test_values_and_equality() -> None:
+    pairs = [(OURS(*values, **named), STANDARD(*values, **named)) for values, named in CALLS]
+    for ours, standard in pairs:
+        assert vars(ours) == vars(standard) and ours.end == standard.end
+        assert repr(ours) == repr(standard)
+        for our_other, other in pairs:
+            assert (ours == our_other) == (standard == other)
+            assert (hash(ours) == hash(our_other)) == (hash(standard) == hash(other))
+    assert OURS("a", 1) != ("a", 1, 8, None) and OURS("a", 1) != STANDARD("a", 1)
+    assert OURS.size == STANDARD.size == 8 and OURS.__doc__ == STANDARD.__doc__
+
+
+@pytest.mark.parametrize("values, named", [((), {}), (("a",), {}), (("a", 1), {"other": 2}), ((1, 2, 3, 4, 5), {})])
+def test_wrong_calls(values: tuple[object, ...], named: dict[str, object]) -> None:
+    said = []
+    for kind in (OURS, STANDARD):
+        with pytest.raises(TypeError) as error:
+            kind(*values, **named)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_frozen() -> None:
+    one = OURS("a", 1)
+    for change, arguments in ((setattr, ("name", "b")), (delattr, ("name",)), (setattr, ("new", 1))):
+        with pytest.raises(AttributeError):
+            change(one, *arguments)
+    assert one == OURS("a", 1)
+    with pytest.raises(TypeError):
+        facts.dataclass(frozen=False)
+
+
+@pytest.mark.parametrize("replace", [facts.replace, dataclasses.replace])
+def test_replace(replace: Any) -> None:
+    assert vars(replace(OURS("a", 1), size=3)) == vars(STANDARD("a", 1, 3))
+    assert [one.name for one in dataclasses.fields(OURS)] == ["name", "address", "size", "label"]
+    with pytest.raises(TypeError):
+        replace(OURS("a", 1), other=3)
