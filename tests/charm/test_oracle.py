@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +21,11 @@ from tests.conftest import Job
 from tests.host.controller import Controller, Gdb
 from tests.host.plan import Answers, Plan, Query
 from tests.oracle import c_program, cxx_program, fortran_program
-from tests.oracle.conftest import once, walking
+from tests.oracle.conftest import walking
 from tests.oracle.exceptions import NeverAsked
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, SOURCES, Program, build
 from tests.oracle.test_oracle import differences
+from tests.sharing import Shared
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
@@ -89,7 +90,7 @@ class Runs:
             plan = replace(walking(program), prepare=program.stop_natively)
             return Controller(self.gdb, folder).native([str(executable), ARGUMENT], RANKS, plan)
 
-        return once(self.root / "-".join([name, "native", *options]), run)
+        return self._once("-".join([name, "native", *options]), run)
 
     def live(self, name: str, method: str) -> Answers:
         """All ranks in one process, to which GDB attaches."""
@@ -98,7 +99,7 @@ class Runs:
             with self._held(name, method, folder) as job:
                 return Controller(self.gdb, folder, PATIENCE).attached(job.pid, self._plan(name))
 
-        return once(self.root / f"{name}-{method}", run)
+        return self._once(f"{name}-{method}", run)
 
     def core(self, name: str, method: str) -> Answers:
         """All ranks in one core file."""
@@ -110,7 +111,10 @@ class Runs:
             plan = replace(self._plan(name), walk=())
             return Controller(self.gdb, folder, PATIENCE).opened(folder / f"core.{job.pid}", folder / name, plan)
 
-        return once(self.root / f"{name}-{method}-core", run)
+        return self._once(f"{name}-{method}-core", run)
+
+    def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
+        return Answers.load(Shared(self.root).made(name, run) / "answers")
 
     def _plan(self, name: str) -> Plan:
         source = f"source {self.gdb.extension}"

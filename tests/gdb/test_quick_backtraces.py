@@ -10,8 +10,9 @@ import pytest
 from tests.conftest import StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
-from tests.oracle.program import Program, build, virtual
+from tests.oracle.program import Program, copied, virtual
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
+from tests.sharing import Shared
 
 RANKS = {"cells": 9, "shapes": 5, "fields": 9}  # the C++ program has room for five
 QUICK = ("bt", "bt 2", "where -3")
@@ -103,8 +104,10 @@ def check_spared(program: Program, found: Found) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_live(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS[program.name], build(program, virtual(), tmp_path), "--level=3")
+def test_live(
+    program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
+) -> None:
+    job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
     asked = [("", command) for command in (*QUICK, *VISITED)] + [("set rank fold-runtime off", QUICK[0])]
     found = session.attach(script(program, asked), job.pid)["found"]
@@ -113,8 +116,10 @@ def test_live(program: Program, session: Session, start_job: StartJob, rankrun: 
 
 
 @pytest.mark.parametrize("program", IN_CORES, ids=str)
-def test_core(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS[program.name], build(program, virtual(), tmp_path), "--level=3")
+def test_core(
+    program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
+) -> None:
+    job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
     core = make_core(job.pid, tmp_path)
     found = session.run(script(program, [("", QUICK[0])]), rankrun.resolve(), core)["found"]
@@ -122,19 +127,23 @@ def test_core(program: Program, session: Session, start_job: StartJob, rankrun: 
     check_spared(program, found)
 
 
-def test_settings_are_obeyed(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+def test_settings_are_obeyed(
+    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
+) -> None:
     program = next(one for one in PROGRAMS if str(one) == "cells-O2")
-    job = start_job(rankrun, "-n", RANKS[program.name], build(program, virtual(), tmp_path), "--level=3")
+    job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
     asked = [(setting, "bt") for setting in SETTINGS]
     check(program, session.attach(script(program, asked), job.pid)["found"])
 
 
 @pytest.mark.parametrize("method", ["none", "pip", "fs", "tls", "hls"])
-def test_methods(method: str, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+def test_methods(
+    method: str, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
+) -> None:
     """Copies at one distance, copies by the loader, no copies, and globals in thread-local blocks."""
     program = next(one for one in PROGRAMS if str(one) == "cells-O2")
-    executable = build(program, virtual(), tmp_path)
+    executable = copied(program, virtual(), shared, tmp_path)
     job = start_job(rankrun, "-n", RANKS[program.name], "--method", method, executable, "--level=3")
     job.wait_for("holding")
     found = session.attach(script(program, [("", QUICK[0])]), job.pid)["found"]

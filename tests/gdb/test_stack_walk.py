@@ -11,8 +11,9 @@ from pieglobalsfind.dwarf_frames import without_parameters
 from tests.conftest import StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
-from tests.oracle.program import RANKS, Program, build, virtual
+from tests.oracle.program import RANKS, Program, copied, virtual
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
+from tests.sharing import Shared
 
 COMPARE = f"""
 from gdbext import extension
@@ -45,15 +46,19 @@ def check(found: dict[str, tuple[list[list[object]], list[list[object]], str]], 
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_live(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS, build(program, virtual(), tmp_path), "--level=3")
+def test_live(
+    program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
+) -> None:
+    job = start_job(rankrun, "-n", RANKS, copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
     check(session.attach(COMPARE, job.pid)["found"], program.sources)
 
 
 @pytest.mark.parametrize("program", IN_CORES, ids=str)
-def test_core(program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    job = start_job(rankrun, "-n", RANKS, build(program, virtual(), tmp_path), "--level=3")
+def test_core(
+    program: Program, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
+) -> None:
+    job = start_job(rankrun, "-n", RANKS, copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
     core = make_core(job.pid, tmp_path)
     check(session.run(COMPARE, rankrun.resolve(), core)["found"], program.sources)

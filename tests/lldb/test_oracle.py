@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import unified_diff
@@ -26,8 +26,8 @@ from tests.lldb.conftest import find_lldb
 from tests.lldb.questions import NEVER_ASKED, PROGRAMS
 from tests.lldb.session import EXTENSION, Session
 from tests.oracle.comparison import asked, check_that_processes_differ
-from tests.oracle.conftest import once
-from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, build, virtual
+from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, copied, virtual
+from tests.sharing import Shared
 from tests.waiting import wait_until
 
 SCRIPT = ROOT / "tests" / "lldb" / "in_lldb.py"
@@ -59,25 +59,25 @@ def normalize(text: str, sources: Iterable[str]) -> str:
 class Runs:
     """The answers about a program, from processes under MPICH and from virtual ranks."""
 
-    root: Path
     lldb: Path
+    shared: Shared
 
     def native(self, program: Program) -> Answers:
         """Each rank a process, under an LLDB that knows nothing of us."""
 
         def run(folder: Path) -> Answers:
-            with native_job(program, folder) as processes:
+            with native_job(program, folder, self.shared) as processes:
                 for pid, rank in processes:
                     self._ask(folder, ["-p", str(pid)], Plan((), program.queries), {"PMI_RANK": str(rank)})
             return Answers.load(folder / "answers")
 
-        return once(self.root / f"{program}.native", run)
+        return self._once(f"{program}.native", run)
 
     def native_core(self, program: Program) -> Answers:
         """Each rank a core file of its own process: LLDB answers otherwise about cores."""
 
         def run(folder: Path) -> Answers:
-            with native_job(program, folder) as processes:
+            with native_job(program, folder, self.shared) as processes:
                 for pid, _ in processes:
                     make_core(pid, folder)
             for pid, rank in processes:
@@ -85,25 +85,25 @@ class Runs:
                 self._ask(folder, arguments, Plan((), program.queries), {"PMI_RANK": str(rank)})
             return Answers.load(folder / "answers")
 
-        return once(self.root / f"{program}.native-core", run)
+        return self._once(f"{program}.native-core", run)
 
     def live(self, program: Program) -> Answers:
         """All ranks in one process, to which LLDB attaches."""
 
         def run(folder: Path) -> Answers:
-            job = held_job(program, folder)
+            job = held_job(program, folder, self.shared)
             try:
                 return self._ask(folder, ["-p", str(job.pid)], virtual_plan(program))
             finally:
                 job.close()
 
-        return once(self.root / f"{program}.live", run)
+        return self._once(f"{program}.live", run)
 
     def core(self, program: Program) -> Answers:
         """All ranks in one core file."""
 
         def run(folder: Path) -> Answers:
-            job = held_job(program, folder)
+            job = held_job(program, folder, self.shared)
             try:
                 make_core(job.pid, folder)
             finally:
@@ -111,7 +111,10 @@ class Runs:
             arguments = [str(built("rankrun").resolve()), "-c", str(folder / f"core.{job.pid}")]
             return self._ask(folder, arguments, virtual_plan(program))
 
-        return once(self.root / f"{program}.core", run)
+        return self._once(f"{program}.core", run)
+
+    def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
+        return Answers.load(self.shared.made(f"{name}.lldb", run) / "answers")
 
     def _ask(self, folder: Path, arguments: list[str], plan: Plan, more: Optional[dict[str, str]] = None) -> Answers:
         answers = folder / "answers"
@@ -138,9 +141,9 @@ class Runs:
 
 
 @contextmanager
-def native_job(program: Program, folder: Path) -> Iterator[list[tuple[int, int]]]:
+def native_job(program: Program, folder: Path, shared: Shared) -> Iterator[list[tuple[int, int]]]:
     """A job under MPICH: (pid, rank) of its processes, each held."""
-    executable = build(program, MPICH, folder)
+    executable = copied(program, MPICH, shared, folder)
     job = Job(["mpiexec.mpich", "-n", str(RANKS), str(executable), ARGUMENT], folder)
     try:
         job.wait_for("holding")
@@ -179,8 +182,8 @@ def processes_of(executable: Path) -> list[tuple[int, int]]:
     return found
 
 
-def held_job(program: Program, folder: Path) -> Job:
-    executable = build(program, virtual(), folder)
+def held_job(program: Program, folder: Path, shared: Shared) -> Job:
+    executable = copied(program, virtual(), shared, folder)
     job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
     try:
         job.wait_for("holding")
@@ -191,11 +194,8 @@ def held_job(program: Program, folder: Path) -> Job:
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Runs:
-    base = tmp_path_factory.getbasetemp()
-    root = (base.parent if hasattr(request.config, "workerinput") else base) / "lldb-oracle"
-    root.mkdir(exist_ok=True)
-    return Runs(root, find_lldb())
+def runs(shared: Shared) -> Runs:
+    return Runs(find_lldb(), shared)
 
 
 def groups() -> list[object]:
@@ -256,7 +256,7 @@ def test_every_rank_has_addresses_of_its_own(program: Program, runs: Runs) -> No
 
 def test_rank_print_reads_qualified_names(runs: Runs, tmp_path: Path) -> None:
     program = next(one for one in PROGRAMS if one.name == "shapes")
-    job = held_job(program, tmp_path)
+    job = held_job(program, tmp_path, runs.shared)
     try:
         names = ("geometry::detail::v2::depth", "geometry::numbers.count_", "geometry::current->serial_")
         script = f"tell('answers', [ask('rank print ' + name) for name in {names!r}])\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,43 +12,27 @@ import pytest
 from tests.conftest import Job, built
 from tests.host.controller import Controller, Debugger, Gdb
 from tests.host.plan import Answers, Plan
-from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, build, virtual
+from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, copied, virtual
+from tests.sharing import Shared
 from tests.waiting import wait_until_it_loops
-
-
-def once(folder: Path, run: Callable[[Path], Answers]) -> Answers:
-    """The answers of `run(folder)`, which only the first caller of all workers makes; fails as the first one did."""
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        failure = folder / "failure"
-        if failure.exists():
-            pytest.fail(failure.read_text(), pytrace=False)
-        if folder.exists():
-            return Answers.load(folder / "answers")
-        folder.mkdir()
-        try:
-            return run(folder)
-        except BaseException as error:
-            failure.write_text(f"{type(error).__name__}: {error}")
-            raise
 
 
 @dataclass(frozen=True)
 class Runs:
     """The answers about a program, from processes under MPICH and from virtual ranks."""
 
-    root: Path
     debugger: Debugger
+    shared: Shared
 
     def native(self, program: Program) -> Answers:
         """Each rank a process, under a debugger that knows nothing of us."""
 
         def run(folder: Path) -> Answers:
-            executable = build(program, MPICH, folder)
+            executable = copied(program, MPICH, self.shared, folder)
             plan = replace(walking(program), prepare=program.stop_natively)
             return Controller(self.debugger, folder).native([str(executable), ARGUMENT], RANKS, plan)
 
-        return once(self.root / f"{program}.native", run)
+        return self._once(f"{program}.native", run)
 
     def live(self, program: Program) -> Answers:
         """All ranks in one process, to which the debugger attaches."""
@@ -63,7 +46,7 @@ class Runs:
             finally:
                 job.close()
 
-        return once(self.root / f"{program}.live", run)
+        return self._once(f"{program}.live", run)
 
     def core(self, program: Program) -> Answers:
         """All ranks in one core file."""
@@ -78,10 +61,13 @@ class Runs:
             core = folder / f"core.{job.pid}"
             return Controller(self.debugger, folder).opened(core, built("rankrun").resolve(), self._plan(program))
 
-        return once(self.root / f"{program}.core", run)
+        return self._once(f"{program}.core", run)
+
+    def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
+        return Answers.load(self.shared.made(f"{name}.gdb", run) / "answers")
 
     def _held_job(self, program: Program, folder: Path) -> Job:
-        executable = build(program, virtual(), folder)
+        executable = copied(program, virtual(), self.shared, folder)
         job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
         try:
             job.wait_for("holding")
@@ -102,9 +88,5 @@ def walking(program: Program) -> Plan:
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, gdb: Path) -> Runs:
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if hasattr(request.config, "workerinput") else base
-    root = shared / "oracle"
-    root.mkdir(exist_ok=True)
-    return Runs(root, Gdb(gdb))
+def runs(gdb: Path, shared: Shared) -> Runs:
+    return Runs(Gdb(gdb), shared)

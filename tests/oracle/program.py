@@ -6,6 +6,7 @@ compiled with the same flags from the same paths, so that their debug informatio
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tests.conftest import PROGRAMS, built
 from tests.host.plan import Query
+from tests.sharing import Shared
 
 SOURCES = PROGRAMS / "oracle"
 HOLD_MARK = "held here"
@@ -90,3 +92,10 @@ def build(program: Program, compilers: Compilers, directory: Path, linked: Seque
     words = (*compilers[Path(program.sources[-1]).suffix], *flags, *objects, *linked, "-o", str(executable))
     subprocess.run(words, cwd=directory, check=True, timeout=120)
     return executable
+
+
+def copied(program: Program, compilers: Compilers, shared: Shared, directory: Path) -> Path:
+    """The program in a directory of the caller's; it is built once in a test run for the same compilers."""
+    name = f"{program}.{Path(compilers['.c'][0]).name}"
+    made = shared.made(name, lambda folder: build(program, compilers, folder))
+    return Path(shutil.copy(made / program.name, directory))
