@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import lldb
 
-from lldbext import rank_break, rank_threads
+from lldbext import bytecode, rank_break, rank_threads
 from lldbext.face import LldbFace
 from lldbext.quiet import sentence_of
 from pieglobalsfind.command import Command
@@ -31,8 +31,9 @@ class Bound:
         try:
             command, rest = resolved(self.word, arguments)
             self._face.be_current()
-            for text in render(command.run(self._face, rest), self._face.width):
-                result.AppendMessage(text)
+            with bytecode.kept():
+                for text in render(command.run(self._face, rest), self._face.width):
+                    result.AppendMessage(text)
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except Exception as error:  # LLDB would print a traceback
             result.SetError(sentence_of(error))

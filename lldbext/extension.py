@@ -10,7 +10,7 @@ from typing import Any
 
 import lldb
 
-from lldbext import breakpoints, commands, own_commands, stops
+from lldbext import breakpoints, commands, onlookers, own_commands, stops
 from lldbext.session import PLUGIN, SETTING
 
 OLDEST = 14
@@ -40,7 +40,7 @@ def switch_on(debugger: Any) -> None:
         return
     _on.add(debugger.GetID())
     commands.bind(debugger)
-    if own_commands.can_hold_up():
+    if onlookers.can_hold_up():
         own_commands.hold_up(debugger)
     else:
         print(f"ranklens: in LLDB {number} names follow `rank N`, not `thread select`")

@@ -194,8 +194,8 @@ class LldbFace:
         return int(found.GetValueAsUnsigned()) if place is None else place
 
     def execute(self, rank: int, command: str) -> str:
-        selection = self.selection()
-        with selection.visiting(rank):
+        self.session().know_all()
+        with self.selection().visiting(rank):
             return execute(self.debugger, command)
 
 

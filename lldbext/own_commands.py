@@ -14,11 +14,12 @@ from typing import Any
 
 import lldb
 
+from lldbext import command_names
 from lldbext.face import LldbFace
 from lldbext.printing import wait_for_printing
 from lldbext.quiet import warnings
 from lldbext.selection import Selection
-from lldbext.session import Session
+from lldbext.session import SESSIONS, Session
 from pieglobalsfind.errors import NotVirtualizedError, TargetError
 
 EXPRESSIONS = (
@@ -36,29 +37,37 @@ AFTER_PRINTING = (
 QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
 
 
-def can_hold_up() -> bool:
-    """Whether this LLDB calls back before its own commands: 19 does, 14 does not."""
-    return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
-
-
 def hold_up(debugger: Any) -> None:
-    """Be called before every command that takes names, and before those that must not overtake what is shown."""
+    """Be called before every command that may look at ranks."""
     interpreter = debugger.GetCommandInterpreter()
-    for command in BY_NAME:
-        interpreter.SetCommandOverrideCallback(command, callback(debugger, command))
-    for command in AFTER_PRINTING:
-        interpreter.SetCommandOverrideCallback(command, waiting(debugger))
+    names = command_names.seeing(interpreter)
+    for command in dict.fromkeys((*names, *BY_NAME, *AFTER_PRINTING)):
+        before = callback(debugger, command) if command in BY_NAME else waiting(debugger, command in AFTER_PRINTING)
+        interpreter.SetCommandOverrideCallback(command, before)
 
 
-def waiting(debugger: Any) -> Callable[..., bool]:
-    """What LLDB calls before a command that has nothing to do but to wait until the one before is shown."""
+def waiting(debugger: Any, always: bool) -> Callable[..., bool]:
+    """What LLDB calls before a command that takes no names; `always`: it waits until the one before is shown."""
 
     def before(*words: str) -> bool:
         with warnings("what is shown may be of another moment"):
-            wait_for_printing(debugger)
+            if always:
+                wait_for_printing(debugger)
+            let_all_be_known(debugger)
         return False
 
     return before
+
+
+def let_all_be_known(debugger: Any) -> None:
+    """A command of LLDB's follows, which may look at any rank."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    if not SESSIONS.has(process) or SESSIONS.of(process).knows_all:
+        return
+    session = SESSIONS.of(process)
+    wait_for_printing(debugger)
+    with kept_frame(session), suppress(NotVirtualizedError, TargetError):
+        session.know_all()
 
 
 def callback(debugger: Any, command: str) -> Callable[..., bool]:
@@ -66,6 +75,7 @@ def callback(debugger: Any, command: str) -> Callable[..., bool]:
 
     def before(*words: str) -> bool:
         with warnings("names may mean another rank than the selected one"), suppress(NotVirtualizedError, TargetError):
+            let_all_be_known(debugger)
             session = LldbFace(debugger).session()
             if session.modules.is_visiting:
                 return False

@@ -121,6 +121,8 @@ class Selection:
         if found is None:
             raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
         modules = self._session.modules
+        if rank not in modules.ranks and not modules.is_visiting:
+            self._session.let_stay(rank)
         if modules.is_visiting or rank not in modules.ranks:
             modules.visit(self._session.moment(), rank)
         return found

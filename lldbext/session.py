@@ -40,6 +40,7 @@ class Session:
         self.leaving: set[int] = set()  # ranks that are being packed: gone, whatever their records say until then
         self.stepped_away: set[int] = set()  # ranks that have left in the middle of a step
         self.asked: dict[int, None] = {}
+        self.knows_all = False  # whether LLDB knows the code of all ranks that are threads
         self.passing: tuple[int, ...] = ()  # ranks that are threads until the command ends
         self._asked_in_command = False
         self._frame = (0, 0)  # the selected thread's tid, and its selected frame's level
@@ -155,6 +156,26 @@ class Session:
                     del self.asked[number]
         self.list_threads()
         self.process.SetSelectedThread(self.process.GetThreadByID(selected))
+
+    def let_stay(self, rank: int) -> None:
+        """LLDB is to know the code of the first rank that a command is about from now on."""
+        if not self._asked_in_command:
+            self._asked_in_command = True
+            self.asked[rank] = None
+            self.modules.place(self.moment(), rank)
+
+    def know_all(self) -> None:
+        """Let LLDB know the code of all ranks that are threads: something may be about any of them."""
+        if self.knows_all or self.modules.is_visiting:
+            return
+        self.knows_all = True
+        for rank in tuple(self.numbers):
+            self.modules.place(self.moment(), rank)
+        self.tell_failures()
+
+    def tell_failures(self) -> None:
+        for failure in self.modules.failures:
+            self.tell_once(f"ranklens: {failure}")
 
     def keep_frame(self) -> None:
         """Let the selected frame be so when the command ends: LLDB forgets it when its modules change."""

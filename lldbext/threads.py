@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from lldbext import breakpoints
+from lldbext import breakpoints, onlookers
 from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
@@ -86,11 +86,12 @@ class OperatingSystemPlugIn:
             session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
         session.numbers = {one.rank: tid_of(one.rank) for one in running}
         session.follow([one.rank for one in running], [one.rank for one in waiting])
+        session.knows_all = session.knows_all or onlookers.are_there(session.target)
         for one in (*running, *waiting):
-            if one.rank not in session.passing:
+            is_needed = session.knows_all or one.rank in numbers or one.rank in session.asked
+            if is_needed and one.rank not in session.passing:
                 session.modules.place(moment, one.rank)
-        for failure in session.modules.failures:
-            session.tell_once(f"ranklens: {failure}")
+        session.tell_failures()
         for one in running:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting, self._registers = {}, {}

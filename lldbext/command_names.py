@@ -1,0 +1,56 @@
+"""The names of LLDB's own commands that may look at ranks, and of those that users have added.
+
+Takes a command interpreter. LLDB lists the names, as for the Tab key; which of them have subcommands it tells nobody,
+so that stands here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import lldb
+
+FAMILIES = frozenset(
+    (
+        *("breakpoint", "breakpoint command", "breakpoint name", "command", "command script", "diagnostics"),
+        *("frame", "frame recognizer", "language", "language cplusplus", "memory", "memory tag"),
+        *("process", "process trace", "register", "scripting", "source", "source cache"),
+        *("target", "target dump", "target modules", "target modules dump", "target modules search-paths"),
+        *("target stop-hook", "target symbols", "thread", "thread plan", "thread trace", "thread trace dump"),
+        *("thread trace export", "watchpoint", "watchpoint command", "watchpoint set"),
+    )
+)
+BLIND = frozenset(  # these see no rank, nor do their subcommands
+    ("apropos", "help", "log", "platform", "plugin", "quit", "session", "settings", "statistics", "trace", "version")
+)
+
+
+USERS = "Current user-defined commands:\n"  # what stands in `help` before them; for the Tab key LLDB leaves them out
+NAME = re.compile(r"^\s+(\S+)\s+-- ", re.MULTILINE)
+
+
+def seeing(interpreter: Any, family: str = "") -> Iterator[str]:
+    """Every command that may look at ranks by its whole name, as in `target modules lookup`."""
+    before = f"{family} " if family else ""
+    for word in completions(interpreter, before):
+        name = before + word
+        if name in FAMILIES:
+            yield from seeing(interpreter, name)
+        elif name not in BLIND:
+            yield name
+
+
+def of_users(interpreter: Any) -> set[str]:
+    """The names of commands that scripts have added."""
+    result = lldb.SBCommandReturnObject()
+    interpreter.HandleCommand("help", result, False)
+    return set(NAME.findall((result.GetOutput() or "").partition(USERS)[2]))
+
+
+def completions(interpreter: Any, line: str) -> list[str]:
+    """What may follow; the first that LLDB gives is what all of them begin with."""
+    found = lldb.SBStringList()
+    interpreter.HandleCompletion(line, len(line), 0, -1, found)
+    return [found.GetStringAtIndex(index) for index in range(1, found.GetSize())]
