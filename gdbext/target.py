@@ -27,8 +27,6 @@ FROM_STUB = "target:"  # GDB's prefix of paths that the stub sends
 NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
 NAMES.update({number: f"r{number}" for number in range(8, 16)})
 
-BRIEFLY = "with print frame-info short-location -- with print frame-arguments presence --"
-
 _CORE = re.compile(r"^Local core dump file:\n\s*`(.*)', file type ", re.MULTILINE)
 _MAPPING = re.compile(
     r"^\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+)(?:\s+([-rwx]{3})([-ps]))?(?:[ \t]+(\S.*))?$",
@@ -88,8 +86,11 @@ def thread_registers(names: Mapping[int, str] = NAMES) -> Mapping[int, int]:
 
 
 def is_innermost_selected() -> bool:
-    """Whether the selected frame is the innermost; GDB tells it without looking for callers only where it prints it."""
-    return execute(f"{BRIEFLY} frame").startswith("#0 ")
+    """Whether the selected frame is the innermost; GDB tells it without looking for callers only where it prints it.
+
+    Without `with print ...` before it: GDB would tell front ends of every such change, at every stop.
+    """
+    return execute("frame").startswith("#0 ")
 
 
 def unsigned_word() -> gdb.Type:
