@@ -218,7 +218,7 @@ class Follower(Pinned):
             if condition is not None and not self._is_true(condition):
                 return False
         except (gdb.error, RanklensError) as error:
-            from pieglobalsfind.render import escape
+            from pieglobalsfind.escape import escape
 
             gdb.write(f"Error in testing condition for breakpoint {user.number}:\n{escape(str(error))}\n")
         self._hits.add(user.number, self.rank)
@@ -249,7 +249,7 @@ class Follower(Pinned):
         try:
             source = execute(f"list {quoted(path_of(sal.symtab))}:{sal.line},{sal.line}")
         except DebuggerError:
-            from pieglobalsfind.render import escape
+            from pieglobalsfind.escape import escape
 
             source = f"{sal.line}\tin {escape(path_of(sal.symtab))}\n"
         return f"{line}\n{source}"

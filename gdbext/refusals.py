@@ -31,7 +31,7 @@ class CheckRunning(gdb.Command):
             with warnings("a rank that leaves may take the step's end along"):
                 self._before_step()
             return
-        from pieglobalsfind.commands.wording import state_text
+        from pieglobalsfind.wording import state_text
 
         rank = self._face.job().shown(selection.rank)
         raise gdb.GdbError(

@@ -30,14 +30,15 @@ from .text import harmless
 SCHEMA = "ranklens-audit-1"
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "audit",
-        help="a program's variables, and how it would fare under each method",
-        description="Count the variables that a program may write, by storage and language, and judge every method of "
-        "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped.",
-        epilog="exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
-        "unreadable file",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Count the variables that a program may write, by storage and language, and judge every method of "
+        "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
+    )
+    parser.epilog = (
+        "exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
+        "unreadable file"
     )
     parser.add_argument("target", metavar="BINARY|PID|CORE", help="a program, or a job whose program is meant")
     parser.add_argument("--method", metavar="M", help="judge this method alone")

@@ -6,10 +6,13 @@ Takes the command line; gives an exit status: 0 done, 1 nothing found, 2 bad cal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Optional
+from pieglobalsfind.early import TYPE_CHECKING, status_of
 
-from pieglobalsfind.shell import Run, status_of
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Optional
+
+    from pieglobalsfind.shell import Run
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:

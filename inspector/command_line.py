@@ -1,56 +1,59 @@
-"""What the command `inspector` does: its options, its subcommands, and the first of these, `report`.
+"""What the command `inspector` does: its options and its subcommands.
 
-Takes the command line; gives an exit status, or raises `RanklensError`.
+Takes the command line; gives an exit status, or raises `RanklensError`. It loads the one subcommand that is called:
+all of them together take longer to load than most take to run.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
 from typing import Optional
 
-from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell import check_words
 from pieglobalsfind.version import Version
-from pieglobalsfind.whole_file import check_place
 
-from . import (
-    audit,
-    events,
-    merge,
-    mpir,
-    parts,
-    perfmap,
-    snapshot,
-    stack_groups,
-    stacks,
-    waits,
-    watch,
-    whole_job,
-    why_different,
-)
-from .console import console
-from .job import job_named, opened
-from .memory import keep_freed
-from .recorder import seconds_of
-from .render import print_report
-from .report import Report, as_json, make_report
+# by its name: the module that declares and runs it, and what it is for
+COMMANDS = {
+    "report": ("reporting", "ranks, globals by value, pointer audit, payload"),
+    "ranks": (
+        "parts",
+        "states, where ranks block, which processing element runs them, switches, memory by category",
+    ),
+    "globals": ("parts", "every global's value on every rank, equal values together"),
+    "pointers": ("parts", "rewritten and forgotten pointers, each copy held against its original"),
+    "payload": ("parts", "what would move with each rank, by category"),
+    "audit": ("audit", "a program's variables, and how it would fare under each method"),
+    "snapshot": ("snapshot", "keep a job's ranks and memory in one file"),
+    "stacks": ("stacks", "where all ranks are, without a debugger"),
+    "waits": ("waits", "who waits for whom: cycles, and the ranks that a collective lacks"),
+    "why-different": ("why_different", "where two ranks' stacks part, and the globals that they differ in"),
+    "merge": ("merge", "stacks or reports of several processes or moments in one"),
+    "perfmap": ("perfmap", "let Linux perf name functions in ranks' copies"),
+    "events": ("events", "ranks that are created, migrate and exit, as it happens"),
+    "watch": ("watch", "a live view of states, stacks, globals that differ and payload"),
+    "mpir": ("mpir", "let a parallel debugger find a job's processes by this process, as MPIR has it"),
+}
 
 
 def run(arguments: Optional[Sequence[str]]) -> int:
     """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    called = next((one for one in words if not one.startswith("-")), "")
+    options = parser(called).parse_args(words)
     check_words(vars(options))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
+    from .memory import keep_freed  # late: not for --help, nor for a wrong call
+
     keep_freed()
     return int(options.run(options))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
+    """With all that one command takes and the names of the others, or, without a name, with all of everything."""
     top = argparse.ArgumentParser(
         prog="inspector",
         description="Look into MPI programs whose ranks share a process. What is read is never changed, and "
@@ -59,79 +62,11 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=Version)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    report = commands.add_parser(
-        "report",
-        help="ranks, globals by value, pointer audit, payload",
-        description="Show a job's ranks, the globals that differ between them, wrongly rewritten and forgotten "
-        "pointers, and what would move with each rank.",
-        epilog="exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target",
-    )
-    report.add_argument(
-        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
-    )
-    report.add_argument(
-        "--job",
-        metavar="JOB",
-        help="all processes of a job: its launcher's pid, one of its processes', or its id",
-    )
-    report.add_argument(
-        "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
-    )
-    report.add_argument(
-        "--timeout", metavar="TIME", help="with --mpi: how long to wait for a collector that does not answer (60s)"
-    )
-    report.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    report.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
-    report.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
-    report.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
-    report.set_defaults(run=run_report)
-    for part in (parts, audit, snapshot, stacks, waits, why_different, merge, perfmap, events, watch, mpir):
-        part.add_to(commands)
+    for name, (module, summary) in COMMANDS.items():
+        if called is None or called == name:
+            declared = commands.add_parser(name, help=summary)
+            declared.set_defaults(command=name)
+            import_module(f".{module}", __package__).add_to(declared)
+        else:
+            commands.add_parser(name, help=summary, add_help=False)
     return top
-
-
-def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
-    from . import html  # late: a report without it needs no template engine
-
-    html.write(path, html.as_html(report, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
-
-
-def run_report(options: argparse.Namespace) -> int:
-    if options.html is not None:
-        check_place(Path(options.html), "name another file by --html")
-    if options.mpi:
-        return run_collector(options)
-    if options.timeout is not None:
-        raise UsageError("--timeout is for collectors, which nobody waits for", "add --mpi, or leave it out")
-    members = job_named(options.job, options.target, options.exe, options.freeze)
-    if members is not None:
-        found = whole_job.read_members(members, bool(options.html))
-        report = whole_job.finished(found, members.name, members.count)
-    else:
-        with opened(options.target, options.exe, options.freeze) as one:
-            found = whole_job.read_one(one, bool(options.html))
-        report = found.report or make_report(one)
-    return show_report(found, report, options)
-
-
-def run_collector(options: argparse.Namespace) -> int:
-    from . import collectors  # late: only this needs MPI
-
-    if options.job is None or options.target is not None or options.freeze:
-        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
-    gathered = collectors.gather(options.job, bool(options.html), seconds_of(options.timeout or "60s", "--timeout"))
-    status = 0
-    if gathered.found is not None:
-        status = show_report(gathered.found, gathered.report(), options)
-    return gathered.leave(status)
-
-
-def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
-    if options.html is not None:
-        write_html(found, report, options.html)
-    if options.json:
-        json.dump(as_json(report), sys.stdout, indent=1)
-        print(flush=True)
-    else:
-        print_report(report, console())
-    return 0 if report.subject.table.ranks else 1

@@ -34,29 +34,27 @@ SENTENCES = {
 }
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    events = commands.add_parser(
-        "events",
-        help="ranks that are created, migrate and exit, as it happens",
-        description="Print a line for each rank of a job that is created, leaves for another process, arrives and "
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Print a line for each rank of a job that is created, leaves for another process, arrives and "
         "exits: first those that the job's processes still remember, then each as it happens, in the order of time, "
-        "until the job ends. The job is never stopped, and a debugger can be attached to it meanwhile.",
-        epilog="exit status: 0 done (by Ctrl-C, too), 1 nothing has happened, 2 bad call or unreadable target",
+        "until the job ends. The job is never stopped, and a debugger can be attached to it meanwhile."
     )
-    events.add_argument(
+    parser.epilog = "exit status: 0 done (by Ctrl-C, too), 1 nothing has happened, 2 bad call or unreadable target"
+    parser.add_argument(
         "target",
         metavar="PID|JOB|CORE|DIR",
         help="a job: its launcher's pid, one of its processes', or its id; or a core file, or a checkpoint's folder",
     )
-    events.add_argument("--past", action="store_true", help="only what has happened so far")
-    events.add_argument("--for", metavar="TIME", dest="duration", help="for so long, not until the job ends: 10s, 2min")
-    events.add_argument("--every", metavar="TIME", default="50ms", help="how often to look for new ones (50ms)")
-    events.add_argument("--json", action="store_true", help="a line of JSON for each (docs/events-schema.md)")
-    events.add_argument(
+    parser.add_argument("--past", action="store_true", help="only what has happened so far")
+    parser.add_argument("--for", metavar="TIME", dest="duration", help="for so long, not until the job ends: 10s, 2min")
+    parser.add_argument("--every", metavar="TIME", default="50ms", help="how often to look for new ones (50ms)")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each (docs/events-schema.md)")
+    parser.add_argument(
         "--chrome", metavar="FILE", help="at the end, also a file that Perfetto and chrome://tracing open"
     )
-    events.set_defaults(run=run)
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -14,13 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
-from pieglobalsfind import dwarf_cache
 from pieglobalsfind.blocked import with_calls
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.dwarf import DebugInfo
-from pieglobalsfind.dwarf_types import Variables
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.jobs import Members, is_folder, launcher_error, members_of
@@ -37,7 +34,11 @@ from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 from . import progress
-from .pristine import Pristine
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf_types import Variables
+
+    from .pristine import Pristine
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ class Job:
         path = self.file(found)
         if isinstance(path, Absent):
             return path
+        from pieglobalsfind import dwarf_cache  # late: much that is asked needs no variables
+
         progress.begin("debug information")
         return dwarf_cache.declared_or_why(path, found.build_id)
 
@@ -114,6 +117,8 @@ class Job:
         path = self.file(found)
         if isinstance(path, Absent):
             return path
+        from pieglobalsfind.dwarf import DebugInfo
+
         try:
             information = DebugInfo.open(path)
         except ObjectFileError as error:
@@ -124,6 +129,8 @@ class Job:
 
     def pristine(self, found: Object) -> Optional[Pristine]:
         """The object's image before anything was written, None if its file can't be read."""
+        from .pristine import Pristine
+
         path = self.file(found)
         try:
             return Pristine(path, found) if isinstance(path, str) else None

@@ -34,18 +34,16 @@ ODD = 4  # groups that are told, smallest first
 Content = dict[str, Any]
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    merge = commands.add_parser(
-        "merge",
-        help="stacks or reports of several processes or moments in one",
-        description="Merge files of `inspector stacks --json`, or of `inspector report --json`, and name the "
-        "ranks that are like the fewest others.",
-        epilog="exit status: 0 done, 1 no ranks in any file, 2 bad call or unreadable file",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Merge files of `inspector stacks --json`, or of `inspector report --json`, and name the "
+        "ranks that are like the fewest others."
     )
-    merge.add_argument("files", metavar="FILE", nargs="+", help="as written by --json")
-    merge.add_argument("--json", action="store_true", help="as JSON of the same form")
-    merge.set_defaults(run=run)
+    parser.epilog = "exit status: 0 done, 1 no ranks in any file, 2 bad call or unreadable file"
+    parser.add_argument("files", metavar="FILE", nargs="+", help="as written by --json")
+    parser.add_argument("--json", action="store_true", help="as JSON of the same form")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

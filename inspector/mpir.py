@@ -19,20 +19,18 @@ from pieglobalsfind.shell import complain
 PUBLISHER = "rankmpir"
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    mpir = commands.add_parser(
-        "mpir",
-        help="let a parallel debugger find a job's processes by this process, as MPIR has it",
-        description="Find the processes of a job on this host, and publish them in the table that parallel debuggers "
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Find the processes of a job on this host, and publish them in the table that parallel debuggers "
         "read from a launcher (MPIR_proctable), in the order of their indices, until all have ended. Attach the "
-        "debugger to this command's process. For launchers that publish none, such as charmrun.",
-        epilog="exit status: 0 the job has ended, 2 bad call or no such job",
+        "debugger to this command's process. For launchers that publish none, such as charmrun."
     )
-    mpir.add_argument(
+    parser.epilog = "exit status: 0 the job has ended, 2 bad call or no such job"
+    parser.add_argument(
         "job", metavar="JOB", help="its launcher's pid, one of its processes', or its id; running on this host"
     )
-    mpir.set_defaults(run=run)
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

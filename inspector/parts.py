@@ -11,10 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from pieglobalsfind import rankset
 from pieglobalsfind.rankset import compact
@@ -22,26 +19,17 @@ from pieglobalsfind.shell import complain
 
 from .chosen import add_to as add_rank_option
 from .chosen import by_reason, of_one
-from .console import console
-from .globals import NEVER_WRITTEN, Globals, GlobalValues, Group, read_globals
+from .command_line import COMMANDS
 from .holdings import holdings
 from .job import Job, opened, say_warnings, with_waits
 from .payload import read_payload
-from .pointers import audit_pointers
-from .render import (
-    add_global,
-    heading,
-    new_table,
-    print_memory,
-    print_needless,
-    print_payload,
-    print_pointers,
-    print_ranks,
-    print_what_if,
-)
 from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
 from .text import harmless
-from .what_if import Link, parse_bandwidth, parse_latency, what_if
+
+if TYPE_CHECKING:  # the other parts are loaded when they are read, and what prints when something is printed
+    from rich.console import Console
+
+    from .globals import Globals, GlobalValues
 
 Part = Callable[[Job, argparse.Namespace], "Shown"]
 
@@ -55,55 +43,52 @@ class Shown:
     found: bool
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommands."""
-    add(
-        commands,
-        "ranks",
-        ranks,
-        "states, where ranks block, which processing element runs them, switches, memory by category",
-    )
-    found = add(commands, "globals", globals_, "every global's value on every rank, equal values together")
-    found.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="names to show, with * and ?")
-    add_rank_option(found)
-    which = found.add_mutually_exclusive_group()
-    which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
-    which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
-    which.add_argument("--unused", action="store_true", help="only those that nobody has written since the start")
-    add(commands, "pointers", pointers, "rewritten and forgotten pointers, each copy held against its original")
-    found = add(commands, "payload", payload, "what would move with each rank, by category")
-    found.add_argument("--what-if", action="store_true", help="what smarter migration would send, page by page")
-    found.add_argument(
-        "--bandwidth", metavar="RATE", default="12.5GB/s", type=parse_bandwidth, help="of the link (12.5GB/s, 100Gb/s)"
-    )
-    found.add_argument("--latency", metavar="TIME", default="2us", type=parse_latency, help="of the link (2us)")
-
-
-def add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, part: Part, summary: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name,
-        help=summary,
-        description=f"Show {summary}. The target is not changed, nor stopped unless --freeze is given.",
-        epilog="exit status: 0 done, 1 nothing found, 2 bad call or unreadable target",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what one of the commands takes."""
+    command = parser.get_default("command")
+    summary = COMMANDS[command][1]
+    parser.description = f"Show {summary}. The target is not changed, nor stopped unless --freeze is given."
+    parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
     parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
     parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
-    parser.set_defaults(run=lambda options: run(part, options))
-    return parser
+    parser.set_defaults(run=run)
+    if command == "globals":
+        add_globals_to(parser)
+    elif command == "payload":
+        add_payload_to(parser)
 
 
-def run(part: Part, options: argparse.Namespace) -> int:
+def add_globals_to(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="names to show, with * and ?")
+    add_rank_option(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
+    which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
+    which.add_argument("--unused", action="store_true", help="only those that nobody has written since the start")
+
+
+def add_payload_to(parser: argparse.ArgumentParser) -> None:
+    from .what_if import parse_bandwidth, parse_latency
+
+    parser.add_argument("--what-if", action="store_true", help="what smarter migration would send, page by page")
+    parser.add_argument(
+        "--bandwidth", metavar="RATE", default="12.5GB/s", type=parse_bandwidth, help="of the link (12.5GB/s, 100Gb/s)"
+    )
+    parser.add_argument("--latency", metavar="TIME", default="2us", type=parse_latency, help="of the link (2us)")
+
+
+def run(options: argparse.Namespace) -> int:
     with opened(options.target, options.exe, options.freeze) as job:
-        shown = part(job, options)
+        shown = PARTS[options.command](job, options)
     say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
         print(flush=True)
     else:
+        from .console import console
+
         shown.show(console())
     return 0 if shown.found else 1
 
@@ -112,6 +97,8 @@ def ranks(job: Job, options: argparse.Namespace) -> Shown:
     found = holdings(with_waits(job).table.ranks, read_payload(job))
 
     def show(screen: Console) -> None:
+        from .render import print_memory, print_ranks
+
         print_ranks(found, screen)
         print_memory(found, screen)
 
@@ -119,6 +106,8 @@ def ranks(job: Job, options: argparse.Namespace) -> Shown:
 
 
 def globals_(job: Job, options: argparse.Namespace) -> Shown:
+    from .globals import Globals, read_globals
+
     read = read_globals(job)
     meant = of_one(job, rankset.parse(options.rank))
     chosen = frozenset(meant.ranks)
@@ -152,12 +141,16 @@ def summary_of(found: list[GlobalValues], chosen: frozenset[int], present: int) 
 
 def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
     """The variables with the values of certain ranks alone."""
+    from .globals import Group
+
     for one in read.values:
         groups = (Group(tuple(rank for rank in group.ranks if rank in chosen), group.value) for group in one.groups)
         yield replace(one, groups=tuple(group for group in groups if group.ranks))
 
 
 def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
+    from .globals import NEVER_WRITTEN
+
     if not found.groups or not fnmatch.fnmatchcase(found.name, options.pattern):
         return False
     if options.unused:
@@ -166,6 +159,10 @@ def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
 
 
 def print_globals(read: Globals, summary: str, screen: Console) -> None:
+    from rich.text import Text
+
+    from .render import add_global, heading, new_table, print_needless
+
     heading(screen, "Globals", summary)
     if read.values:
         print_needless(read, screen)
@@ -178,9 +175,15 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
 
 
 def pointers(job: Job, options: argparse.Namespace) -> Shown:
+    from .pointers import audit_pointers
+
     audit = audit_pointers(job)
 
     def show(screen: Console) -> None:
+        from rich.text import Text
+
+        from .render import print_pointers
+
         for alarm in audit.alarms:
             screen.print(Text(f"! {harmless(alarm.sentence)}", style="bold red"))
         print_pointers(audit, screen)
@@ -191,8 +194,25 @@ def pointers(job: Job, options: argparse.Namespace) -> Shown:
 def payload(job: Job, options: argparse.Namespace) -> Shown:
     found = read_payload(job)
     if options.what_if:
+        from .what_if import Link, what_if
+
         link = Link(options.bandwidth, options.latency)
         cases = what_if(job, found)
         content = [what_if_as_json(one, link) for one in cases]
-        return Shown(lambda screen: print_what_if(cases, link, screen), content, bool(cases))
-    return Shown(lambda screen: print_payload(found, screen), [payload_as_json(one) for one in found], bool(found))
+
+        def show_cases(screen: Console) -> None:
+            from .render import print_what_if
+
+            print_what_if(cases, link, screen)
+
+        return Shown(show_cases, content, bool(cases))
+
+    def show(screen: Console) -> None:
+        from .render import print_payload
+
+        print_payload(found, screen)
+
+    return Shown(show, [payload_as_json(one) for one in found], bool(found))
+
+
+PARTS: dict[str, Part] = {"ranks": ranks, "globals": globals_, "pointers": pointers, "payload": payload}

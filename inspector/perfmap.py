@@ -21,19 +21,17 @@ from .job import Job, open_job
 from .text import harmless
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    perfmap = commands.add_parser(
-        "perfmap",
-        help="let Linux perf name functions in ranks' copies",
-        description="Write /tmp/perf-PID.map, by which `perf report` and everything that reads such maps names "
-        "functions in ranks' copies: `solve [rank 3]`.",
-        epilog="exit status: 0 done, 1 no copies found, 2 bad call or unreadable target",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Write /tmp/perf-PID.map, by which `perf report` and everything that reads such maps names "
+        "functions in ranks' copies: `solve [rank 3]`."
     )
-    perfmap.add_argument("target", metavar="PID", help="a running process")
-    perfmap.add_argument("--merge", action="store_true", help="without the rank, so that samples of all ranks add up")
-    perfmap.add_argument("-o", metavar="FILE", dest="output", help="another file than /tmp/perf-PID.map")
-    perfmap.set_defaults(run=run)
+    parser.epilog = "exit status: 0 done, 1 no copies found, 2 bad call or unreadable target"
+    parser.add_argument("target", metavar="PID", help="a running process")
+    parser.add_argument("--merge", action="store_true", help="without the rank, so that samples of all ranks add up")
+    parser.add_argument("-o", metavar="FILE", dest="output", help="another file than /tmp/perf-PID.map")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

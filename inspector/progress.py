@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock, Timer
-from typing import Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Callable, Optional, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
-from rich.progress import Progress as RichProgress
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 One = TypeVar("One")
 Listener = Callable[[str, int, int], None]  # what is read, how much of it is done, how much there is (0: nobody knows)
@@ -76,6 +75,10 @@ class Bar:
     """One line that says what is read and how far that is; it appears after `PATIENCE`."""
 
     def __init__(self) -> None:
+        from rich.console import Console  # late: most readings are over, or nobody's, before it would be shown
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self._progress = RichProgress(*columns, console=Console(stderr=True), transient=True)
         self._task: Optional[TaskID] = None

@@ -6,25 +6,27 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.rankset import compact
+from pieglobalsfind.wording import element_text, waiting_text
 
-from .diagnoses import RISK, Diagnosis
-from .globals import Globals, GlobalValues, differing
 from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
 from .payload import CATEGORIES, Payload
-from .pointers import FALSE_POSITIVE, STALE, VERDICTS, Audit, Finding
-from .report import Report
 from .text import byte_count, harmless
-from .what_if import WAYS, Link, WhatIf
+
+if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
+    from .diagnoses import Diagnosis
+    from .globals import Globals, GlobalValues
+    from .pointers import Audit, Finding
+    from .report import Report
+    from .what_if import Link, WhatIf
 
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
@@ -92,6 +94,8 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
+    from .diagnoses import RISK
+
     for one in found:
         console.print(Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.gravity != RISK else "yellow"))
         console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
@@ -158,6 +162,8 @@ def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
 
 
 def print_globals(report: Report, console: Console) -> None:
+    from .globals import differing
+
     found = list(differing(report.globals))
     total = len(report.globals.values)
     heading(console, "Globals", f"{len(found)} of {total} differ between ranks; {total - len(found)} are equal on all")
@@ -200,6 +206,8 @@ def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
 
 
 def print_pointers(audit: Audit, console: Console) -> None:
+    from .pointers import FALSE_POSITIVE, STALE, VERDICTS
+
     heading(console, "Pointers", "each copy compared with its original, word by word")
     table = new_table(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
     for name in sorted({name for name, _ in audit.counts}):
@@ -227,6 +235,8 @@ def print_findings(found: list[Finding], console: Console) -> None:
 
 def add_finding(table: Table, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
+    from .pointers import STALE
+
     first = same[0]
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
@@ -251,6 +261,8 @@ def payload_row(found: Payload) -> tuple[str, ...]:
 
 
 def print_what_if(found: Sequence[WhatIf], link: Link, console: Console) -> None:
+    from .what_if import WAYS
+
     rate = f"{byte_count(int(link.bandwidth))}/s, {link.latency * 1e6:g} us"
     heading(console, "What if", f"bytes to send, and the time at {rate}, without packing")
     table = new_table(("ranks", *(name.replace("_", " ") for name in WAYS)), range(1, len(WAYS) + 1))
@@ -268,5 +280,7 @@ WHAT_IF_WORDS = (
 
 
 def what_if_row(found: WhatIf, link: Link) -> tuple[str, ...]:
+    from .what_if import WAYS
+
     sizes = (getattr(found, name) for name in WAYS)
     return tuple(f"{byte_count(size)} {1e6 * link.seconds(size):.1f} us" for size in sizes)

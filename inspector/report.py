@@ -6,22 +6,22 @@ Takes a `Job`; each part is read by its own module. It formats nothing for peopl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
 
-from .diagnoses import METHODS, Diagnosis, judge
-from .globals import Globals, GlobalValues, read_globals
 from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
 from .payload import CATEGORIES, Payload, read_payload
-from .pointers import Alarm, Audit, Finding, audit_pointers
-from .program import read_facts
-from .schema import NAME
 from .text import harmless
-from .what_if import WAYS, Link, WhatIf
+
+if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
+    from .diagnoses import Diagnosis
+    from .globals import Globals, GlobalValues
+    from .pointers import Alarm, Audit, Finding
+    from .what_if import Link, WhatIf
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,17 @@ class Report:
 
 def make_report(job: Job) -> Report:
     """Read all parts, one after the other."""
+    from .globals import read_globals
+    from .pointers import audit_pointers
+
     return Report(subject_of(job), read_globals(job), audit_pointers(job), read_payload(job), diagnose(job))
 
 
 def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     """What the job's method does wrongly with its program, by the program's file."""
+    from .diagnoses import METHODS, judge
+    from .program import read_facts
+
     program = next((one for one in job.table.objects if one.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if program is None or isinstance(path, Absent) or job.table.method not in METHODS:
@@ -61,6 +67,8 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report in the form of `schema.SCHEMA`."""
+    from .schema import NAME
+
     table = report.subject.table
     return {
         "schema": NAME,
@@ -183,6 +191,8 @@ def payload_as_json(found: Payload) -> dict[str, Any]:
 
 def what_if_as_json(found: WhatIf, link: Link) -> dict[str, Any]:
     """Bytes and, at the link's rates, seconds of each way to send the rank."""
+    from .what_if import WAYS
+
     ways = {name: getattr(found, name) for name in WAYS}
     return {
         "rank": found.rank,

@@ -12,9 +12,9 @@ from typing import Optional, Union
 
 from pieglobalsfind import call_tree
 from pieglobalsfind.call_tree import Call, Node
-from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
+from pieglobalsfind.wording import element_text, waiting_text
 
 from .globals import GlobalValues, differing
 from .holdings import Holding

@@ -27,14 +27,13 @@ HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and
 BELOW_CONTEXT = 4096  # bytes below a saved stack pointer that belong to the context or the red zone
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "snapshot",
-        help="keep a job's ranks and memory in one file",
-        description="Write a file that every command here, and pieglobalsfind, reads instead of the job: registry, "
-        "memory map, build-ids, kernel threads' registers, and memory as far as --memory says.",
-        epilog="exit status: 0 done, 2 bad call, unreadable target or unwritable file",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Write a file that every command here, and pieglobalsfind, reads instead of the job: registry, "
+        "memory map, build-ids, kernel threads' registers, and memory as far as --memory says."
     )
+    parser.epilog = "exit status: 0 done, 2 bad call, unreadable target or unwritable file"
     parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
     parser.add_argument("-o", dest="file", metavar="FILE", required=True, help="where to; an old file is replaced")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")

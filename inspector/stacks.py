@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.text import Text
-
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.dwarf_libdw import library
@@ -26,7 +24,6 @@ from pieglobalsfind.stack_walk import Walker
 
 from .chosen import add_to as add_rank_option
 from .chosen import among, by_reason
-from .console import console
 from .job import Job, Subject, checked, job_named, open_job, opened, say_warnings, subject_of
 from .members import homes_of, read_each, subject_of_all
 from .progress import through
@@ -54,35 +51,33 @@ class Stacks:
         return sorted(((tuple(ranks), calls) for calls, ranks in found.items()), key=lambda one: (-len(one[0]), one[0]))
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    stacks = commands.add_parser(
-        "stacks",
-        help="where all ranks are, without a debugger",
-        description="Show all ranks' stacks as one call tree, each call with the ranks that are in it. The job is not "
-        "stopped: ranks that run at this moment have no stack, unless in a core file.",
-        epilog="exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Show all ranks' stacks as one call tree, each call with the ranks that are in it. The job is not "
+        "stopped: ranks that run at this moment have no stack, unless in a core file."
     )
-    stacks.add_argument(
+    parser.epilog = "exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target"
+    parser.add_argument(
         "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
     )
-    stacks.add_argument(
+    parser.add_argument(
         "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
     )
-    stacks.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    add_rank_option(stacks)
-    stacks.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
-    stacks.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
-    form = stacks.add_mutually_exclusive_group()
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_rank_option(parser)
+    parser.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
+    parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
+    form = parser.add_mutually_exclusive_group()
     form.add_argument("--tree", action="store_true", help="as one call tree (default)")
     form.add_argument("--flat", action="store_true", help="equal stacks together, innermost call first")
     form.add_argument("--fold", action="store_true", help="folded, for flame graphs: `main;solve;MPI_Recv 7`")
     form.add_argument("--json", action="store_true", help="as JSON (docs/stacks-schema.md)")
-    recorder = stacks.add_argument_group("flight recorder", "the last stacks before a hang or a crash, in files")
+    recorder = parser.add_argument_group("flight recorder", "the last stacks before a hang or a crash, in files")
     recorder.add_argument("--every", metavar="TIME", help="read again and again until the job ends: 10s, 500ms")
     recorder.add_argument("--keep", metavar="N", type=int, help="how many files are kept (6)")
     recorder.add_argument("-o", metavar="DIR", dest="folder", help="where to, as JSON (docs/stacks-schema.md)")
-    stacks.set_defaults(run=run)
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -198,6 +193,10 @@ def folded(found: Stacks) -> Iterator[str]:
 
 
 def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
+    from rich.text import Text  # late: not for --json, nor for --fold
+
+    from .console import console
+
     screen = console()
     screen.print(Text(f"{harmless(subject.description)}: {len(found.calls)} of {len(subject.table.ranks)} ranks"))
     for line in lines:

@@ -5,7 +5,7 @@ Takes any string that was read from a target, its files or its debug information
 
 from __future__ import annotations
 
-from pieglobalsfind.render import escape
+from pieglobalsfind.escape import escape
 
 LONGEST = 400
 

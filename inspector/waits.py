@@ -14,19 +14,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rich.text import Text
-
-from pieglobalsfind.commands.wording import waiting_text
 from pieglobalsfind.decoders.rank_state import read_again
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs import Members
 from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
+from pieglobalsfind.wording import waiting_text
 
-from .console import console
 from .job import Job, Subject, checked, job_named, open_job, say_warnings, subject_of, with_waits
 from .members import homes_of, read_each, subject_of_all
-from .render import add_row, heading, new_table, ranks_text
 from .text import harmless
 
 SCHEMA = "ranklens-waits-1"
@@ -69,24 +65,22 @@ class Waits:
     of_any: tuple[int, ...]
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    waits = commands.add_parser(
-        "waits",
-        help="who waits for whom: cycles, and the ranks that a collective lacks",
-        description="Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that a "
-        "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD.",
-        epilog="exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that a "
+        "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD."
     )
-    waits.add_argument(
+    parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
+    parser.add_argument(
         "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
     )
-    waits.add_argument(
+    parser.add_argument(
         "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
     )
-    waits.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    waits.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
-    waits.set_defaults(run=run)
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    parser.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -184,6 +178,11 @@ def collectives(waiting: list[Rank], table: RankTable) -> Iterator[Collective]:
 
 
 def show(subject: Subject, found: Waits) -> None:
+    from rich.text import Text  # late: not for --json
+
+    from .console import console
+    from .render import add_row, heading, new_table, ranks_text
+
     screen = console()
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
     table = new_table(("ranks", "wait in"))

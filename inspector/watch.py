@@ -17,19 +17,19 @@ from .look import look
 from .recorder import seconds_of
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    watch = commands.add_parser(
-        "watch",
-        help="a live view of states, stacks, globals that differ and payload",
-        description="Show a running job in the whole terminal, kept up to date: its ranks' states, stacks, the globals "
-        "that differ, and the payload. The job is never stopped; where a look takes long, there are fewer of them.",
-        epilog="keys: 1-4 views, s sort by the next column, r reverse, / filter, Enter open, Escape back, p pause, "
-        "q quit; exit status: 0 done, 2 bad call, unreadable target or no terminal",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Show a running job in the whole terminal, kept up to date: its ranks' states, stacks, the globals "
+        "that differ, and the payload. The job is never stopped; where a look takes long, there are fewer of them."
     )
-    watch.add_argument("target", metavar="PID", help="a running process")
-    watch.add_argument("--every", metavar="TIME", default="1s", help="how often to look: 1s, 500ms (1s)")
-    watch.set_defaults(run=run)
+    parser.epilog = (
+        "keys: 1-4 views, s sort by the next column, r reverse, / filter, Enter open, Escape back, p pause, "
+        "q quit; exit status: 0 done, 2 bad call, unreadable target or no terminal"
+    )
+    parser.add_argument("target", metavar="PID", help="a running process")
+    parser.add_argument("--every", metavar="TIME", default="1s", help="how often to look: 1s, 500ms (1s)")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

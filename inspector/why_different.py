@@ -52,15 +52,13 @@ class Difference:
     absent: tuple[Absent, ...]
 
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the subcommand."""
-    parser = commands.add_parser(
-        "why-different",
-        help="where two ranks' stacks part, and the globals that they differ in",
-        description="Compare two ranks: the calls that they share, the first that they do not, and every global whose "
-        "value is not the same. The target is neither stopped nor changed.",
-        epilog="exit status: 0 done, 1 no difference found, 2 bad call or unreadable target",
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Compare two ranks: the calls that they share, the first that they do not, and every global whose "
+        "value is not the same. The target is neither stopped nor changed."
     )
+    parser.epilog = "exit status: 0 done, 1 no difference found, 2 bad call or unreadable target"
     parser.add_argument("first", metavar="A", type=int, help="a rank")
     parser.add_argument("second", metavar="B", type=int, help="another rank")
     parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")

@@ -16,7 +16,7 @@ from typing import Any
 import lldb
 
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.render import escape
+from pieglobalsfind.escape import escape
 
 TRACEBACK = "RANKLENS_TRACEBACK"
 

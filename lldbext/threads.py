@@ -15,9 +15,9 @@ from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from pieglobalsfind.command import Moment
-from pieglobalsfind.commands.wording import state_text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.wording import state_text
 
 # DWARF numbers: x86-64 psABI, figure 3.36
 NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")

@@ -12,8 +12,8 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.escape import escape
 from pieglobalsfind.model import Absent, Owner, RankTable, Symbol
-from pieglobalsfind.render import escape
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import Target
 from pieglobalsfind.translate import Translator

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Optional
+from pieglobalsfind.early import TYPE_CHECKING, status_of
 
-from pieglobalsfind.shell import Run, status_of
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Optional
+
+    from pieglobalsfind.shell import Run
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:

@@ -7,14 +7,15 @@ nothing of processes or ranks: every address is a vaddr of the file.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.demangle import demangle
 from pieglobalsfind.dwarf_libdw import Module
-from pieglobalsfind.dwarf_lines import LineReader
-from pieglobalsfind.dwarf_roots import root
-from pieglobalsfind.dwarf_types import Line, TypeTable, Variable, Variables
-from pieglobalsfind.dwarf_variables import VariableReader
+from pieglobalsfind.dwarf_lines import Line, LineReader
+
+if TYPE_CHECKING:  # types and variables are most of it, and lines need none
+    from pieglobalsfind.dwarf_types import TypeTable, Variable, Variables
+    from pieglobalsfind.dwarf_variables import VariableReader
 
 
 class DebugInfo:
@@ -48,6 +49,8 @@ class DebugInfo:
     @cached_property
     def reader(self) -> VariableReader:
         """Who reads the variables, and knows where their types are."""
+        from pieglobalsfind.dwarf_variables import VariableReader
+
         return VariableReader(self._module, demangle)
 
     @cached_property
@@ -57,6 +60,8 @@ class DebugInfo:
 
     def root(self, type_name: str) -> Optional[Variables]:
         """The type of that name as a struct of globals; None if it is not defined here."""
+        from pieglobalsfind.dwarf_roots import root
+
         return root(self._module, type_name)
 
     def line(self, vaddr: int) -> Optional[Line]:

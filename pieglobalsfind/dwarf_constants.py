@@ -48,6 +48,8 @@ DW_TAG_call_site_parameter = 0x49
 DW_TAG_GNU_call_site = 0x4109
 DW_TAG_GNU_call_site_parameter = 0x410A
 
+RECORDS = (DW_TAG_class_type, DW_TAG_structure_type, DW_TAG_union_type, DW_TAG_interface_type)
+
 # Attributes (table 7.5)
 DW_AT_sibling = 0x01
 DW_AT_location = 0x02

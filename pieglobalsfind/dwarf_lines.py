@@ -9,16 +9,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_constants import RECORDS
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_line_table import LineTable
-from pieglobalsfind.dwarf_type_reader import RECORDS
-from pieglobalsfind.dwarf_types import Line
 from pieglobalsfind.dwarf_walk import walk
 
 MOST_RANGES = 3_000_000  # of all units and functions; in a damaged file each may name the same long list
+
+
+class Line(NamedTuple):
+    """A place in the source: the file as DWARF names it, and its line."""
+
+    file: str
+    line: int
 
 
 @dataclass(frozen=True)

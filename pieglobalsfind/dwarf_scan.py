@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_constants import RECORDS
 from pieglobalsfind.dwarf_forms import (
     BLOCK_FORMS,
     COUNTED,
@@ -35,7 +36,6 @@ Place = Union[int, tuple[int, struct.Struct]]
 MOST_ABBREVIATIONS = 100_000  # of one unit
 MOST_IN_ALL = 2_000_000  # of all units; those that say the same are counted once
 
-RECORDS = (dw.DW_TAG_class_type, dw.DW_TAG_structure_type, dw.DW_TAG_union_type, dw.DW_TAG_interface_type)
 SIZED = (
     *RECORDS,
     dw.DW_TAG_enumeration_type,

@@ -257,14 +257,6 @@ class Variable(NamedTuple):  # a dataclass takes five times as long to make, and
 
 
 @dataclass(frozen=True)
-class Line:
-    """A place in the source: the file as DWARF names it, and its line."""
-
-    file: str
-    line: int
-
-
-@dataclass(frozen=True)
 class Variables:
     """What one ELF file declares: variables in ascending order of place, thread-local ones first, and their types.
 

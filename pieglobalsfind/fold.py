@@ -8,14 +8,16 @@ program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, Optional, TypeVar
+from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.blocked import MPI_CALL
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.command import Moment
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.translate import Translator
+
+if TYPE_CHECKING:
+    from pieglobalsfind.command import Moment
 
 Item = TypeVar("Item")
 

@@ -10,12 +10,11 @@ import unicodedata
 from collections.abc import Iterable
 
 from pieglobalsfind.command import Block, Column, Finding, Table, Text
+from pieglobalsfind.escape import escape
 
 GAP = "  "
 LEAST = 12  # columns below which a flexible column is not shortened
 ELLIPSIS = "..."
-
-_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories a terminal may take for more than letters
 
 
 def render(blocks: Iterable[Block], width: int = 0) -> Iterable[str]:
@@ -32,18 +31,6 @@ def render(blocks: Iterable[Block], width: int = 0) -> Iterable[str]:
 def finding_text(finding: Finding) -> str:
     sentence = f"warning: {escape(finding.sentence)}"
     return f"{sentence}\n  {escape(finding.hint)}" if finding.hint else sentence
-
-
-def escape(text: str) -> str:
-    """`text` with control and invisible characters but newlines spelled out: `\\033`, `\\u202e`."""
-    if text.isascii() and text.replace("\n", "").isprintable():
-        return text
-    return "".join(one if one == "\n" or unicodedata.category(one) not in _UNSAFE else _spelled(one) for one in text)
-
-
-def _spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\{code:03o}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def columns_of(text: str) -> int:

@@ -91,7 +91,7 @@ def complain(name: str, sentence: str) -> None:
     """One line on standard error, whatever is in it."""
     if sys.stderr is None:
         return
-    from pieglobalsfind.render import escape  # late: most commands end without
+    from pieglobalsfind.escape import escape  # late: most commands end without
 
     with suppress(OSError):
         print(f"{name}: " + escape(sentence).replace("\n", "\\012"), file=sys.stderr)

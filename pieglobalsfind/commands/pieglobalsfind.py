@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.command import Block, Face, Text
-from pieglobalsfind.commands.wording import owner_text
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.wording import owner_text
 
 
 def run(face: Face, text: str) -> Iterator[Block]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from pieglobalsfind.command import Block, Face, Text
-from pieglobalsfind.commands.wording import frame_text, state_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.fold import fold
+from pieglobalsfind.wording import frame_text, state_text
 
 
 def run(face: Face, text: str) -> Iterator[Block]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Face, Finding, Text
-from pieglobalsfind.commands.wording import state_text
 from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.wording import state_text
 
 
 def run(face: Face, text: str) -> Iterator[Block]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Face, Finding, Moment, Text
-from pieglobalsfind.commands.wording import frame_text, state_text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.fold import fold
+from pieglobalsfind.wording import frame_text, state_text
 
 
 def run(face: Face, text: str) -> Iterator[Block]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pieglobalsfind import saved_context
 from pieglobalsfind.command import Block, Face, Text
-from pieglobalsfind.commands.wording import frame_text
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.wording import frame_text
 
 NONE = "none"
 HINT = "for instance: rank context fcontext 0x7ffff7d8ef40, rank context ucontext &fibers[3].context"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Union
 
 from pieglobalsfind.command import Block, Column, Face, Moment, Table, Text
-from pieglobalsfind.commands.wording import element_text, file_name, state_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
+from pieglobalsfind.wording import element_text, file_name, state_text
 
 COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"), Column("build-id"))
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Column, Face, Finding, Moment, Table, Text
-from pieglobalsfind.commands.wording import element_text, waiting_text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
+from pieglobalsfind.wording import element_text, waiting_text
 
 MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked
 NAME = "rank list"

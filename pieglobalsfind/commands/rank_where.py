@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.command import Block, Column, Face, Moment, Table, Text
-from pieglobalsfind.commands.wording import owner_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.job_moment import JobMoment, counterpart
 from pieglobalsfind.model import Owner, Rebase
 from pieglobalsfind.rankset import ALL
+from pieglobalsfind.wording import owner_text
 
 MOST_RANKS = 16  # rows that say where other ranks have it
 

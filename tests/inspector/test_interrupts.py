@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job, StartJob, built, hear_interrupts
+from tests.conftest import ROOT, Job, StartJob, built, hear_interrupts
 from tests.inspector.terminal import PROMPT, Terminal, terminal
 from tests.waiting import wait_until
 
@@ -91,6 +92,35 @@ def test_nothing_is_left_behind(large: Job, tmp_path: Path, way: signal.Signals,
     assert list(folder.iterdir()) == []
     assert not list((tmp_path / "cache").rglob("partial-*"))
     assert "TracerPid:\t0" in Path(f"/proc/{large.pid}/status").read_text()
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name.endswith(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+if sys.argv[1] == "inspector":
+    from inspector.cli import main
+else:
+    from pieglobalsfind.cli import main
+sys.exit(main(["--version"]))
+"""
+
+
+@pytest.mark.parametrize("loaded", ["pieglobalsfind.shell", "command_line", "argparse", "nothing"])
+@pytest.mark.parametrize("command", ["inspector", "pieglobalsfind"])
+def test_interrupted_while_it_is_loaded(command: str, loaded: str) -> None:
+    """From the first of our modules on."""
+    words = [sys.executable, "-c", INTERRUPTED, command, loaded]
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, timeout=60, preexec_fn=hear_interrupts, check=False
+    )
+    expected = (0, "") if loaded == "nothing" else (130, "")
+    assert (done.returncode, done.stderr) == expected and (loaded == "nothing") == bool(done.stdout)
 
 
 def wait_until_written(folder: Path, writer: subprocess.Popen[str]) -> None:

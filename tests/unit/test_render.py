@@ -7,7 +7,8 @@ import unicodedata
 import pytest
 
 from pieglobalsfind.command import Column, Finding, Table, Text
-from pieglobalsfind.render import columns_of, escape, render
+from pieglobalsfind.escape import escape
+from pieglobalsfind.render import columns_of, render
 
 COLUMNS = (Column("n", numeric=True), Column("name"), Column("text", flexible=True))
 

@@ -6,10 +6,12 @@ Takes values of the model; gives text. It reads nothing and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
-from pieglobalsfind.command import Frame, Moment
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+
+if TYPE_CHECKING:
+    from pieglobalsfind.command import Frame, Moment
 
 INDENT = "        "
 

@@ -1,0 +1,22 @@
+"""Text that a screen shows as what it is: no control character reaches it.
+
+Takes any string; gives one whose control and invisible characters are spelled out. It imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories a terminal may take for more than letters
+
+
+def escape(text: str) -> str:
+    """`text` with control and invisible characters but newlines spelled out: `\\033`, `\\u202e`."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(one if one == "\n" or unicodedata.category(one) not in _UNSAFE else _spelled(one) for one in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    return f"\\{code:03o}" if code < 0x100 else f"\\u{code:04x}"
