@@ -23,4 +23,4 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 def load(arguments: Optional[Sequence[str]]) -> Run:
     from . import command_line  # late: it takes time, in which somebody may interrupt it
 
-    return lambda: command_line.run(arguments)
+    return command_line.loaded(arguments)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Optional
 
-from pieglobalsfind.shell import check_words
+from pieglobalsfind.shell import Run, check_words
 from pieglobalsfind.version import Version
 
 # by its name: the module that declares and runs it, and what it is for
@@ -39,11 +39,16 @@ COMMANDS = {
 }
 
 
-def run(arguments: Optional[Sequence[str]]) -> int:
-    """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
+def loaded(arguments: Optional[Sequence[str]]) -> Run:
+    """What runs the command that is called, with all loaded that it says at its head that it needs."""
     words = sys.argv[1:] if arguments is None else arguments
-    called = next((one for one in words if not one.startswith("-")), "")
-    options = parser(called).parse_args(words)
+    made = parser(next((one for one in words if not one.startswith("-")), ""))
+    return lambda: run(made, words)
+
+
+def run(made: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
+    options = made.parse_args(words)
     check_words(vars(options))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
     from .memory import keep_freed  # late: not for --help, nor for a wrong call

@@ -134,11 +134,15 @@ def print_memory(found: Sequence[Holding], console: Console) -> None:
     heading(console, "Memory", "of each rank's image, from the registry and the objects' headers")
     images = [(one.rank.rank, one.memory) for one in found if not isinstance(one.memory, Absent)]
     shown = [name for name in CATEGORIES if any(sizes[name] != 0 for _, sizes in images)]
-    rows = by_cells((rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images)
-    names = [name.replace("_", " ") for name in shown]
+    rows = [(rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images]
+    print_sizes([name.replace("_", " ") for name in shown], rows, console)
+
+
+def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]], console: Console) -> None:
+    """A column for each name, or, where a terminal is too narrow for that, all in one that is folded."""
     wide = console.width >= WIDE
     table = new_table(("ranks", *names), range(1, len(names) + 1)) if wide else new_table(("ranks", "of which"))
-    for cells, ranks in rows.items():
+    for cells, ranks in by_cells(rows).items():
         listed = ", ".join(f"{name} {cell}" for name, cell in zip(names, cells))
         add_row(table, (ranks_text(ranks), *(cells if wide else (listed,))))
     console.print(table)
@@ -265,17 +269,17 @@ def print_what_if(found: Sequence[WhatIf], link: Link, console: Console) -> None
 
     rate = f"{byte_count(int(link.bandwidth))}/s, {link.latency * 1e6:g} us"
     heading(console, "What if", f"bytes to send, and the time at {rate}, without packing")
-    table = new_table(("ranks", *(name.replace("_", " ") for name in WAYS)), range(1, len(WAYS) + 1))
-    for cells, numbers in by_cells((one.rank, what_if_row(one, link)) for one in found).items():
-        add_row(table, (ranks_text(numbers), *cells))
-    console.print(table)
+    print_sizes(
+        [name.replace("_", " ") for name in WAYS], [(one.rank, what_if_row(one, link)) for one in found], console
+    )
     for line in WHAT_IF_WORDS:
         console.print(Text(f"  {line}", style="dim"))
 
 
 WHAT_IF_WORDS = (
     "shared code: code and constants are mapped from the file; used stack: its unused part stays behind;",
-    "differing: pages that are zero or as in the original stay behind; smallest: the last two together",
+    "differing: pages that are zero or as in the original stay behind, but for the unused stack's, which are not read;",
+    "smallest: the last two together",
 )
 
 

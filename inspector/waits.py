@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pieglobalsfind.decoders.rank_state import read_again
@@ -206,9 +206,16 @@ def sentences(found: Waits) -> Iterator[str]:
         yield f"deadlock: ranks {compact(cycle)} wait for one another, {chain}"
     for one in found.collectives:
         lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody that is known here"
-        yield f"{one.call}: {compact(one.inside)} are in it, it {lacking} (if they belong to its communicator)"
+        inside = f"{ranks_of(one.inside)} {'is' if len(one.inside) == 1 else 'are'} in it"
+        yield f"{one.call}: {inside}, it {lacking} (if they belong to its communicator)"
     if found.of_any:
-        yield f"{compact(found.of_any)} wait for a message of any rank"
+        waits = "waits" if len(found.of_any) == 1 else "wait"
+        yield f"{ranks_of(found.of_any)} {waits} for a message of any rank"
+
+
+def ranks_of(ranks: Sequence[int]) -> str:
+    """`rank 4`, `ranks 5-7`."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {compact(ranks)}"
 
 
 def as_json(subject: Subject, found: Waits) -> dict[str, object]:

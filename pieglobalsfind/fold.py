@@ -39,7 +39,7 @@ class Folded(Generic[Item]):
 def runtime_path(table: RankTable, translator: Translator) -> str:
     """The file that the runtime's code is from, "" if it is unknown."""
     function = table.event_function or table.entry_function
-    return translator.owner(function).path if function else ""
+    return translator.owner(function).path.removesuffix(" (deleted)") if function else ""
 
 
 def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:

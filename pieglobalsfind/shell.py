@@ -20,6 +20,8 @@ DONE, NOTHING_FOUND, BAD = 0, 1, 2
 INTERRUPTED = 128 + signal.SIGINT
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # of a stream that is open
 
+SOON = 0.01  # seconds
+
 Run = Callable[[], int]
 
 
@@ -33,7 +35,8 @@ def status_of(name: str, load: Callable[[], Run]) -> int:
         with ending_at_once():
             run = load()
         try:
-            return run()
+            with heard_again():
+                return run()
         finally:
             sys.stdout.flush()
     except RanklensError as error:
@@ -85,6 +88,33 @@ def ending_at_once() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def heard_again() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end what is inside also where they are raised in a destructor or a callback from C.
+
+    Python prints such exceptions and goes on: a flight recorder would never end.
+    """
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda swallowed: raise_again(swallowed, before)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def raise_again(swallowed: sys.UnraisableHookArgs, before: Callable[[sys.UnraisableHookArgs], object]) -> None:
+    error = swallowed.exc_value
+    if not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        before(swallowed)
+        return
+
+    def raise_it(number: int, frame: object) -> None:
+        raise error
+
+    signal.signal(signal.SIGALRM, raise_it)
+    signal.setitimer(signal.ITIMER_REAL, SOON)  # here nobody would hear it either
 
 
 def complain(name: str, sentence: str) -> None:

@@ -16,7 +16,7 @@ from pieglobalsfind.call_tree import Call
 from pieglobalsfind.decoders.rank_state import as_recorded, records_now, while_suspended
 from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
-from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
 from pieglobalsfind.stack_shape import Shape, Used, met_before, recognized, shape_of, window
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
@@ -356,12 +356,20 @@ class Walker:
         return self._named[place]
 
     def _name(self, pc: int, path: str, vaddr: int) -> tuple[Call, ...]:
+        owner = self._translator.owner(pc)
+        library = library_of(self._table, owner) or path  # where it can be opened may be another name
         file = self._file(path)
         calls = file.calls(vaddr) if file is not None else ()
         if calls:
-            return tuple(Call(one.function, one.file, one.line, path) for one in calls)
-        symbol = self._symbolizer.symbol(self._translator.owner(pc))
-        return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=path),)
+            return tuple(Call(one.function, one.file, one.line, library) for one in calls)
+        symbol = self._symbolizer.symbol(owner)
+        return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=library),)
+
+
+def library_of(table: RankTable, owner: Owner) -> str:
+    """The program or library that an address is of, as the target names it; "" if it is of none."""
+    name = owner.path if owner.object is None else table.objects[owner.object].path
+    return name.removesuffix(" (deleted)")
 
 
 def _go_to_caller(registers: dict[int, int], rules: Rules, memory: Memory) -> bool:

@@ -83,7 +83,7 @@ def test_waits(ring: Job) -> None:
     assert (barrier["call"], barrier["inside"], barrier["lacking"]) == ("MPI_Barrier", "5-6", "0-4")
     said = inspect("waits", ring.pid).stdout
     assert "deadlock: ranks 0-2 wait for one another, 0 -> 1 -> 2 -> 0" in said
-    assert "MPI_Barrier: 5-6 are in it, it still lacks 0-4" in said
+    assert "MPI_Barrier: ranks 5-6 are in it, it still lacks 0-4" in said
 
 
 def test_why_two_ranks_differ(ring: Job) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,6 +55,11 @@ def test_a_running_job(held: Job) -> None:
     source = (SOURCES / "waits.c").read_text().splitlines()
     assert Path(even[1]["file"]).name == "waits.c" and "even waits" in source[even[1]["line"] - 1]
     assert even[-1]["library"].endswith("librankmpi.so") and even[-1]["line"] == 0
+    program = Path(even[0]["library"])
+    assert program.name == "waits.so"
+    program.unlink()
+    if os.geteuid() == 0:  # others may not open a file that is there only under /proc/PID/map_files
+        assert report(held.pid)["stacks"] == found["stacks"], "its name is what the process knows it by"
 
 
 def test_a_core_has_the_running_rank_too(held: Job, tmp_path: Path) -> None:

@@ -76,12 +76,15 @@ def test_no_other_streams(calls: dict[str, list[str]]) -> None:
         assert ended(words, "<&- 2>&-") == (2, "", "")
 
 
-@pytest.mark.parametrize(("name", "loads"), [("inspector", "rich"), ("pieglobalsfind", "argparse")])
-def test_ctrl_c_before_anything_has_begun(name: str, loads: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words", "loads"),
+    [("inspector", [], "argparse"), ("inspector", ["audit"], "rich"), ("pieglobalsfind", [], "argparse")],
+)
+def test_ctrl_c_before_anything_has_begun(name: str, words: list[str], loads: str, tmp_path: Path) -> None:
     """While it loads what it needs: here, a module at whose beginning the user loses patience."""
     (tmp_path / f"{loads}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport no_such\n")
     done = subprocess.run(
-        [str(built(name)), "--help"],
+        [str(built(name)), *words, "--help"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
