@@ -6,6 +6,7 @@
  */
 #include "state.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Memory for `count` elements as the type lays them out; `elements` is where the first one's offset 0 is. */
@@ -141,17 +142,25 @@ static void reduce_scatter(struct reduction *r, const void *send, void *recv, co
     host_release(result.memory);
 }
 
+/* Of all ranks together; more elements than an int can count are refused. */
+static int checked_count(struct collective *call, int64_t total) {
+    if (total <= INT_MAX)
+        return (int)total;
+    note(call, MPI_ERR_COUNT);
+    return 0;
+}
+
 int MPI_Reduce_scatter(const void *send, void *recv, const int recv_counts[], MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
     struct collective call = collective_enter(CALL_Reduce_scatter, comm, 0);
-    int total = 0;
+    int64_t total = 0;
     for (int i = 0; i < call.size; i++) {
         if (recv_counts[i] < 0)
             note(&call, MPI_ERR_COUNT);
         else
             total += recv_counts[i];
     }
-    struct reduction r = reduction_begin(&call, total, type, op);
+    struct reduction r = reduction_begin(&call, checked_count(&call, total), type, op);
     if (!call.code)
         reduce_scatter(&r, send, recv, recv_counts, 0);
     return collective_leave(&call);
@@ -160,7 +169,8 @@ int MPI_Reduce_scatter(const void *send, void *recv, const int recv_counts[], MP
 int MPI_Reduce_scatter_block(const void *send, void *recv, int recv_count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
     struct collective call = collective_enter(CALL_Reduce_scatter_block, comm, 0);
-    struct reduction r = reduction_begin(&call, recv_count * call.size, type, op);
+    int count = checked_count(&call, (int64_t)recv_count * call.size);
+    struct reduction r = reduction_begin(&call, count, type, op);
     if (!call.code)
         reduce_scatter(&r, send, recv, NULL, recv_count);
     return collective_leave(&call);

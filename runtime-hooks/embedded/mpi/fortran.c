@@ -182,6 +182,7 @@ BIND(mpi_testany_, from_one(MPI_Testany(*count, requests, index, flag, STATUS), 
 
 void mpi_waitsome_(fint *count, fint *requests, fint *done, fint *indices, fint *status, fint *error);
 void mpi_waitsome_(fint *count, fint *requests, fint *done, fint *indices, fint *status, fint *error) {
+    *done = 0; /* a call that fails may leave it as it is */
     *error = MPI_Waitsome(*count, requests, done, indices, STATUS);
     for (int i = 0; i < *done; i++)
         indices[i]++;
