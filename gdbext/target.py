@@ -88,9 +88,11 @@ def thread_registers(names: Mapping[int, str] = NAMES) -> Mapping[int, int]:
 def is_innermost_selected() -> bool:
     """Whether the selected frame is the innermost; GDB tells it without looking for callers only where it prints it.
 
-    Without `with print ...` before it: GDB would tell front ends of every such change, at every stop.
+    Without `with print ...` before it: GDB would tell front ends of every such change, at every stop. Inside a
+    breakpoint's `stop` the thread counts as running still, and a command that asks for its frame ends the stop.
     """
-    return execute("frame").startswith("#0 ")
+    thread = gdb.selected_thread()
+    return thread is not None and not thread.is_running() and execute("frame").startswith("#0 ")
 
 
 def unsigned_word() -> gdb.Type:

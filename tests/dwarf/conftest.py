@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,10 @@ def build(tmp_path: Path, shared: Shared) -> Build:
     def compile_source(source: str, *arguments: str, compiler: str = "", name: str = "built.so") -> Path:
         path = SOURCES / source
         command = [compiler or COMPILERS[path.suffix], "-g", "-shared", "-fPIC", *arguments, path]
-        return shared.copied(command, tmp_path / name)
+        if "-gsplit-dwarf" not in arguments:
+            return shared.copied(command, tmp_path / name)
+        # what is split off is put beside the result, and named there by its folder: the test's own
+        subprocess.run([str(word) for word in (*command, "-o", name)], cwd=tmp_path, check=True, timeout=60)
+        return tmp_path / name
 
     return compile_source
