@@ -31,6 +31,7 @@ class Bound:
         try:
             command, rest = resolved(self.word, arguments)
             self._face.be_current()
+            self._face.check_is_alive()
             with bytecode.kept():
                 for text in render(command.run(self._face, rest), self._face.width):
                     result.AppendMessage(text)

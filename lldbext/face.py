@@ -20,7 +20,7 @@ from lldbext.printing import wait_for_printing
 from lldbext.quiet import DebuggerError, bare, execute
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
-from lldbext.target import open_process
+from lldbext.target import StoppedProcess, open_process
 from pieglobalsfind.command import Frame, Moment, Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.fold import user_frame
@@ -63,6 +63,14 @@ class LldbFace:
             session.keep_frame()
             if not session.is_listed(session.moment()):
                 session.list_threads()
+
+    def check_is_alive(self) -> None:
+        """Raises `TargetEndedError` if somebody has killed the process that LLDB takes to be stopped."""
+        known = None
+        with suppress(TargetError, NotVirtualizedError):
+            known = self.moment().target
+        if isinstance(known, StoppedProcess):
+            known.check_is_alive()
 
     def selection(self) -> Selection:
         return Selection(self.session())

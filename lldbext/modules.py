@@ -20,6 +20,7 @@ from pieglobalsfind import apart, dwarf_cache
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase
+from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import data_place
 from pieglobalsfind.targets import in_address_space
 
@@ -47,6 +48,7 @@ class Modules:
         self._guests: dict[int, Any] = {}  # by object: the modules that go from rank to rank
         self._guest: tuple[Placed, ...] = ()  # where they are now
         self._originals: dict[int, Placed] = {}
+        self._refused: set[int] = set()  # objects whose file is another one now; LLDB takes it for the original's
         self._executable = ""
         self._others: tuple[Placed, ...] = ()
         self.focused: Optional[int] = None
@@ -206,9 +208,10 @@ class Modules:
         return apart.needs(moment.rank(rank), found, self._is_elsewhere(moment, rank))
 
     def _make(self, moment: Moment, rank: int, found: Object, folder: str = "") -> Any:
-        path = moment.target.open_path(found.path)
-        if path is None:
-            self.failures.add(f"the file {found.path} is gone, ranks have no symbols of it: put it back")
+        path = object_path(moment.target, identity_of(found))
+        if isinstance(path, Absent):
+            self.failures.add(f"ranks have no symbols of {found.path}, {path.reason}: {path.hint}")
+            self._refused.add(found.index)
             return None
         try:
             file = self._link(folder, found, path) if folder else self._file(moment, rank, found, path)
@@ -240,7 +243,8 @@ class Modules:
     def _take_originals_out(self, moment: Moment, instead: Iterable[Placed]) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
         own = {one.module.file.basename for one in instead}
-        paths = {one.path: one for one in moment.table.objects if one.privatized and Path(one.path).name in own}
+        out = (one for one in moment.table.objects if Path(one.path).name in own or one.index in self._refused)
+        paths = {one.path: one for one in out if one.privatized}
         slides: set[Optional[int]] = set()
         for module in self._target.modules:
             of = paths.get(str(module.file.fullpath))

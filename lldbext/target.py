@@ -80,6 +80,10 @@ class StoppedProcess:
         except TargetError:
             return read_memory(self._process, address, size)
 
+    def check_is_alive(self) -> None:
+        """Raises `TargetEndedError` if the process has ended and LLDB does not know it yet."""
+        self._kernel.check_is_alive()
+
     def maps(self) -> Sequence[MemoryMapping]:
         return self._kernel.maps()
 
