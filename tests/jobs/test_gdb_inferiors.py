@@ -6,6 +6,7 @@ they are.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from .test_gdb import PROCESSES, RANKS, ROUNDS, are_running, visits, wait_for_pr
 __all__ = ["wandering"]
 
 BEGIN = """
+import re
 from collections import Counter
 
 ask("set schedule-multiple on")
@@ -350,7 +352,10 @@ tell("answers", {command: ask(command) for command in ("rank list", "rank print 
 
 
 def test_ranks_are_looked_at_without_warnings_of_gdb(wandering: Job, session: Session, tmp_path: Path) -> None:
-    """GDB 13 looks for the location that it has stopped at among those that came in its place as symbols moved."""
+    """GDB 13 looks for the location that it has stopped at among those that came in its place as symbols moved.
+
+    It may still do so for a breakpoint of our own (below 0) at which the other process has stopped at the same time.
+    """
     pids = wait_for_processes(wandering)
     script = f"""
         ask("break wrong_values")
@@ -371,7 +376,8 @@ def test_ranks_are_looked_at_without_warnings_of_gdb(wandering: Job, session: Se
     told = attach(session, pids, script)
     assert len(told["owners"]) == 8 and all(own == mine == rank for own, mine, rank in told["owners"]), told["owners"]
     assert len({own for own, _, _ in told["owners"]}) > 1
-    assert len(told["looked"]) == 8 * 6 and "warning: location" not in "".join(told["looked"]) + told.output
+    assert len(told["looked"]) == 8 * 6
+    assert not re.search(r"warning: location .* for breakpoint \d", "".join(told["looked"]) + told.output), told.output
     assert is_well_done(wandering), wandering.stderr()
 
 
