@@ -6,6 +6,7 @@ writes to the target, and keeps no values that may change.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -167,6 +168,17 @@ class Subject:
 
 def subject_of(job: Job) -> Subject:
     return Subject(job.target.description, job.table, job.taken, job.how)
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Declare what says what is looked at: one target, or all processes of a job."""
+    parser.add_argument(
+        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
+    )
+    parser.add_argument(
+        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
+    )
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
 
 
 def job_named(job: Optional[str], target: Optional[str], exe: Optional[str], freeze: bool) -> Optional[Members]:

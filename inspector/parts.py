@@ -171,7 +171,7 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
             add_global(table, one, verdicts=True)
         screen.print(table)
     for absent in read.absent:
-        screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
+        screen.print(Text(f"! {harmless(f'{absent.reason}: {absent.hint}')}", style="bold red"))
 
 
 def pointers(job: Job, options: argparse.Namespace) -> Shown:

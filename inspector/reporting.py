@@ -15,7 +15,7 @@ from pieglobalsfind.whole_file import check_place
 
 from . import stack_groups, whole_job
 from .console import console
-from .job import job_named, opened
+from .job import add_target, job_named, opened
 from .recorder import seconds_of
 from .render import print_report
 from .report import Report, as_json, make_report
@@ -28,21 +28,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "pointers, and what would move with each rank."
     )
     parser.epilog = "exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target"
-    parser.add_argument(
-        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
-    )
-    parser.add_argument(
-        "--job",
-        metavar="JOB",
-        help="all processes of a job: its launcher's pid, one of its processes', or its id",
-    )
+    add_target(parser)
     parser.add_argument(
         "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
     )
     parser.add_argument(
         "--timeout", metavar="TIME", help="with --mpi: how long to wait for a collector that does not answer (60s)"
     )
-    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     parser.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")

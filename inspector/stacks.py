@@ -24,7 +24,7 @@ from pieglobalsfind.stack_walk import Walker
 
 from .chosen import add_to as add_rank_option
 from .chosen import among, by_reason
-from .job import Job, Subject, checked, job_named, open_job, opened, say_warnings, subject_of
+from .job import Job, Subject, add_target, checked, job_named, open_job, opened, say_warnings, subject_of
 from .members import homes_of, read_each, subject_of_all
 from .progress import through
 from .recorder import record, seconds_of
@@ -58,13 +58,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "stopped: ranks that run at this moment have no stack, unless in a core file."
     )
     parser.epilog = "exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target"
-    parser.add_argument(
-        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
-    )
-    parser.add_argument(
-        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
-    )
-    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_target(parser)
     add_rank_option(parser)
     parser.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
     parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")

@@ -21,7 +21,7 @@ from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
 from pieglobalsfind.wording import waiting_text
 
-from .job import Job, Subject, checked, job_named, open_job, say_warnings, subject_of, with_waits
+from .job import Job, Subject, add_target, checked, job_named, open_job, say_warnings, subject_of, with_waits
 from .members import homes_of, read_each, subject_of_all
 from .text import harmless
 
@@ -72,13 +72,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD."
     )
     parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
-    parser.add_argument(
-        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
-    )
-    parser.add_argument(
-        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
-    )
-    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_target(parser)
     parser.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
     parser.set_defaults(run=run)
 

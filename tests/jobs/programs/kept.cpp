@@ -55,7 +55,7 @@ static std::string hosts(bool) {
     const struct servent *service = getservbyname("domain", "udp");
     if (getaddrinfo("127.0.0.1", "80", &hints, &list))
         return "no address";
-    std::string found = std::to_string(list->ai_addrlen) + (service ? service->s_name : "");
+    std::string found = std::to_string(list->ai_addrlen) + " " + (service ? service->s_name : "no service");
     freeaddrinfo(list);
     return found;
 }
