@@ -14,8 +14,7 @@ from typing import Any
 import lldb
 
 from lldbext import values
-from pieglobalsfind.command import Frame
-from pieglobalsfind.translate import Translator
+from pieglobalsfind.command import Frame, Moment
 
 SHORT = "..."
 AGGREGATES = (lldb.eTypeClassStruct, lldb.eTypeClassClass, lldb.eTypeClassUnion, lldb.eTypeClassArray)
@@ -38,8 +37,9 @@ class Place:
 class Describer:
     """Describes frames of one moment."""
 
-    def __init__(self, translator: Translator) -> None:
-        self._translator = translator
+    def __init__(self, moment: Moment) -> None:
+        self._translator = moment.translator
+        self._objects = moment.table.objects
         self._places: dict[tuple[int, int], Place] = {}
 
     def described(self, own: Iterable[Any], variables: bool) -> Iterator[Frame]:
@@ -67,11 +67,13 @@ class Describer:
         key = (pc if owner.original is None else owner.original), inner
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = place_of(frame)
+            path = owner.path if owner.object is None else self._objects[owner.object].path
+            found = self._places[key] = place_of(frame, path)
         return found
 
 
-def place_of(frame: Any) -> Place:
+def place_of(frame: Any, path: str) -> Place:
+    """`path` is that of the file whose code it is: LLDB's module is a link to it, or a copy."""
     line = frame.GetLineEntry()
     known = line.IsValid() and line.GetLine() > 0
     return Place(
@@ -79,7 +81,7 @@ def place_of(frame: Any) -> Place:
         function=function_name(frame),
         file=str(line.GetFileSpec().fullpath) if known else "",
         line=line.GetLine() if known else 0,
-        library="" if known else str(frame.GetModule().GetFileSpec().fullpath or ""),
+        library="" if known else path or str(frame.GetModule().GetFileSpec().fullpath or ""),
         arguments=tuple((str(one.GetName()), values.is_plain(one)) for one in variables_of(frame)),
     )
 

@@ -77,7 +77,7 @@ class Session:
     def describer_of(self, moment: Moment) -> Describer:
         """What describes frames; it knows the places of this stop."""
         if self._describer is None:
-            self._describer = Describer(moment.translator)
+            self._describer = Describer(moment)
         return self._describer
 
     def turn(self, rank: int, name: str) -> int:

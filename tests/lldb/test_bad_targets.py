@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,18 @@ def test_a_program_that_was_built_anew(
     assert "?? ()" in told["bt"] and "wait_for (" not in told["bt"], told["bt"]
     assert not re.search(r": \d", told["print"]), told["print"]
     assert len(told["list"].splitlines()) == RANKS + 1 and "Traceback" not in told.output
+
+
+def test_a_stripped_program(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    """Without names, the file at least is the one that the job runs, not what we have LLDB read."""
+    stripped = tmp_path / "places"
+    subprocess.run(["strip", "-o", stripped, program], check=True, timeout=60)
+    job = start_job(rankrun, "-n", 3, stripped)
+    job.wait_for("ready")
+    told = session.attach("tell('bt', ask('rank bt 1'))", job.pid)
+    assert told["bt"].count(f" from {stripped}\n") == 3 and "ranklens-lldb" not in told["bt"], told["bt"]
 
 
 def build_id_of(path: Path) -> str:
