@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,13 @@ def program() -> str:
     if found is None:
         pytest.fail("chromium is missing: run `make setup` and `.ci/setup test`")
     return found
+
+
+@contextmanager
+def own_temporary_files() -> Iterator[dict[str, str]]:
+    """An environment in which what the browser leaves behind is removed; a socket there needs a short path."""
+    with tempfile.TemporaryDirectory(prefix="ranklens-browser-", ignore_cleanup_errors=True) as folder:
+        yield {**os.environ, "TMPDIR": folder}
 
 
 class Page:
@@ -111,6 +119,11 @@ class Page:
 @contextmanager
 def page(folder: Path) -> Iterator[Page]:
     """A browser with one page; it ends with the test."""
+    with own_temporary_files() as environment:
+        yield from driven(folder, environment)
+
+
+def driven(folder: Path, environment: dict[str, str]) -> Iterator[Page]:
     from_us, to_them = os.pipe()
     from_them, to_us = os.pipe()
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
@@ -118,7 +131,12 @@ def page(folder: Path) -> Iterator[Page]:
     start = f'exec "$@" 3<&{from_us} 4>&{to_us}'
     command = ["bash", "-c", start, "bash", program(), *options, f"--user-data-dir={folder / 'driven'}"]
     browser = subprocess.Popen(
-        command, pass_fds=(from_us, to_us), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        pass_fds=(from_us, to_us),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=environment,
     )
     os.close(from_us)
     os.close(to_us)

@@ -51,7 +51,8 @@ def dom(file: Path, fragment: str, folder: Path) -> str:
         f"--user-data-dir={folder / 'profile'}",
     ]
     command += ["--disable-dev-shm-usage", "--virtual-time-budget=3000", "--dump-dom", f"file://{file}#{fragment}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    with browser.own_temporary_files() as environment:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert "</html>" in done.stdout, done.stderr[-2000:]
     return done.stdout
 
