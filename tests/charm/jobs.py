@@ -170,14 +170,22 @@ def build(folder: Path, method: str, language: str, with_hook: bool = False, sou
     Path(folder, f"prog.{language}").write_text(source or SOURCES[language])
     environment = dict(os.environ)
     if with_hook:
-        with (HOOK / "Makefile").open() as lock:  # one test at a time
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            _run_in(folder, ["make", "-C", str(HOOK), f"CHARM_HOME={HOME}", f"LIB={folder}"], environment)
-        environment["AMPI_BUILD_FLAGS"] = "-module rankdebug"
+        environment.update(hook_in(folder))
     options = [f"-{method}globals"] if method != "none" else []
     private = "-DPRIVATE=__thread" if method == "tls" else "-DPRIVATE="
     compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
     _run_in(folder, [compiler, "-g", *options, private, f"prog.{language}", "-o", "prog"], environment)
+
+
+def hook_in(folder: Path) -> dict[str, str]:
+    """Put the module of this source tree into a folder; the environment in which programs there are linked with it."""
+    with (HOOK / "Makefile").open() as lock:  # one test at a time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _run_in(folder, ["make", "-C", str(HOOK), f"CHARM_HOME={HOME}", f"LIB={folder}"], dict(os.environ))
+    installed, own = (one / "libmodulerankdebug.a" for one in (HOME / "lib", folder))
+    is_same = not installed.exists() or installed.read_bytes() == own.read_bytes()
+    assert is_same, f"{installed}, which the linker takes first, is of another source tree: make charm-hook"
+    return {"AMPI_BUILD_FLAGS": "-module rankdebug"}
 
 
 def _run_in(folder: Path, command: list[str], environment: dict[str, str]) -> None:

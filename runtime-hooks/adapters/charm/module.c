@@ -3,6 +3,7 @@
  * another (libmodulerankdebug.dep names them).  None of them is on the path of a context switch.
  */
 #define _GNU_SOURCE
+#include "allocation.h"
 #include "crash.h"
 #include "images.h"
 #include "rank_hooks.h"
@@ -15,7 +16,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define OPTIONS "RANKDEBUG" /* environment: "exceptions" (unwinding.h), "crash" (crash.h), both with a comma */
+/* Environment, words with commas: "exceptions" (unwinding.h), "malloc" (allocation.h), "crash" (crash.h). */
+#define OPTIONS "RANKDEBUG"
 
 void __real_AMPI_Node_Setup(int ranks);
 void __real_TCHARM_Element_Setup(int rank, int ranks, CmiIsomallocContext share);
@@ -61,6 +63,8 @@ void __wrap_AMPI_Node_Setup(int ranks) {
         return;
     const char *method = images_after_load();
     unwinding_prepare(is_asked_for("exceptions"));
+    if (images_are_bytes() && is_asked_for("malloc"))
+        allocation_bind(images_originals());
     ranks_describe_job(method);
     ranks_observe();
     if (is_asked_for("crash"))

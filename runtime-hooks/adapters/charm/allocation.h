@@ -1,0 +1,15 @@
+/*
+ * allocation.h: what ranks of -pieglobals allocate lies in their own shares, so that it migrates with them.
+ *
+ * Off unless asked for.  Stock AMPI loads the program with RTLD_DEEPBIND: its calls of malloc and free are libc's,
+ * while what libc itself allocates for it (strdup, getline) comes from the loader's allocator, which serves ranks.
+ */
+#ifndef CHARM_ALLOCATION_H
+#define CHARM_ALLOCATION_H
+
+#include "objects.h"
+
+/* Before any copy is made: the originals call the loader's allocator wherever they call libc's. */
+void allocation_bind(const struct object_list *originals);
+
+#endif
