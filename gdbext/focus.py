@@ -97,6 +97,7 @@ class Focus:
         try:
             if wanted and not self._originals_out:
                 with uninterrupted():
+                    self._tell_program(moment)
                     self.take_out(moment, inserted)
             placed, failures = self._planned(moment, rank, wanted)
             with uninterrupted():  # GDB's symbols and what is known of them here must agree
@@ -194,6 +195,12 @@ class Focus:
                     execute(f"remove-symbol-file {quoted(one.path)}")
             if self._apart is not None:
                 self._apart.drop(one.path)
+
+    def _tell_program(self, moment: Moment) -> None:
+        if connection_kind(gdb.selected_inferior()) == "core":
+            from gdbext.program import tell_program
+
+            tell_program(moment.target, self._settings.object_path)
 
     def take_out(self, moment: Moment, inserted: bool) -> None:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""

@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import lldb
 
+from lldbext import libraries
 from lldbext.links import make_folder
 from pieglobalsfind import apart, dwarf_cache
 from pieglobalsfind.command import Moment
@@ -65,6 +66,8 @@ class Modules:
 
         `names`: its variables are asked for, so that objects that it shares with others have to be its own as well.
         """
+        if not self._made:
+            libraries.add_missing(self._target, moment)
         wanted = tuple(self._wanted(moment, rank, names or rank in (self.focused, self._visited)))
         if self._placed.get(rank) != wanted:
             self.drop(rank)

@@ -73,8 +73,21 @@ def test_a_core_of_the_kernel(session: Session, start_job: StartJob, rankrun: Pa
     check(told["answers"], places)
 
 
-def test_a_core_file_without_its_program(session: Session, core: Path) -> None:
-    told = session.run(f'gdb.execute("core-file {core}")\ntell("said", [ask("rank 1"), ask("rank 2")])')
+@pytest.mark.parametrize("is_told", [False, True], ids=["no program", "what rankcc made"])
+def test_a_core_file_whose_program_gdb_is_not_told(
+    session: Session, core: Path, places: Places, program: Path, is_told: bool
+) -> None:
+    """The process's program is rankrun. GDB has the names of what it is told at 0, before every rank's."""
+    told = session.run(f'tell("list", ask("rank list"))\n{VALUES}', *([program] if is_told else []), "-c", core)
+    assert told["list"].count("MPI_Recv") == RANKS - 1 and "told the program" not in told.output, told.output
+    check(told["answers"], places)
+
+
+def test_a_core_file_whose_program_is_nowhere(session: Session, core: Path, rankrun: Path, tmp_path: Path) -> None:
+    program = str(rankrun.resolve()).encode()
+    moved = tmp_path / "moved.core"
+    moved.write_bytes(core.read_bytes().replace(program, b"/" + b"x" * (len(program) - 1)))
+    told = session.run(f'gdb.execute("core-file {moved}")\ntell("said", [ask("rank 1"), ask("rank 2")])')
     warning = "warning: GDB has not been told the program, and stacks are wrong without: `file PROGRAM`"
     assert [warning in one for one in told["said"]] == [True, False]
 

@@ -125,10 +125,13 @@ def test_both_debuggers_answer_alike_live(session: Session, gdb_session: GdbSess
     compare(session, gdb_session, ["-p", places.pid], ["-p", places.pid])
 
 
+@pytest.mark.parametrize("by", ["rankrun", "program"])
 def test_both_debuggers_answer_alike_in_a_core(
-    session: Session, gdb_session: GdbSession, rankrun: Path, core: Path
+    session: Session, gdb_session: GdbSession, rankrun: Path, program: Path, core: Path, by: str
 ) -> None:
-    compare(session, gdb_session, [rankrun.resolve(), "-c", core], [rankrun.resolve(), core])
+    """Also where LLDB is given what rankcc made, which is a library to the process, and has no list of others."""
+    given = {"rankrun": rankrun.resolve(), "program": program}[by]
+    compare(session, gdb_session, [given, "-c", core], [rankrun.resolve(), core])
 
 
 def test_every_shared_command_is_compared() -> None:
@@ -153,7 +156,9 @@ BAD = {
     "rank bt 5": "there is no rank 5",
     "rank bt /(/": "is no regular expression",
     "rank info 8": "there is no rank 8",
-    "rank print": "there is no expression to print",
+    "rank print": "there is no expression to print: rank print EXPR",
+    "rank diff": "there is no expression to print: rank diff EXPR",
+    "rank break move_on 2-7": "there is no rank 7",
     "rank apply": "no set of ranks and no command",
     "rank apply 1": "no command to apply",
     "rank apply 1 no_such_command": "'no_such_command' is not a valid command",
