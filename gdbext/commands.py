@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import gdb
 
 from gdbext.face import GdbFace
-from gdbext.quiet import sentences
+from gdbext.quiet import sentences, untraced
 from pieglobalsfind.command import Command
 from pieglobalsfind.commands import COMMANDS
 from pieglobalsfind.model import STATES
@@ -37,7 +37,7 @@ class Bound(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         from pieglobalsfind.render import render
 
-        with sentences(), self._face.returning():
+        with sentences(), untraced(), self._face.returning():
             for text in render(self._command.run(self._face, argument), self._face.width):
                 self._face.progress.clear()
                 gdb.write(text + "\n")

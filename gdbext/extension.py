@@ -12,7 +12,7 @@ import gdb
 from gdbext import commands, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
-from gdbext.locations import has_several
+from gdbext.followers import follows
 from gdbext.quiet import warnings
 from gdbext.target import path_in_target
 
@@ -49,8 +49,8 @@ class Extension:
         self.face.inferiors.has_run()
         self.breakpoints.settle()
         self.breakpoints.renew()
-        hit = any(map(has_several, getattr(event, "breakpoints", ())))
-        self.face.inferiors.hit_several = hit or self.face.inferiors.are_several
+        hit = any(map(follows, getattr(event, "breakpoints", ())))
+        self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
@@ -120,6 +120,7 @@ class GdbFace:
         before = self._home
         self._home = self._applied = None
         if rank is None:
+            self._forget_hit(None)
             with suppress(NotVirtualizedError, TargetError):  # where it has no ranks there is nothing to move
                 self._move(self.moment(), None)
             self.selection.clear("you asked for none")
@@ -172,9 +173,7 @@ class GdbFace:
 
     def _enter(self, rank: int, reason: str) -> None:
         """Select a rank, its inferior and its innermost frame."""
-        if self.inferiors.hit_several and self.selection.rank != rank:
-            self.inferiors.hit_several = False
-            forget_hit()
+        self._forget_hit(rank)
         moment, selection = self._go_to(rank), self.selection
         selection.choose(moment, rank, reason)
         self._move(moment, rank)
@@ -184,7 +183,28 @@ class GdbFace:
             if innermost is None:
                 selection.clear(f"rank {rank} has no frames")
                 raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
+            if innermost.find_sal().symtab is None:
+                self._speak_as_program()
             innermost.select()
+
+    def _forget_hit(self, rank: Optional[int]) -> None:
+        """Before symbols move to another rank than the selected one."""
+        if self.inferiors.hit_moves and self.selection.rank != rank:
+            self.inferiors.hit_moves = False
+            forget_hit()
+
+    def _speak_as_program(self) -> None:
+        """Have GDB read expressions in the program's language in frames that have none, as those of the MPI library.
+
+        GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one
+        takes that of `main` in what it has been told to debug, which is the launcher here.
+        """
+        assert self.selection.stack is not None
+        own = frames.own(self.selection.stack, frames.chain(), lambda frame: frame)
+        for frame in itertools.islice(own, stacks.MOST_FRAMES):
+            if frame.find_sal().symtab is not None:
+                frame.select()
+                return
 
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
         state = self.state()
@@ -332,16 +352,17 @@ class GdbFace:
     @contextmanager
     def _evaluating(self, rank: int) -> Iterator[None]:
         """In the rank's nearest user frame; with its globals alone where it has no frames any more."""
-        try:
-            with self.visiting(rank):
+        with ExitStack() as inside:
+            try:
+                inside.enter_context(self.visiting(rank))
+            except UsageError:
+                inside.enter_context(self.returning())
+                self._move(self._go_to(rank), rank)
+            else:
                 frame = self._user_frame(rank)
                 if frame is not None:
                     frame.select()
-                yield
-        except UsageError:
-            with self.returning():
-                self._move(self._go_to(rank), rank)
-                yield
+            yield
 
     def address(self, expression: str) -> int:
         with gdb_errors():

@@ -47,7 +47,7 @@ class Inferiors:
         self._states: dict[int, State] = {}
         self._jobs: dict[int, JobMoment] = {}
         self.runs = 0  # how often something has run since
-        self.hit_several = False  # whether a breakpoint may have stopped that is in several places
+        self.hit_moves = False  # whether a breakpoint may have stopped whose places move with symbols
 
     @property
     def are_several(self) -> bool:
@@ -79,7 +79,7 @@ class Inferiors:
     def has_run(self) -> None:
         """What was read of any inferior may be no longer so."""
         self.runs += 1
-        self.hit_several = False
+        self.hit_moves = False
         self._jobs.clear()
         for state in self._states.values():
             state.moment = None

@@ -66,15 +66,12 @@ def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
     return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
 
 
-def has_several(breakpoint: gdb.Breakpoint) -> bool:
-    return breakpoint.is_valid() and len(locations_of(breakpoint)) > 1
-
-
 def forget_hit() -> None:
     """Have GDB forget at which location of which breakpoint the selected thread has stopped.
 
-    Once symbols have moved GDB 13 no longer finds the location among several, and warns of it at every command until
-    the program goes on. It forgets at an `advance`, before it finds that there is no such place.
+    While symbols move a breakpoint has two locations, of the file's old place and its new one. GDB 13 no longer finds
+    among them the one where it stopped, and warns of it at every command until the program goes on. It forgets at an
+    `advance`, before it finds that there is no such place.
     """
     with suppress(gdb.error):
         gdb.execute("advance *$_ranklens_is_nowhere()", to_string=True)

@@ -65,6 +65,19 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
+def untraced() -> Iterator[None]:
+    """`set trace-commands on` shows what users type, and not what our commands have GDB execute among their output."""
+    if not gdb.parameter("trace-commands"):
+        yield
+        return
+    gdb.execute("set trace-commands off", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute("set trace-commands on")
+
+
+@contextmanager
 def sentences() -> Iterator[None]:
     """For commands: errors inside leave as `gdb.GdbError`, which GDB prints as one sentence."""
     try:

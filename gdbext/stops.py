@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Optional
 
 import gdb
@@ -15,9 +16,9 @@ import gdb
 from gdbext.face import GdbFace
 from gdbext.quiet import execute, gdb_errors, sentences
 from pieglobalsfind import rankset, stop_request
-from pieglobalsfind.errors import UsageError
+from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
 
-HARDWARE = 4  # debug registers of x86-64
+HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
 CURRENT_LANGUAGE = re.compile(r'"(?:auto; currently )?([^";]+)"')
 INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
@@ -79,6 +80,8 @@ def restricted(face: GdbFace, chosen: str, condition: str) -> str:
     if chosen in ("", "all"):
         return condition
     parsed, numbers = rankset.parse(chosen), chosen
+    with suppress(NotVirtualizedError, TargetError):  # there are no ranks yet
+        rankset.check_may_exist(parsed, face.moment().table)
     if not all(isinstance(item, rankset.Span) for item in parsed):
         numbers = rankset.compact(face.job().select(parsed, face.location))
         if not numbers:
@@ -104,13 +107,23 @@ def language() -> str:
 
 def watch_command(expression: str) -> str:
     """GDB itself spells the place as C does, which it can't read in Fortran."""
+    value = gdb.parse_and_eval(expression)
+    check_size(expression, value.type.sizeof)
     if language() != "fortran":
         return f"watch -location {expression}"
-    value = gdb.parse_and_eval(expression)
     kind = IN_C.get(value.type.strip_typedefs().code, {}).get(value.type.sizeof)
     if kind is None or value.address is None:
         raise UsageError(f"{expression} is no integer, logical or real of up to 8 bytes", "watch a part of it")
     return f"with language c -- watch -location *({kind} *) {int(value.address):#x}"
+
+
+def check_size(expression: str, size: int) -> None:
+    """GDB would watch by executing instruction after instruction otherwise, and comparing: a job would hardly go on."""
+    if size > HARDWARE * WORD:
+        raise UsageError(
+            f"{expression} has {size} bytes, and the processor can watch {HARDWARE} places of {WORD}",
+            "watch a part of it",
+        )
 
 
 class RankWatch(gdb.Command):
@@ -134,8 +147,9 @@ class RankWatch(gdb.Command):
                 )
             for number in numbers:
                 with self._face.at_user_frame(number):
+                    command = watch_command(expression)
                     gdb.write(f"Rank {number}: ")
-                    gdb.execute(watch_command(expression), from_tty)
+                    gdb.execute(command, from_tty)
 
     def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
         expression, _, last = argument.strip().rpartition(" ")

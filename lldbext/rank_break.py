@@ -59,6 +59,8 @@ def numbers_of(face: LldbFace, chosen: str) -> str:
         return ""
     parsed = rankset.parse(chosen)
     if all(isinstance(item, rankset.Span) for item in parsed):
+        with suppress(NotVirtualizedError, TargetError):  # there are no ranks yet
+            rankset.check_may_exist(parsed, face.moment().table)
         return chosen
     numbers = rankset.compact(rankset.select(parsed, face.moment().table, face.location))
     if not numbers:

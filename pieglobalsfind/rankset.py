@@ -120,6 +120,13 @@ def check(chosen: RankSet, table: RankTable, several: bool = False) -> None:
             raise no_such_rank(missing, table, several)
 
 
+def check_may_exist(chosen: RankSet, table: RankTable) -> None:
+    """Raises `UsageError` if a number of the set is beyond the job's last rank, wherever its ranks are and will be."""
+    beyond = [one.last for one in chosen if isinstance(one, Span) and one.last >= table.rank_count > 0]
+    if beyond:
+        raise no_such_rank(max(beyond), table)
+
+
 def _within(span: Span, present: Iterable[int]) -> set[int]:
     return {rank for rank in present if span.first <= rank <= span.last}
 

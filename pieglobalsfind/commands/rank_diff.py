@@ -10,7 +10,7 @@ from pieglobalsfind.commands.rank_print import answer, parse
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
-    request = parse(text)
+    request = parse(text, "rank diff")
     job = face.job()
     groups: dict[str, list[int]] = {}
     for number in face.counted(job.select(request.ranks, face.location)):

@@ -39,14 +39,14 @@ class Request:
     form: str
 
 
-def parse(text: str) -> Request:
+def parse(text: str, command: str = "rank print") -> Request:
     """The grammar above; raises `UsageError` if there is no expression."""
     text = text.strip()
     found = _FORM.match(text)
     form = found.group() if found else ""
     chosen, expression = _split(text[len(form) :].strip())
     if not expression:
-        raise UsageError("there is no expression to print", "rank print EXPR [SET], as in: rank print counter 0-3")
+        raise UsageError("there is no expression to print", f"{command} EXPR [SET], as in: {command} counter 0-3")
     return Request(chosen, expression, form)
 
 

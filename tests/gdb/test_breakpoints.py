@@ -133,6 +133,24 @@ tell("left", [one.number for one in gdb.breakpoints() if one.visible])
     assert told["left"] == [1, 2, 4]
 
 
+def test_ranks_are_looked_at_after_a_hit_without_warnings_of_gdb(
+    session: Session, rankrun: Path, program: Path
+) -> None:
+    """GDB itself stops the rank whose symbols it has: the place where it did moves when another rank is looked at."""
+    script = """
+gdb.execute("rank break work 2")
+gdb.execute("run")
+gdb.execute("rank break move_on 2")
+gdb.execute("continue")
+tell("hit", [value("$_rank"), gdb.newest_frame().name()])
+tell("said", [ask("rank print $_rank"), ask("rank 0"), ask("rank 2"), ask("rank none"), ask("rank print $_rank")])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["hit"] == [2, "move_on"], told.output
+    assert told["said"][0] == told["said"][4] == "".join(f"{rank}: {rank}\n" for rank in range(RANKS)), told["said"]
+    assert "location number not found" not in "".join(told["said"]) + told.output, told.output
+
+
 def test_ignore_counts_commands_and_deletion(session: Session, rankrun: Path, program: Path) -> None:
     script = """
 gdb.execute("break move_on")

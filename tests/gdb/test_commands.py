@@ -135,11 +135,14 @@ BAD = {
     "rank bt /(/": "is no regular expression",
     "rank info 8": "there is no rank 8",
     "rank info 0 1": "is no rank",
-    "rank print": "there is no expression to print",
+    "rank print": "there is no expression to print: rank print EXPR",
+    "rank diff": "there is no expression to print: rank diff EXPR",
+    "rank break move_on 2-7": "there is no rank 7",
     "rank print 0-2": None,
     "rank apply": "no set of ranks and no command",
     "rank apply 1": "no command to apply",
     "rank apply 1 no_such_command": 'Undefined command: "no_such_command"',
+    "rank watch *(char(*)[64])&shared_name 1": "has 64 bytes, and the processor can watch 4 places of 8",
     "rank where": "there is no address",
     "pieglobalsfind": "there is no address",
     "pieglobalsfind no_such_name": 'No symbol "no_such_name" in current context',
@@ -159,6 +162,17 @@ def test_bad_input_is_answered_in_one_sentence(session: Session, places: Places)
             assert "\n" not in answer.strip(), command
     assert told["answers"][-1] == "1: 11\n"
     assert "Traceback" not in told.output and "Python Exception" not in told.output
+
+
+def test_trace_commands_shows_no_command_of_ours(session: Session, places: Places) -> None:
+    script = """
+    plain = [ask("rank diff shared_name"), ask("rank bt 1")]
+    gdb.execute("set trace-commands on")
+    traced = [ask("rank diff shared_name"), ask("rank bt 1")]
+    tell("both", [plain, traced, gdb.parameter("trace-commands")])
+    """
+    plain, traced, is_on = session.attach(script, places.pid)["both"]
+    assert [one.partition("\n")[2] for one in traced] == plain and is_on, traced
 
 
 def test_without_a_program(session: Session) -> None:

@@ -148,6 +148,8 @@ def test_libraries_that_came_with_the_program(
     job = start_job(rankrun, "-n", RANKS, program)
     job.wait_for("ready")
     script = f"""
+tell("language", [ask("rank 1"), ask("show language")])
+gdb.execute("set language c")
 tell("kept", [[rank, value("greets::kept") if not gdb.execute(f"rank {{rank}}", to_string=True) is None else 0,
                value(f'(long)$_rankaddr("_gfortran_st_write", {{rank}})')] for rank in range({RANKS})])
 tell("owners", [ask(f'rank where $_rankaddr("_gfortran_st_write", {{rank}})') for rank in range({RANKS})])
@@ -161,6 +163,7 @@ tell("main", ask("bt -2"))
     for rank, text in enumerate(told["owners"]):
         assert f": rank {rank}: code _gfortran_st_write (libgfortran.so" in text
     assert told["symbol"].startswith("_gfortran_st_write in section .text of ")
+    assert "mpi_recv" in told["language"][0] and "fortran" in told["language"][1], told["language"]
     assert "greets () at" in told["main"] and " in main (argc=" in told["main"]
 
 
