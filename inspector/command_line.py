@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Optional
+from typing import Any, Optional
 
 from pieglobalsfind.shell import Run, check_words
 from pieglobalsfind.version import Version
@@ -37,6 +37,21 @@ COMMANDS = {
     "watch": ("watch", "a live view of states, stacks, globals that differ and payload"),
     "mpir": ("mpir", "let a parallel debugger find a job's processes by this process, as MPIR has it"),
 }
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Takes words behind options, too: `inspector globals 4711 --differ 'phys*'`."""
+
+    _is_inside = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._is_inside:  # what argparse does for both kinds of words calls this again for each
+            return super().parse_known_args(args, namespace)
+        self._is_inside = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_inside = False
 
 
 def loaded(arguments: Optional[Sequence[str]]) -> Run:
@@ -66,7 +81,7 @@ def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
         epilog="what each command is for: docs/inspector.md",
     )
     top.add_argument("--version", action=Version)
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)
     for name, (module, summary) in COMMANDS.items():
         if called is None or called == name:
             declared = commands.add_parser(name, help=summary)

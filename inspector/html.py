@@ -25,7 +25,7 @@ from .holdings import holdings
 from .payload import CATEGORIES, Payload
 from .render import rank_row, summary, value_rows
 from .report import Report, diagnosis_as_json
-from .text import byte_count, harmless
+from .text import byte_count, declared, harmless
 from .what_if import WhatIf
 
 FOLDER = Path(__file__).resolve().parent / "templates"
@@ -132,7 +132,7 @@ def cell(value: Union[int, Absent]) -> Cell:
 def globals_sheet(report: Report) -> Sheet:
     rows: list[tuple[Cell, ...]] = []
     for one in report.globals.values:
-        place = f"{one.file.rpartition('/')[2]}:{one.line}"
+        place = declared(one.file, one.line)
         for ranks, value in value_rows(one):
             rows.append((one.name, place, one.type, one.size, one.verdict, ranks, value))
     columns = ("variable", "declared", "type", "bytes", "verdict", "ranks", "value")

@@ -19,7 +19,7 @@ from pieglobalsfind.wording import element_text, waiting_text
 from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
 from .payload import CATEGORIES, Payload
-from .text import byte_count, harmless
+from .text import byte_count, declared, harmless
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from .diagnoses import Diagnosis
@@ -189,7 +189,7 @@ def print_needless(found: Globals, console: Console) -> None:
 
 def add_global(table: Table, found: GlobalValues, verdicts: bool = False) -> None:
     verdict = (found.verdict,) if verdicts else ()
-    lead = (found.name, f"{found.file.rpartition('/')[2]}:{found.line}", found.type)
+    lead = (found.name, declared(found.file, found.line), found.type)
     for ranks, value in value_rows(found):
         add_row(
             table, (*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "...", *verdict)

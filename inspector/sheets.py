@@ -22,7 +22,7 @@ from .look import Look
 from .payload import CATEGORIES
 from .render import ranks_text, size_text
 from .stacks import Stacks, label
-from .text import byte_count, harmless
+from .text import byte_count, declared, harmless
 
 RANKS, STACKS, GLOBALS, PAYLOAD = VIEWS = ("ranks", "stacks", "globals", "payload")
 LONGEST_CELL = 200
@@ -159,7 +159,7 @@ def global_row(number: int, one: GlobalValues) -> Row:
     values = "; ".join(f"{ranks_text(group.ranks)}: {group.value}" for group in one.groups[:MOST_VALUES])
     cells = (
         text_cell(one.name),
-        text_cell(f"{one.file.rpartition('/')[2]}:{one.line}"),
+        text_cell(declared(one.file, one.line)),
         text_cell(one.type),
         number_cell(len(one.groups)),
         text_cell(values),

@@ -24,3 +24,8 @@ def byte_count(size: int) -> str:
             return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{size} B"
+
+
+def declared(file: str, line: int) -> str:
+    """Where a variable is: `heat.c:14`; what compilers make by themselves, as of Fortran's types, is nowhere."""
+    return f"{file.rpartition('/')[2]}:{line}" if file else "by the compiler"

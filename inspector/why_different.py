@@ -11,11 +11,12 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.text import Text
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.errors import UsageError
+from pieglobalsfind.errors import TargetError, UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import Span
 
@@ -25,7 +26,7 @@ from .job import Job, checked, open_job, say_warnings
 from .parts import on_ranks
 from .render import add_row, heading, new_table
 from .stacks import Stacks, label, read_one
-from .text import harmless
+from .text import declared, harmless
 
 SCHEMA = "ranklens-why-different-1"
 
@@ -70,7 +71,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.first == options.second:
         raise UsageError("a rank does not differ from itself", "name two ranks")
-    with checked(open_job(options.target, options.exe)) as job:
+    try:
+        opened = open_job(options.target, options.exe)
+    except TargetError as error:
+        if options.target.isdecimal() and Path(f"/proc/{options.first}").exists():
+            order = f"inspector why-different {options.second} {options.target} {options.first}"
+            raise UsageError(error.sentence, f"ranks come before the process: {order}") from error
+        raise
+    with checked(opened) as job:
         found = compare(job, options.first, options.second)
     say_warnings(job)
     if options.json:
@@ -118,7 +126,7 @@ def show(found: Difference) -> None:
     heading(screen, "Globals", f"{len(found.variables)} differ")
     table = new_table(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
     for one in found.variables:
-        place = f"{one.file.rpartition('/')[2]}:{one.line}"
+        place = declared(one.file, one.line)
         add_row(table, (harmless(one.name), harmless(place), *(harmless(value) for value in one.values)))
     screen.print(table)
     for absent in found.absent:

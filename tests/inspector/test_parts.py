@@ -103,9 +103,17 @@ def test_why_two_ranks_differ(ring: Job) -> None:
     assert [one["name"] for one in same["variables"]] == ["own"]
     assert "rank 3" in inspect("why-different", 3, 5, ring.pid).stdout
     assert "there is no rank -1" in inspect("why-different", 0, -1, ring.pid).stderr
-    for words in ((3, 3, ring.pid), (0, 99, ring.pid), (0, 1, "nofile")):
+    for words in ((3, 3, ring.pid), (0, 99, ring.pid), (0, 1, "nofile"), (ring.pid, 3, 0)):
         refused = inspect("why-different", *words)
         assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert refused.stderr.endswith(f"ranks come before the process: inspector why-different 3 0 {ring.pid}\n")
+
+
+def test_words_may_follow_options(ring: Job) -> None:
+    """As in `globals PID --differ PATTERN`."""
+    before, after = inspect("globals", ring.pid, "own", "--differ"), inspect("globals", ring.pid, "--differ", "own")
+    assert before.returncode == 0 and before.stdout == after.stdout and "own" in after.stdout, after.stderr
+    assert "unrecognized arguments: more" in inspect("globals", ring.pid, "--differ", "own", "more").stderr
 
 
 def functions_of(program: Path) -> dict[str, tuple[int, int]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.demangle import demangle
+from pieglobalsfind.dwarf_frames import without_parameters
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.symbols import FileSymbol, Symbols, SymbolTable, read_symbols
 from tests.conftest import ROOT
@@ -199,3 +200,19 @@ def test_demangled_as_cxxfilt_does() -> None:
 )
 def test_names_as_written(linkage: str, written: str) -> None:
     assert demangle(linkage) == written
+
+
+@pytest.mark.parametrize(
+    ("demangled", "name"),
+    [
+        ("double app::check<double>(double, int)", "app::check<double>"),
+        ("void (anonymous namespace)::f<std::vector<int> >(int)", "(anonymous namespace)::f<std::vector<int> >"),
+        ("std::enable_if<(3) > (2), int>::type h<3>(int)", "h<3>"),
+        ("std::vector<int>::push_back(int&&)", "std::vector<int>::push_back"),
+        ("A<int>::operator bool() const", "A<int>::operator bool"),
+        ("A::operator()(int)", "A::operator()"),
+    ],
+)
+def test_functions_are_named_as_gdb_does(demangled: str, name: str) -> None:
+    """Without parameters, and without the result's type, which linkage names of templates' instances begin with."""
+    assert without_parameters(demangled) == name
