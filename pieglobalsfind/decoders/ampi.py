@@ -14,16 +14,22 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders import ampi_images, elf_scan
 from pieglobalsfind.decoders.ampi_images import Images
 from pieglobalsfind.decoders.ampi_loader import Loader, find_loader, has_loader, word
+from pieglobalsfind.decoders.ampi_stripped import find_stripped
 from pieglobalsfind.decoders.ampi_threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
-from pieglobalsfind.decoders.running import with_running
+from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target
 
 EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
+EVIDENCE_STRIPPED = Evidence("runtime", "AMPI's exported variables, and the form of its threads")
 MISMATCH = "this looks like AMPI, but its layout does not validate: ranks are numbered by ascending address"
 UNKNOWN_LAYOUT = "this looks like AMPI, but its layout does not validate: no rank can be told"
-STRIPPED = "AMPI's loader has no .symtab: only copies of -pieglobals can be found; do not strip the program"
+STRIPPED = (
+    "AMPI's loader has no .symtab, and its threads do not tell the ranks' shares of addresses: "
+    "only copies of -pieglobals can be found, and numbered by ascending address; do not strip the program"
+)
+UNPLACED = "AMPI's loader has no .symtab, and no stack tells the copies of ranks {}: do not strip the program"
 NOT_THREADS = "AMPI's threads do not have the form that is known: stacks and saved registers are unknown"
 NO_RANKS = "no rank of AMPI validates: the job is starting or ending, or its ranks are in other processes"
 RESTLESS = "AMPI switched ranks while they were read: stacks are unknown; stop the job, or take a core file"
@@ -39,8 +45,12 @@ def decode(target: Target) -> Optional[RankTable]:
     """The ranks of AMPI; where its layout does not validate, those of a scan, and a warning; None without AMPI."""
     maps = target.maps()
     loader = find_loader(target, maps)
+    if loader is None and has_loader(target, maps):
+        loader = find_stripped(target, maps)
+        if loader is None:
+            return _copies_alone(target)
     if loader is None:
-        return _stripped(target) if has_loader(target, maps) else None
+        return None
     scanned = elf_scan.decode(target) if loader.is_pie else None
     table = _table(target, maps, loader, scanned) if loader.space.is_valid else None
     if table is None:
@@ -50,8 +60,8 @@ def decode(target: Target) -> Optional[RankTable]:
     return with_running(table, target.threads())
 
 
-def _stripped(target: Target) -> RankTable:
-    """What there is where the loader has no `.symtab`: copies that have ELF headers, and why there is no more."""
+def _copies_alone(target: Target) -> RankTable:
+    """What there is where a loader without `.symtab` tells no more: copies that have ELF headers, and why."""
     found = elf_scan.decode(target)
     if found is None:
         found = RankTable("", "AMPI", 0, (), (), EVIDENCE)
@@ -70,7 +80,7 @@ def _table(
         images = ampi_images.of_original(target, maps)
     numbers = sorted(images.placements if loader.is_pie else threads)
     ranks = tuple(_rank(target, loader, images, number, threads.get(number), running) for number in numbers)
-    warnings = (warning,) if warning else () if ranks else (NO_RANKS,)
+    warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, _unplaced(loader, images, ranks)) if one]
     return dataclasses.replace(
         _empty(loader),
         method=images.method,
@@ -79,7 +89,7 @@ def _table(
         context_layout=LAYOUT,
         entry_function=loader.entry,
         entry_function_size=loader.entry_size,
-        warnings=warnings,
+        warnings=tuple(warnings),
     )
 
 
@@ -92,33 +102,45 @@ def _empty(loader: Loader) -> RankTable:
         rank_count=max(loader.space.count, 0),
         objects=(),
         ranks=(),
-        evidence=EVIDENCE,
+        evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
     )
+
+
+def _unplaced(loader: Loader, images: Images, ranks: Sequence[Rank]) -> str:
+    """A sentence about ranks of a stripped job whose copies are not known; "" if there are none."""
+    lacking = [one.rank for one in ranks if not one.placements]
+    is_lack = loader.is_stripped and images.method in ("pip", "fs") and lacking
+    return UNPLACED.format(", ".join(map(str, lacking))) if is_lack else ""
 
 
 def _steady_threads(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader
-) -> tuple[Threads, dict[int, int], str]:
+) -> tuple[Threads, Optional[dict[int, int]], str]:
     """The threads and which of them are current ({structure: element}), read while no current one changed.
 
-    Of a running job that never kept still there is nothing to believe; the last value says why.
+    None: nobody knows who runs. {}: only stack pointers tell. Of a running job that never kept still there is nothing
+    to believe; the last value says why.
     """
     current = _current(target, loader)
     for _ in range(MOST_TRIES if target.is_live else 1):
         threads = find_threads(target, maps, loader)
         now = _current(target, loader)
         if now == current:
-            return threads or {}, current, NOT_THREADS if threads is None else ""
+            return threads or {}, current[0], NOT_THREADS if threads is None else ""
         current = now
-    return {}, {}, RESTLESS
+    return {}, None, RESTLESS
 
 
-def _current(target: Target, loader: Loader) -> dict[int, int]:
-    """The threads that the processing elements run, and on which element; {} if they can't be read."""
+def _current(target: Target, loader: Loader) -> tuple[Optional[dict[int, int]], object]:
+    """The threads that the processing elements run, and on which element; what must not have changed meanwhile."""
+    if loader.is_stripped:
+        pointers = [(one.tid, stack_pointer(one)) for one in target.threads()]
+        return (None if any(pointer < 0 for _, pointer in pointers) else {}), pointers
     try:
-        return {word(target, address): element for element, address in loader.currents}
+        found = {word(target, address): element for element, address in loader.currents}
     except MemoryUnreadable:
-        return {}
+        found = {}
+    return found or None, found
 
 
 def _images(
@@ -129,6 +151,10 @@ def _images(
         return ampi_images.of_scan(loader, scanned)
     if loader.rank_data is not None:
         return ampi_images.of_links(target, maps, loader)
+    if loader.is_stripped:
+        programs = ampi_images.programs_by_stacks(target, maps, loader, believed)
+        if programs is not None:
+            return ampi_images.of_links(target, maps, loader, programs)
     if loader.tls is not None:
         return ampi_images.of_tls(loader, believed, *loader.tls)
     return ampi_images.of_program(loader, believed)
@@ -140,20 +166,21 @@ def _rank(
     images: Images,
     number: int,
     thread: Union[Thread, Absent, None],
-    running: Mapping[int, int],
+    running: Optional[Mapping[int, int]],
 ) -> Rank:
     held = images.placements.get(number, ())
     begin, end = loader.space.begin(number), loader.space.begin(number + 1)
     known = thread if isinstance(thread, Thread) else None
     why = thread if isinstance(thread, Absent) else NO_THREAD
-    runs = known is not None and known.address in running
+    element = running.get(known.address) if running and known else None
+    runs = element is not None
     alone = loader.currents[0][0] if len(loader.currents) == 1 else model.UNKNOWN_ELEMENT
     return Rank(
         rank=number,
         state=model.RUNNING if runs else model.READY,
-        processing_element=running.get(known.address, alone) if known else alone,
+        processing_element=alone if element is None else element,
         kernel_thread=0,
-        context=_context(known, runs or not running) if known else why,
+        context=_context(known, runs or running is None) if known else why,
         stack=known.stack if known else why,
         heap=_heap(target, loader, number, known, held) if known else why,
         heap_used=Absent("AMPI's allocator does not tell"),
@@ -161,7 +188,7 @@ def _rank(
         waiting=None,
         switches=Absent("AMPI does not count them"),
         placements=held,
-        evidence=EVIDENCE,
+        evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
     )
 
 

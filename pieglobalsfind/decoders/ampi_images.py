@@ -6,7 +6,10 @@ Takes a target, its loader and, where ranks have threads, those; gives objects a
 
 from __future__ import annotations
 
+import re
 import struct
+from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
@@ -15,13 +18,15 @@ from pieglobalsfind.decoders import unique
 from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.decoders.ampi_threads import Thread
 from pieglobalsfind.decoders.elf_scan import object_of
-from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, placed
+from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces, placed
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import Object, Placement, RankTable, Rebase, TlsBlock
+from pieglobalsfind.model import Object, Placement, RankTable, Rebase, Region, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target
 
 USER_SUFFIX = ".user.so"  # which ampicc gives the user's program beside its loader
+USER_FILE = re.compile(r"\.user(\.\d+)?\.so$")  # or AMPI a rank's copy of it
+OUTERMOST = 1 << 14  # bytes of a stack
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,16 @@ def of_program(loader: Loader, threads: Mapping[int, Thread]) -> Images:
     return Images("none", (object_of(0, loader.elf, loader.path, is_program=True),), dict.fromkeys(threads, ()))
 
 
-def of_links(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Optional[Images]:
+def of_links(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, programs: Optional[Mapping[int, int]] = None
+) -> Optional[Images]:
     """The objects that the system's loader has loaded for each rank: in namespaces (pip), or from files (fs).
 
-    None if the list of them does not validate.
+    `programs`: by rank, the list's entry of its program, if AMPI's own vector is not known. None if the list of them
+    does not validate.
     """
     try:
-        handles = dict(enumerate(_handles(target, loader)))
+        handles = dict(enumerate(_handles(target, loader))) if programs is None else dict(programs)
         common = frozenset(link(target, one).bias for one in chain(target, _first(target, loader)))
         in_files = all(link(target, one).bias in common for one in handles.values())
         chains = {rank: (one,) if in_files else tuple(chain(target, one)) for rank, one in handles.items()}
@@ -92,6 +100,56 @@ def of_links(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> O
     if not found or not found[1]:
         return None
     return Images("fs", found[0], _with_unique(target, *found)) if in_files else Images("pip", *found)
+
+
+def programs_by_stacks(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, threads: Mapping[int, Thread]
+) -> Optional[dict[int, int]]:
+    """By rank, the list's entry of the one program whose code its stack returns to; None if there are no programs.
+
+    A rank's main is called with that rank's own copy of the code, and waits there while anything else runs.
+    """
+    code = _programs(target, maps, loader)
+    if not code:
+        return None
+    found = {}
+    for number, thread in threads.items():
+        entered = _entered(target, thread, code)
+        if len(entered) == 1:
+            found[number] = entered.pop()
+    claims = Counter(found.values())
+    return {number: entry for number, entry in found.items() if claims[entry] == 1}
+
+
+def _programs(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> dict[int, Region]:
+    """The entries of the programs that ampicc has made beside the loader, and where the code of each is."""
+    paths = {one.start: one.path for one in maps if one.offset == 0}
+    found = {}
+    try:
+        for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
+            for entry in chain(target, first):
+                bias = link(target, entry).bias
+                if USER_FILE.search(paths.get(bias, "")):
+                    code = [one for one in LoadedElf(target.read, bias).segments if one.flags & 1]
+                    found[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
+    except (MemoryUnreadable, ObjectFileError, struct.error):
+        return {}
+    return found
+
+
+def _entered(target: Target, thread: Thread, code: Mapping[int, Region]) -> set[int]:
+    """Whose code words of the outermost part of the stack lie in; of the whole stack if that part has none."""
+    for size in (min(OUTERMOST, thread.stack.size), thread.stack.size):
+        try:
+            words = array("Q", target.read(thread.stack.end - size, size & -8))
+        except MemoryUnreadable:
+            return set()
+        low, high = min(one.start for one in code.values()), max(one.end for one in code.values())
+        near = {one for one in words if low <= one < high}
+        found = {entry for entry, held in code.items() if any(one in held for one in near)}
+        if found:
+            return found
+    return set()
 
 
 def _with_unique(

@@ -64,7 +64,7 @@ class Loader:
     """The loader in memory. `currents` are (element, address of the pointer to the thread that it runs).
 
     `tls` is the size and the alignment of a rank's TLS block in bytes, None if ranks have none; `rank_data` where the
-    vector of the ranks' objects is (pip and fs).
+    vector of the ranks' objects is (pip and fs). Of a stripped one `currents` and `rank_data` are not known.
     """
 
     elf: LoadedElf
@@ -78,6 +78,7 @@ class Loader:
     tls: Optional[tuple[int, int]] = None
     process_index: int = 0
     process_count: int = 1
+    is_stripped: bool = False
 
     def has_code(self, address: int) -> bool:
         """Whether an address is in the loader's own text."""
@@ -128,15 +129,15 @@ def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
     return Loader(
         elf=loaded,
         path=mapping.path,
-        space=Space(start, end, slot, _number(target, at[COUNT][0])),
+        space=Space(start, end, slot, number_at(target, at[COUNT][0])),
         entry=at[ENTRY][0],
         entry_size=at[ENTRY][1],
         currents=_currents(target, at),
         is_pie=PIE in at,
         rank_data=at[RANKDATA][0] if RANKDATA in at else None,
         tls=_tls(target, at[TLS][0]) if TLS in at else None,
-        process_index=_number(target, at[PROCESS][0]) if has_process else 0,
-        process_count=_number(target, at[PROCESSES][0]) if has_process else 1,
+        process_index=number_at(target, at[PROCESS][0]) if has_process else 0,
+        process_count=number_at(target, at[PROCESSES][0]) if has_process else 1,
     )
 
 
@@ -157,7 +158,7 @@ def _currents(target: Target, at: dict[str, tuple[int, int]]) -> tuple[tuple[int
             found.append((element, pointer))
         return tuple(found)
     if CURRENT in at:
-        return ((_number(target, at[ELEMENT][0]) if ELEMENT in at else 0, at[CURRENT][0]),)
+        return ((number_at(target, at[ELEMENT][0]) if ELEMENT in at else 0, at[CURRENT][0]),)
     return ()
 
 
@@ -172,6 +173,7 @@ def word(target: Target, address: int) -> int:
     return found
 
 
-def _number(target: Target, address: int) -> int:
+def number_at(target: Target, address: int) -> int:
+    """The 4 bytes at an address as a number; raises `MemoryUnreadable`."""
     found: int = struct.unpack("<i", target.read(address, 4))[0]
     return found

@@ -57,21 +57,35 @@ def find_threads(
 ) -> Optional[dict[int, Union[Thread, Absent]]]:
     """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
     found = list(_signatures(target, maps, loader))
-    backs = {one.address: set(_backs(target, one)) for one in found}
-    counted = Counter(back for one in backs.values() for back in one)
-    if not counted:
+    living = alive(target, found)
+    if living is None:
         return None if any(_has_saved(target, loader, one) for one in found) else {}
-    (before, at), _ = counted.most_common(1)[0]
     threads: dict[int, Union[Thread, Absent]] = {}
-    for one in found:
+    for words, one in living:
         number = loader.space.rank_at(one.stack.start)
-        if number is None or (before, at) not in backs[one.address]:
+        if number is None:
             continue
-        start = one.address - before
-        words = struct.unpack(f"<{before // 8}Q", target.read(start, before))
+        start = one.address - 8 * len(words)
         thread = Thread(start, one.context, _has_saved(target, loader, one), one.stack, words)
         threads[number] = SEVERAL if number in threads else thread
     return threads
+
+
+Living = tuple[tuple[int, ...], Signature]  # the words from the structure's start to the context, and what follows
+
+
+def alive(target: Target, found: Sequence[Signature]) -> Optional[list[Living]]:
+    """Those whose structures are in use; None if no token points back to any."""
+    backs = {one.address: set(_backs(target, one)) for one in found}
+    counted = Counter(back for one in backs.values() for back in one)
+    if not counted:
+        return None
+    (before, at), _ = counted.most_common(1)[0]
+    return [
+        (struct.unpack(f"<{before // 8}Q", target.read(one.address - before, before)), one)
+        for one in found
+        if (before, at) in backs[one.address]
+    ]
 
 
 def _signatures(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Iterator[Signature]:
@@ -121,16 +135,25 @@ def _has_saved(target: Target, loader: Loader, one: Signature) -> bool:
 
 def used_end(target: Target, loader: Loader, number: int, thread: Thread) -> Union[int, Absent]:
     """Where the used part of the rank's share ends, from isomalloc's own record, which the thread points to."""
-    begin, end = loader.space.begin(number), loader.space.begin(number + 1)
-    pattern, found = struct.pack("<QQ", begin, end), set()
-    for pointer in thread.words:
+    share = loader.space.begin(number), loader.space.begin(number + 1)
+    found = {used for begin, end, used in records(target, thread.words, thread.stack) if (begin, end) == share}
+    return found.pop() if len(found) == 1 else Absent("isomalloc's record of its share does not validate")
+
+
+def records(target: Target, words: Sequence[int], stack: Region) -> Iterator[tuple[int, int, int]]:
+    """What a thread's words point to that has the form of isomalloc's record: {begin, end, end of the used part}.
+
+    The stack is what a share begins with.
+    """
+    pattern = struct.pack("<Q", stack.start)
+    for pointer in words:
         try:
             record = target.read(pointer, ARENA_SIZE)
         except MemoryUnreadable:
             continue
-        at = record.find(pattern)
-        if at >= 0 and at % 8 == 0 and at + 24 <= len(record):
-            extent = struct.unpack_from("<Q", record, at + 16)[0]
-            if thread.stack.end <= extent <= end and extent % 4096 == 0:
-                found.add(extent)
-    return found.pop() if len(found) == 1 else Absent("isomalloc's record of its share does not validate")
+        at = -1
+        while (at := record.find(pattern, at + 1)) >= 0:
+            if at % 8 == 0 and at + 24 <= len(record):
+                begin, end, used = struct.unpack_from("<QQQ", record, at)
+                if stack.end <= used <= end and used % 4096 == 0:
+                    yield begin, end, used

@@ -26,18 +26,18 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
     starts = [start for start, _, _ in stacks]
     ranks = list(table.ranks)
     for thread in threads:
-        pointer = _stack_pointer(thread, table)
+        pointer = stack_pointer(thread, [one.dwarf_register for one in table.context_layout])
         at = bisect_right(starts, pointer) - 1
         if at >= 0 and pointer < stacks[at][1]:
             ranks[stacks[at][2]] = _running(ranks[stacks[at][2]], thread.tid)
     return replace(table, ranks=tuple(ranks))
 
 
-def _stack_pointer(thread: KernelThread, table: RankTable) -> int:
-    """The thread's stack pointer, -1 if it is unknown."""
+def stack_pointer(thread: KernelThread, registers: Sequence[int] = STACK_POINTERS) -> int:
+    """The thread's stack pointer, -1 if it is unknown; `registers` are those that the target's processor has."""
     if isinstance(thread.registers, Absent):
         return -1
-    numbers = [one.dwarf_register for one in table.context_layout if one.dwarf_register in STACK_POINTERS]
+    numbers = [one for one in registers if one in STACK_POINTERS]
     return thread.registers.get(numbers[0] if numbers else STACK_POINTERS[0], -1)
 
 

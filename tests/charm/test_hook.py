@@ -95,7 +95,7 @@ def test_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
 
 
 def test_a_stripped_loader_loses_nothing(job: tuple[str, str, Running], tmp_path: Path) -> None:
-    """Without `.symtab` discovery finds no more than copies; what the hook publishes is all there."""
+    """What the hook publishes is all there, whether `.symtab` is or not."""
     _, language, up = job
     if language == "f90":
         pytest.skip("as in C")

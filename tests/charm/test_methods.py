@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders import ampi, decode
 from pieglobalsfind.targets import open_target
 from tests.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, running
 from tests.conftest import ROOT
@@ -117,6 +117,31 @@ def test_a_core_file_tells_the_same(job: tuple[str, str, Running]) -> None:
     if method != "none":
         for rank, truth in up.truth.items():
             assert f"rank {rank}  " in _run("pieglobalsfind", "--core", name, truth.global_address)
+
+
+def test_a_stripped_loader_still_tells_the_ranks(job: tuple[str, str, Running], tmp_path: Path) -> None:
+    """What it exports and its threads are enough: numbers, copies, stacks and calls, running or in a core file."""
+    method, language, up = job
+    if language == "cpp":
+        pytest.skip("as in C")
+    folder = shutil.copytree(up.folder, tmp_path / "stripped", ignore=shutil.ignore_patterns("core*"))
+    subprocess.run(["strip", "prog"], cwd=folder, check=True, timeout=60)
+    with running(folder) as stripped:
+        for rank, truth in stripped.truth.items():
+            words = (truth.global_address, truth.stack_address)
+            owners = _run("pieglobalsfind", "--pid", str(stripped.pid), *words).splitlines()
+            assert ("no rank  shared" if method == "none" else f"rank {rank}  ") in owners[0]
+            assert f"rank {rank}  stack" in owners[1]
+        core = folder / "core"
+        subprocess.run(["gcore", "-o", str(core), str(stripped.pid)], timeout=120, check=True, capture_output=True)
+        table = decode(open_target(core=f"{core}.{stripped.pid}"))
+        stacks = json.loads(_run("inspector", "stacks", f"{core}.{stripped.pid}", "--rank", "1-3", "--json"))["stacks"]
+    assert (table.method, table.rank_count, table.warnings) == (method, RANKS, ())
+    assert table.evidence == ampi.EVIDENCE_STRIPPED
+    assert [isinstance(one.context, int) for one in table.ranks] == [False, True, True, True]
+    (stack,) = stacks
+    # Only the exported name that stands first is known of a function then: MPI_Recv, or PMPI_Recv.
+    assert stack["ranks"] == "1-3" and stack["calls"][-1]["function"].strip("Pp_").lower() == "mpi_recv"
 
 
 def test_the_fortran_runtime_is_copied_with_the_program(job: tuple[str, str, Running]) -> None:

@@ -33,8 +33,9 @@ NAMES = {
     "links": "_ZL8rankdata",
     "tls": "_ZL17CmiTLSDescription",
 }
-PLACES = {"start": 0, "end": 8, "slot": 16, "count": 24, "current": 32, "pie": 40, "links": 48, "tls": 80}
+PLACES = {"start": 0, "end": 8, "slot": 16, "count": 24, "current": 32, "pie": 40, "links": 48, "tls": 80, "region": 96}
 DATA, DYNAMIC = 0x2000, 0x2400  # vaddrs
+HASH, EXPORTS, STRINGS = 0x500, 0x580, 0x680  # in the data
 
 
 @dataclass
@@ -52,6 +53,8 @@ class Job:
     no_tokens: bool = False
     is_live: bool = False
     stripped: bool = False
+    silent: tuple[int, ...] = ()  # isomalloc's records of their shares are damaged
+    mixed: tuple[int, ...] = ()  # their stacks hold addresses in another rank's code, too
 
     def begin(self, rank: int) -> int:
         """Where the rank's share of the addresses, and its stack, begins."""
@@ -89,8 +92,9 @@ class Job:
         if self.stripped:
             symbols = []
         data = bytearray(shared_object(tuple(symbols), b"\x22" * 20))
-        struct.pack_into("<H", data, 56, 5)
+        struct.pack_into("<H", data, 56, 6)
         data[64 + 4 * 56 : 64 + 5 * 56] = program_header(2, 6, DYNAMIC, DYNAMIC, 0x60, 0x60)
+        data[64 + 5 * 56 : 64 + 6 * 56] = program_header(7, 4, DYNAMIC + 0x800, DYNAMIC + 0x800, 0, TLS_SIZE - 0x40)
         return bytes(data)
 
     def _variables(self) -> bytes:
@@ -100,15 +104,29 @@ class Job:
         struct.pack_into("<Q", data, PLACES["current"], self.thread(self.running))
         struct.pack_into("<QQQ", data, PLACES["links"], HEAP + 0x10000, HEAP + 0x10000 + 24 * RANKS, 0)
         struct.pack_into("<QQ", data, PLACES["tls"], TLS_SIZE if self.method == "tls" else 0, 16)
-        # DT_HASH, DT_STRTAB, DT_SYMTAB, DT_DEBUG: one exported function
+        struct.pack_into("<QQ", data, PLACES["region"], FIRST, end)
+        # DT_HASH, DT_STRTAB, DT_SYMTAB, DT_DEBUG
         base = LOADER + DATA
-        tags = (4, base + 0x500, 5, base + 0x540, 6, base + 0x580, 21, HEAP + 0x11000, 0, 0)
+        tags = (4, base + HASH, 5, base + STRINGS, 6, base + EXPORTS, 21, HEAP + 0x11000, 0, 0)
         struct.pack_into("<10Q", data, 0x400, *tags)
-        struct.pack_into("<5I", data, 0x500, 1, 2, 1, 0, 0)
-        name = b"\0TCHARM_Element_Setup\0"
-        data[0x540 : 0x540 + len(name)] = name
-        struct.pack_into("<IBBHQQ", data, 0x580 + 24, 1, 0x12, 0, 1, 0x1200, 16)
+        self._write_exports(data)
         return bytes(data)
+
+    def _write_exports(self, data: bytearray) -> None:
+        """What a stripped loader has still; all in one chain of the one bucket."""
+        exports = [("TCHARM_Element_Setup", 0x12, 0x1200), ("IsoRegion", 0x11, DATA + PLACES["region"])]
+        exports += {
+            "pie": [("_Z14pieglobalsfindPv", 0x12, 0x1240)],
+            "tls": [("CmiTLSGetDescription", 0x12, 0x1280)],
+        }.get(self.method, [])
+        count = len(exports) + 1
+        struct.pack_into(f"<{3 + count}I", data, HASH, 1, count, 1, 0, *range(2, count), 0)
+        at = 1
+        for index, (name, info, value) in enumerate(exports, 1):
+            encoded = name.encode() + b"\0"
+            data[STRINGS + at : STRINGS + at + len(encoded)] = encoded
+            struct.pack_into("<IBBHQQ", data, EXPORTS + 24 * index, at, info, 0, 1, value, 16)
+            at += len(encoded)
 
     # ---- the heap: threads, tokens, isomalloc's records, the system loader's lists ----
 
@@ -133,17 +151,21 @@ class Job:
         struct.pack_into("<Q", data, at + 0x80, end + TLS_SIZE)
         struct.pack_into("<QQQQQ", data, at + self.before, self.context(rank), TEXT, end, 0, MEGABYTE)
         struct.pack_into("<Q", data, at + 0x400 + 32, start)
-        struct.pack_into("<QQQ", data, at + 0x600 + 56, self.begin(rank), self.begin(rank + 1), end + USED)
+        struct.pack_into("<Q", data, at + 0x600 + 30, self.begin(rank))  # as packed fields happen to look
+        last = end - 8 if rank in self.silent else self.begin(rank + 1)
+        struct.pack_into("<QQQ", data, at + 0x600 + 56, self.begin(rank), last, end + USED)
 
     def _write_links(self, data: bytearray) -> None:
         """struct r_debug, and link_maps {addr, name, ld, next, prev}: the loader's, then one of each rank."""
-        head = HEAP + 0x11100
+        head = HEAP + 0x11400
         handles = [HEAP + 0x12000 + 0x100 * rank for rank in range(RANKS)]
         for rank, handle in enumerate(handles):
             struct.pack_into("<QQQ", data, 0x10000 + 24 * rank, 0, 0, handle)
-        struct.pack_into("<QQ", data, 0x11000, 1, head)
         chain = [head, *handles] if self.method == "fs" else [head]
         lists = [chain] if self.method == "fs" else [chain, *([one] for one in handles)]
+        spaces = [0x11000 + 0x40 * index for index in range(len(lists))]  # struct r_debug_extended
+        for at, one, following in zip(spaces, lists, [*spaces[1:], -HEAP]):
+            struct.pack_into("<QQQQQQ", data, at, 2, one[0], 0, 0, 0, HEAP + following)
         for one in lists:
             for index, link in enumerate(one):
                 bias = LOADER if link == head else self.copy(handles.index(link))
@@ -157,6 +179,9 @@ class Job:
         at = self.context(rank) - self.begin(rank)
         pc = HEAP if rank in self.unsaved or rank == self.running else TEXT + 0x20
         struct.pack_into("<Q", data, at + 0x40, pc)
+        struct.pack_into("<Q", data, MEGABYTE - 0x80, self.copy(rank) + 0x1100)  # where what its main calls returns to
+        if rank in self.mixed:
+            struct.pack_into("<Q", data, MEGABYTE - 0x88, self.copy((rank + 1) % RANKS) + 0x1100)
         return bytes(data)
 
     def _objects(self, folder: Path) -> list[Mapped]:
@@ -165,9 +190,12 @@ class Job:
         found = []
         places: list[tuple[int, str]] = []
         if self.method == "pie":
-            places = [(USER, "user.so"), *((self.copy(rank), "") for rank in range(RANKS) if rank not in self.absent)]
+            places = [
+                (USER, "prog.user.so"),
+                *((self.copy(rank), "") for rank in range(RANKS) if rank not in self.absent),
+            ]
         elif self.method in ("pip", "fs"):
-            names = ["user.so" if self.method == "pip" else f"user.{rank}.so" for rank in range(RANKS)]
+            names = ["prog.user.so" if self.method == "pip" else f"prog.user.{rank}.so" for rank in range(RANKS)]
             places = [(self.copy(rank), names[rank]) for rank in range(RANKS)]
         for start, name in places:
             if name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,9 +120,60 @@ def test_the_stack_pointer_tells_who_runs_and_on_which_thread(tmp_path: Path, me
     assert (table.ranks[3].state, table.ranks[3].kernel_thread) == (RUNNING, 4711)
 
 
+def _with_and_without_symbols(folder: Path, **how: Any) -> tuple[RankTable, RankTable]:
+    """What is found of a job on whose rank 2 a kernel thread is, and of the same one with a stripped loader."""
+    tables = []
+    for stripped in (False, True):
+        place = folder / f"{stripped}"
+        place.mkdir()
+        job = Job(running=2, stripped=stripped, **how)
+        target = job.target(place)
+        target.kernel_threads = (KernelThread(4711, {7: job.begin(2) + 0x8000, 16: LOADER + 0x1100}),)
+        tables.append(decode(target))
+    return tables[0], tables[1]
+
+
 @pytest.mark.parametrize("method", METHODS)
-def test_a_stripped_loader_is_said_to_be_one(tmp_path: Path, method: str) -> None:
-    table = _decode(Job(method, stripped=True), tmp_path)
+@pytest.mark.parametrize("absent", [(), (0, 3)])
+def test_a_stripped_loader_s_threads_tell_what_its_symbols_do(
+    tmp_path: Path, method: str, absent: tuple[int, ...]
+) -> None:
+    """Also in a process that ranks have left, whose freed threads keep their form."""
+    known, told = _with_and_without_symbols(tmp_path, method=method, absent=absent, stale=absent)
+    assert (told.warnings, told.evidence) == ((), ampi.EVIDENCE_STRIPPED)
+    assert (told.runtime, told.method, told.rank_count) == ("AMPI", method, RANKS)
+    assert told.entry_function == known.entry_function
+    assert [one.rank for one in told.ranks] == [one for one in range(RANKS) if one not in absent]
+    for one, other in zip(told.ranks, known.ranks):
+        assert (one.rank, one.state, one.kernel_thread) == (other.rank, other.state, other.kernel_thread)
+        assert (one.stack, one.heap, one.range, one.context) == (other.stack, other.heap, other.range, other.context)
+        assert [getattr(x, "copy", x) for x in one.placements] == [getattr(x, "copy", x) for x in other.placements]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_runs_in_a_stripped_job_is_nobody_s_guess(tmp_path: Path, method: str) -> None:
+    """A kernel thread whose stack pointer is not known may be on any rank's stack."""
+    target = Job(method, stripped=True, is_live=True).target(tmp_path)
+    target.kernel_threads = (KernelThread(4711, Absent("it runs")),)
+    assert all(isinstance(one.context, Absent) for one in decode(target).ranks)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stripped_loader_s_shares_are_not_guessed(tmp_path: Path, method: str) -> None:
+    table = _decode(Job(method, stripped=True, silent=tuple(range(RANKS))), tmp_path)
     assert ampi.STRIPPED in table.warnings
     assert len(table.ranks) == (RANKS if method == "pie" else 0)
     assert not _believed(table)
+
+
+def test_one_thread_s_record_is_enough_for_the_numbers_of_all(tmp_path: Path) -> None:
+    table = _decode(Job("none", stripped=True, silent=(0, 1, 3)), tmp_path)
+    assert table.rank_count == RANKS and [one.rank for one in table.ranks] == list(range(RANKS))
+    assert [isinstance(one.heap, Region) for one in table.ranks] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("method", ["pip", "fs"])
+def test_a_stack_that_returns_to_two_copies_tells_neither(tmp_path: Path, method: str) -> None:
+    table = _decode(Job(method, stripped=True, mixed=(1,)), tmp_path)
+    assert table.warnings == (ampi.UNPLACED.format("1"),)
+    assert [len(one.placements) for one in table.ranks] == [1, 0, 1, 1]
