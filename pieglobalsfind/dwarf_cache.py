@@ -12,7 +12,8 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
+from operator import add
 from typing import Any, Optional, Union, overload
 
 from pieglobalsfind.demangle import demangle
@@ -169,29 +170,32 @@ def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
     if not reader.has_all(columns[TYPE]):
         return None
     words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS))))
-    encoded = [word.encode("utf-8", "replace") for word in words]
-    starts = dict(zip(words, accumulate((len(word) + 1 for word in encoded), initial=0)))
-    text = b"\0".join(encoded) + b"\0"
+    text = "\0".join([*words, ""]).encode("utf-8", "replace")
+    sizes = map(len, words) if text.isascii() else (len(word.encode("utf-8", "replace")) for word in words)
+    starts = dict(zip(words, map(add, accumulate(sizes, initial=0), count())))  # a NUL behind each
     try:
-        numbers = [array(code, column) for code, column in zip(COLUMNS, in_numbers(columns, starts))]
+        numbers = [array(code, list(column)) for code, column in zip(COLUMNS, in_numbers(columns, starts))]
     except OverflowError:
         return None
     head = HEAD.pack(len(found.variables), len(text))
     return b"".join([head, *(one.tobytes() for one in numbers), text])
 
 
-def in_numbers(columns: Columns, starts: dict[str, int]) -> Iterator[list[int]]:
+def in_numbers(columns: Columns, starts: dict[str, int]) -> Iterator[Sequence[int]]:
     """The fields of all rows as numbers, in the order of `COLUMNS`."""
     names, linkages, files, lines, kinds, sizes, storages, languages, addresses, offsets, functions, blocks = columns
-    yield from ([starts[one] for one in column] for column in (names, linkages, files))
-    yield list(lines)
-    yield list(kinds)
-    yield list(sizes)
-    yield [STORAGE_NUMBERS[one] for one in storages]
-    yield [LANGUAGE_NUMBERS[one] for one in languages]
-    yield [offset if address is None else address for address, offset in zip(addresses, offsets)]
-    yield [address is None for address in addresses]
-    yield from ([starts[one] for one in column] for column in (functions, blocks))
+    is_local = [address is None for address in addresses]
+    yield from (starts_of(one, starts) for one in (names, linkages, files))
+    yield from (lines, kinds, sizes)
+    yield list(map(STORAGE_NUMBERS.__getitem__, storages))
+    yield list(map(LANGUAGE_NUMBERS.__getitem__, languages))
+    yield [offset if local else address for address, offset, local in zip(addresses, offsets, is_local)]
+    yield is_local
+    yield from (starts_of(one, starts) for one in (functions, blocks))
+
+
+def starts_of(texts: tuple[str, ...], starts: dict[str, int]) -> Sequence[int]:
+    return list(map(starts.__getitem__, texts)) if any(texts) else bytes(len(texts))  # "" is the first of all
 
 
 def decode(stored: bytes, path: str, build_id: bytes) -> Variables:

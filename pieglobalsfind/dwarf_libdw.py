@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import (
     POINTER,
     byref,
@@ -24,7 +24,8 @@ from ctypes import (
     c_void_p,
 )
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import repeat
 from typing import Any, Optional, Union
 
 from pieglobalsfind import dwarf_constants as dw
@@ -426,7 +427,6 @@ class Module:
         self.lib = library()
         self._places: Optional[list[tuple[int, int]]] = None
         self._sections: dict[int, Section] = {}
-        self._strings: Optional[bytes] = None  # .debug_str
         self._callbacks = Callbacks(
             find_elf=ctypes.cast(self.lib.dwfl_build_id_find_elf, c_void_p).value,
             find_debuginfo=ctypes.cast(find_debug_file, c_void_p).value,
@@ -540,20 +540,28 @@ class Module:
             self._places = section_places(self._dwarf)
         return self._places
 
-    def string(self, offset: int) -> str:
-        """The string at an offset of .debug_str, "" if there is none."""
-        if self._strings is None:
-            size = c_size_t()
-            section = self.section(self.lib.dwarf_getstring(self._dwarf, 0, byref(size)))
-            self._strings = section.data if section is not None else b""
-        end = self._strings.find(b"\0", offset)
-        return self.text(self._strings[offset:end]) if end >= 0 else ""
+    @cached_property
+    def _strings(self) -> bytes:
+        """Section .debug_str up to the end of its last string."""
+        section = self.section(self.lib.dwarf_getstring(self._dwarf, 0, byref(c_size_t())))
+        return section.data[: section.data.rfind(b"\0") + 1] if section is not None else b""
 
-    def text(self, found: Union[int, bytes]) -> str:
-        """A string as a DIE has it: its bytes, or its offset in .debug_str."""
+    def text(self, found: Union[int, bytes, None]) -> str:
+        """A string as a DIE has it, by its bytes or its offset in .debug_str; "" if there is none."""
+        if found is None:
+            return ""
         if isinstance(found, int):
-            return self.string(found)
+            strings = self._strings
+            found = strings[found : strings.find(b"\0", found)]  # beyond the last there is nothing
         return found[:LONGEST_STRING].decode("utf-8", "replace")
+
+    def texts(self, found: Sequence[Union[int, bytes, None]]) -> Iterable[str]:
+        """The `text` of each."""
+        strings, places = self._strings, [one for one in found if isinstance(one, int)]
+        texts = [strings[at : strings.find(b"\0", at)] for at in places]
+        if len(texts) != len(found) or max(map(len, texts), default=0) > LONGEST_STRING:
+            return map(self.text, found) if any(found) else repeat("", len(found))
+        return b"\0".join(texts).decode("utf-8", "replace").split("\0")
 
     def offset_in_unit(self, die: Die) -> int:
         """How far a DIE is from the begin of its unit's header."""

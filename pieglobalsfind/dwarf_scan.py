@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import Any, Callable, NamedTuple, Optional, Union
+from operator import itemgetter, mul
+from typing import Any, Callable, NamedTuple, Optional, TypeVar, Union
 
 from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_constants import RECORDS
@@ -32,6 +32,7 @@ from pieglobalsfind.dwarf_walk import DEEPEST
 
 Value = Union[int, bytes, None]
 Place = Union[int, tuple[int, struct.Struct]]
+Of = TypeVar("Of")
 
 MOST_ABBREVIATIONS = 100_000  # of one unit
 MOST_IN_ALL = 2_000_000  # of all units; those that say the same are counted once
@@ -64,6 +65,10 @@ NUMBERS = (dw.DW_FORM_data2, dw.DW_FORM_data4, dw.DW_FORM_data1, dw.DW_FORM_impl
 # offsets in .debug_str too
 UNSIGNED = (dw.DW_FORM_data2, dw.DW_FORM_data4, dw.DW_FORM_data8, dw.DW_FORM_data1, dw.DW_FORM_strp)
 
+# a location of one address: its length, DW_OP_addr, the address; and what stands for these among attributes' codes
+LOCATION, ADDRESS_LENGTH = "BBQ", 9
+LENGTH, OPERATION, ADDRESS = -1, -2, -3
+
 # what a place in memory or in thread-local storage begins with: an address, a constant, an index of one
 STATIC = frozenset(
     (
@@ -94,7 +99,7 @@ class Segment:
     last_form: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Abbreviation:
     """How DIEs of one kind are written. `forms` has every attribute's; `constants` are values that it holds itself.
 
@@ -124,11 +129,12 @@ class Abbreviation:
         first, *more, last = self.segments
         if any(code in forms for code in ELSEWHERE) or any(code in WANTED for code in last.codes):
             return None
-        codes = [*first.codes, *((dw.DW_AT_name, *more[0].codes) if self.text >= 0 else ()), *self.constants, *WANTED]
-        missing = (None,) * len(WANTED)
-        second = more[0].form if self.text >= 0 else None
+        behind_text = (first.last, *more[0].codes) if more else ()
+        codes = [*first.codes, *behind_text, LENGTH, OPERATION, ADDRESS, *self.constants, *WANTED]
+        *forms_before, form = (one.form for one in (first, *more))
         pick = itemgetter(*(codes.index(code) for code in WANTED))
-        return Told(first.form, second, (*self.constants.values(), *missing), pick)
+        constants = (*self.constants.values(), *(None for _ in WANTED))
+        return Told(forms_before[0] if forms_before else None, struct.Struct(form.format + LOCATION), constants, pick)
 
     def _is_plain(self) -> bool:
         """Whether what is wanted is of forms that need no look elsewhere."""
@@ -143,16 +149,18 @@ class Abbreviation:
 
 
 class Told(NamedTuple):
-    """The attributes before a location: those of fixed size, and, if an inline name follows them, those behind it."""
+    """The attributes up to a location of one address: those before an inline name, if there is one, and the others."""
 
-    first: struct.Struct
-    second: Optional[struct.Struct]
+    before_text: Optional[struct.Struct]
+    form: struct.Struct
     constants: tuple[Value, ...]  # of the abbreviation, and None for what is missing
-    pick: Callable[[tuple[Value, ...]], tuple[Value, ...]]  # of all those what is `WANTED`
+    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]  # of all those what is `WANTED`
 
 
-# A DIE: its level below the unit's, its offset in the section, where its attributes begin, and how it is written.
-Entry = tuple[int, int, int, Abbreviation]
+# A DIE: its level below the unit's, its offset in the section, how it is written, and how a variable is that tells all.
+Entry = tuple[int, int, Abbreviation, Optional[Told]]
+# `text`, `location` and `after` of an abbreviation, itself, and what its DIEs tell if its code is of one byte.
+Located = tuple[int, int, int, Abbreviation, Optional[Told]]
 
 
 class Kinds:
@@ -254,48 +262,49 @@ class UnitBytes:
 
     def _entries(self, table: Table) -> Iterator[Entry]:
         data, begin, end = self.data, self.begin, self.end
-        passed, skipped, opened, known = table.passed, table.skipped, table.opened, table.abbreviations
+        passed, skipped, located, opened = table.passed, table.skipped, table.located, table.opened
+        far, known, sibling_at, zero_from = table.far, table.abbreviations, SIBLING.unpack_from, data.index
         code, body = leb128(data, self.first)
         at, depth = self._behind(body, known[code]), 1
         if not known[code].has_children:
             return
         while at < end:
             code = data[at]
-            step = passed.get(code)
-            if step is not None:
+            step = passed[code]
+            if step:
                 at += step
+                continue
+            step = skipped[code]
+            if step:
+                sibling = begin + sibling_at(data, at + step)[0]
+                if at < sibling <= end:
+                    at = sibling
+                    continue
+            step = opened[code]
+            if step and depth < DEEPEST:
+                at, depth = at + step, depth + 1
                 continue
             if code == 0:
                 at, depth = at + 1, depth - 1
                 if depth == 0:
                     return
                 continue
-            step = skipped.get(code)
-            if step is not None:
-                sibling = begin + SIBLING.unpack_from(data, at + step)[0]
-                if at < sibling <= end:
-                    at = sibling
-                    continue
-            step = opened.get(code)
-            if step is not None and depth < DEEPEST:
-                at, depth = at + step, depth + 1
-                continue
-            body = at + 1
+            body, one = at + 1, located[code]
             if code > 127:
                 code, body = leb128(data, at)
-            found = known[code]
-            if found.location >= 0:
-                place = body + found.location
-                if found.text >= 0:
-                    place = data.index(0, body + found.text) + 1 + found.location
+                one = far.get(code)
+            if one is not None:
+                text, location, after, found, told = one
+                place = location + (zero_from(0, body + text) + 1 if text >= 0 else body)
                 length = data[place]
                 if length < 128:
                     if length and data[place + 1] in STATIC and found.tag == dw.DW_TAG_variable:
-                        yield depth, at, body, found
-                    at = place + 1 + length + found.after
+                        yield depth, at, found, told
+                    at = place + 1 + length + after
                     continue
+            found = known[code]
             if table.is_told(found):
-                yield depth, at, body, found
+                yield depth, at, found, None
             at = self._behind(body, found)
             if found.has_children:
                 if found.tag in table.entered and depth < DEEPEST:
@@ -330,37 +339,48 @@ class UnitBytes:
             depth += inner.has_children
         return at
 
-    def variable(self, at: int, told: Told) -> tuple[Any, ...]:
-        """What is `WANTED` of a variable whose attributes begin there, and its location; None for what is missing.
+    def columns(self, places: Sequence[int], told: Told) -> tuple[Sequence[Any], ...]:
+        """Of variables whose DIEs begin there, `WANTED` one by one, and the address; None for what is missing.
 
-        It is one that `entries` gave: it was passed whole.
+        The address is 0 where the location is more than an address.
         """
-        data = self.data
-        values: tuple[Value, ...] = told.first.unpack_from(data, at)
-        at += told.first.size
-        if told.second is not None:
-            end = data.index(0, at)
-            values = (*values, data[at:end], *told.second.unpack_from(data, end + 1))
-            at = end + 1 + told.second.size
-        return (*told.pick(values + told.constants), data[at + 1 : at + 1 + data[at]])
+        data, unpack, before = self.data, told.form.unpack_from, told.before_text
+        try:
+            if before is None:
+                rows = [unpack(data, at + 1) for at in places]
+            else:
+                texts = [at + 1 + before.size for at in places]
+                ends = [data.index(0, at) for at in texts]
+                rows = [
+                    (*before.unpack_from(data, at + 1), data[text:end], *unpack(data, end + 1))
+                    for at, text, end in zip(places, texts, ends)
+                ]
+        except (struct.error, ValueError):  # the section ends with a shorter location
+            return (*([None] * len(places) for _ in WANTED), [0] * len(places))
+        read = tuple(zip(*rows))
+        lengths, operations, addresses = read[-3:]
+        if set(lengths) != {ADDRESS_LENGTH} or set(operations) != {dw.DW_OP_addr}:
+            is_plain = map((ADDRESS_LENGTH, dw.DW_OP_addr).__eq__, zip(lengths, operations))
+            addresses = tuple(map(mul, addresses, is_plain))
+        return (*told.pick((*read, *([one] * len(places) for one in told.constants))), addresses)
 
     def size_told(self, at: int) -> Optional[int]:
-        """The size of the type whose DIE is at an offset, where that says it plainly."""
-        return self._number(self._kinds.sizes, at)
+        """The size of the type whose DIE is at an offset of the unit, where that says it plainly."""
+        return number_told(self.data, at, self._kinds.sizes)
 
     def name_told(self, at: int) -> Optional[int]:
         """Where in .debug_str the name of the DIE at an offset is, if nothing is said of it elsewhere."""
-        return self._number(self._kinds.names, at)
+        return number_told(self.data, at, self._kinds.names) if self.first <= at < self.end else None
 
-    def _number(self, places: dict[int, Place], at: int) -> Optional[int]:
-        data = self.data
-        place = places.get(data[at]) if self.first <= at < self.end else None
-        if place is None or isinstance(place, int):
-            return place
-        try:
-            return int(place[1].unpack_from(data, at + place[0])[0])
-        except struct.error:
-            return None
+
+def number_told(data: bytes, at: int, places: dict[int, Place]) -> Optional[int]:
+    place = places.get(data[at])
+    if place is None or isinstance(place, int):
+        return place
+    try:
+        return int(place[1].unpack_from(data, at + place[0])[0])
+    except struct.error:
+        return None
 
 
 def places_of(wanted: int, kinds: dict[int, Abbreviation], without: Sequence[int]) -> dict[int, Place]:
@@ -387,17 +407,17 @@ class Table:
         self.entered = frozenset((*OPEN, *SCOPES, *(RECORDS if qualified else ())))
         quiet = {code: one for code, one in abbreviations.items() if code < 128 and not self.is_told(one)}
         fixed = {code: one for code, one in quiet.items() if one.size >= 0}
-        # by code: bytes of DIEs without children; bytes before what says where those with children end; of those inside
-        # which the next DIE is looked at too
-        self.passed = {code: 1 + one.size for code, one in fixed.items() if not one.has_children}
-        self.opened = {
-            code: 1 + one.size for code, one in fixed.items() if one.has_children and one.tag in self.entered
-        }
-        self.skipped = {
-            code: 1 + one.sibling
-            for code, one in quiet.items()
-            if one.has_children and one.sibling >= 0 and one.tag not in self.entered
-        }
+        entered = {code: one for code, one in quiet.items() if one.has_children and one.tag in self.entered}
+        skipped = {code: one for code, one in quiet.items() if one.has_children and code not in entered}
+        # bytes, 0 for other codes: of DIEs without children; before what says where those with children end; of those
+        # inside which the next DIE is looked at too
+        self.passed = by_code({code: 1 + one.size for code, one in fixed.items() if not one.has_children}, 0)
+        self.skipped = by_code({code: 1 + one.sibling for code, one in skipped.items() if one.sibling >= 0}, 0)
+        self.opened = by_code({code: 1 + one.size for code, one in entered.items() if one.size >= 0}, 0)
+        placed = {code: one for code, one in abbreviations.items() if one.location >= 0}
+        near = {code: located(one, one.told) for code, one in placed.items() if code < 128}
+        self.located: list[Optional[Located]] = by_code(near, None)
+        self.far = {code: located(one, None) for code, one in placed.items() if code > 127}
 
     def is_told(self, found: Abbreviation) -> bool:
         """Whether every DIE of the kind is told."""
@@ -409,6 +429,15 @@ class Table:
                 tag == dw.DW_TAG_variable and found.location < 0 and found.forms.get(dw.DW_AT_location) in BLOCK_FORMS
             )
         return tag in SCOPES or (self._qualified and tag in TYPES)
+
+
+def located(found: Abbreviation, told: Optional[Told]) -> Located:
+    return found.text, found.location, found.after, found, told
+
+
+def by_code(found: Mapping[int, Of], otherwise: Of) -> list[Of]:
+    """What there is for each byte that a DIE may begin with: its code, if it is less than 128."""
+    return [*(found.get(code, otherwise) for code in range(128)), *[otherwise] * 128]
 
 
 # ---- abbreviations ----

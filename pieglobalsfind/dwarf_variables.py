@@ -8,16 +8,18 @@ left out; so is what the linker discarded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, repeat
+from operator import itemgetter
 from typing import NamedTuple, Optional
 
 from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_forms import UnreadableError
 from pieglobalsfind.dwarf_libdw import LONGEST_STRING, Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_names import MOST_PARAMETERS, type_name
-from pieglobalsfind.dwarf_scan import TYPES, KnownKinds, UnitBytes
+from pieglobalsfind.dwarf_scan import TYPES, Abbreviation, KnownKinds, UnitBytes
 from pieglobalsfind.dwarf_type_reader import (
     LARGEST_SIZE,
     RECORDS,
@@ -63,6 +65,7 @@ LANGUAGES = {
     ),
 }
 
+NAME, ADDRESS, TLS_OFFSET = map(Variable._fields.index, ("name", "address", "tls_offset"))
 UNTOLD = -1  # a size that more has to be read for than one DIE
 MOST_TEXT = 1 << 28  # characters of qualifications in all
 MOST_AROUND = 50  # functions around one whose names are part of its own
@@ -81,6 +84,8 @@ class Scope(NamedTuple):
 ANYWHERE = Scope()  # in no scope that has a name
 
 
+# A variable whose DIE tells all: its number among the unit's, the DIE's offset in the section, its scope.
+Note = tuple[int, int, Scope]
 # A variable but for what its scope says of it, that scope, and where its declaration is if that stands elsewhere, or 0.
 Found = tuple[Variable, Scope, int]
 
@@ -110,16 +115,16 @@ class Place(NamedTuple):
     thread_local: bool
 
 
-class FileNames(dict[int, str]):
+class FileNames(dict[Optional[int], str]):
     """The files of a unit by their numbers, looked up once."""
 
     def __init__(self, reader: Reader, unit: Unit) -> None:
-        super().__init__()
+        super().__init__({None: ""})
         self._reader = reader
         self._unit = unit
 
-    def __missing__(self, number: int) -> str:
-        name = self[number] = self._reader.file_name(self._unit, number)
+    def __missing__(self, number: Optional[int]) -> str:
+        name = self[number] = self._reader.file_name(self._unit, number or 0)
         return name
 
 
@@ -128,17 +133,16 @@ class TypesTold(dict[Optional[int], tuple[int, int]]):
 
     def __init__(self, number: int, found: UnitBytes) -> None:
         super().__init__({None: (VOID, 0)})
-        self._number = number
         self._found = found
+        self._first_index = index_at(number, 0) - found.first
 
     def __missing__(self, distance: Optional[int]) -> tuple[int, int]:
         found = self._found
         at = found.begin + (distance or 0)
-        if not found.first < at < found.end:
-            told = UNREADABLE, 0
-        else:
+        told = UNREADABLE, 0
+        if found.first < at < found.end:
             size = found.size_told(at)
-            told = index_at(self._number, at - found.first), size if size and size <= LARGEST_SIZE else UNTOLD
+            told = self._first_index + at, size if size and size <= LARGEST_SIZE else UNTOLD
         self[distance] = told
         return told
 
@@ -153,6 +157,7 @@ class VariableReader:
         self._numbers = {unit.die.cu: number for number, unit in enumerate(self._list)}
         self._demangle = demangle
         self._reader = Reader()
+        self._low, self._high = module.low, module.high
         self._bytes: dict[Optional[int], Optional[UnitBytes]] = {}
         self._kinds = KnownKinds(module)
         self._prefixes: dict[int, str] = {}  # of types
@@ -178,8 +183,9 @@ class VariableReader:
             row if scope is ANYWHERE and not declared else self._placed(row, scope, declared)
             for row, scope, declared in rows
         ]
-        found.sort(key=lambda row: (row.address or 0, row.tls_offset or 0, row.name))
-        found = list(without_repetitions(found))
+        local = sorted((row for row in found if row.address is None), key=itemgetter(TLS_OFFSET, NAME))
+        fixed = sorted((row for row in found if row.address is not None), key=itemgetter(ADDRESS, NAME))
+        found = [*without_repetitions(local, TLS_OFFSET), *without_repetitions(fixed, ADDRESS)]
         for number, row in enumerate(found):
             if row.size == UNTOLD:
                 found[number] = row._replace(size=self._table.size(row.type))
@@ -187,7 +193,10 @@ class VariableReader:
 
     def has_all(self, indices: Iterable[int]) -> bool:
         """Whether indices are of types in this file, in units that are read as bytes."""
-        largest = {index >> UNIT_SHIFT: index for index in sorted(set(indices)) if index != VOID}
+        largest: dict[int, int] = {}  # by unit
+        for index in set(indices):
+            if index > largest.get(index >> UNIT_SHIFT, VOID):
+                largest[index >> UNIT_SHIFT] = index
         return all(map(self._has, largest.values()))
 
     def _has(self, index: int) -> bool:
@@ -232,35 +241,58 @@ class VariableReader:
 
     # ---- as bytes ----
 
-    def _scan(self, unit: Unit, found: UnitBytes) -> Iterator[Found]:
-        scopes = [(0, ANYWHERE)]
-        files, types = FileNames(self._reader, unit), TypesTold(self._numbers[unit.die.cu], found)
-        low, high, text, language = self._module.low, self._module.high, self._module.text, self._language
-        for depth, at, body, kind in found.entries(self._language == "C++"):
-            while scopes[-1][0] >= depth:
-                scopes.pop()
-            scope = scopes[-1][1]
-            if kind.tag not in (dw.DW_TAG_variable, dw.DW_TAG_member):
-                inner = self._enter(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
+    def _scan(self, unit: Unit, found: UnitBytes) -> list[Found]:
+        """Most variables' DIEs tell all that there is to say: they are noted first, and then read all at once."""
+        inside, scope, scopes = 0, ANYWHERE, [(0, ANYWHERE)]
+        noted = defaultdict[Abbreviation, list[Note]](list)
+        rows: list[Optional[Found]] = []
+        cu, first = unit.die.cu, found.address(0)
+        for depth, at, kind, told in found.entries(self._language == "C++"):
+            if depth <= inside:
+                while scopes[-1][0] >= depth:
+                    scopes.pop()
+                inside, scope = scopes[-1]
+            if told is not None:
+                noted[kind].append((len(rows), at, scope))
+                rows.append(None)
+            elif kind.tag in (dw.DW_TAG_variable, dw.DW_TAG_member):
+                rows.append(self._variable(Die(first + at, cu), kind.tag, scope))
+            else:
+                inner = self._enter(Die(first + at, cu), kind.tag, scope)
                 if inner is not None:
+                    inside, scope = depth, inner
                     scopes.append((depth, inner))
-                continue
-            values = found.variable(body, kind.told) if kind.told is not None else None
-            if values is None or len(values[-1]) != 9 or values[-1][0] != dw.DW_OP_addr:
-                row = self._variable(Die(addr=found.address(at), cu=unit.die.cu), kind.tag, scope)
-                if row is not None:
-                    yield row
-                continue
-            # what `_describe` gives for the DIE, in a fifth of the time
-            name, linkage, file, line, type_at, external, place = values
-            address, name = int.from_bytes(place[1:], "little"), text(name)
-            if name and low < address < high:
-                linkage = "" if linkage is None else text(linkage)
-                file = "" if file is None else files[file]
-                storage = GLOBAL if external else FILE_STATIC
-                index, size = types[type_at]
-                told = (name, linkage, file, line or 0, index, size, storage, language, address, None, "", "")
-                yield Variable._make(told), scope, 0
+        files, types = FileNames(self._reader, unit), TypesTold(self._numbers[cu], found)
+        for kind, notes in noted.items():
+            numbers, places, around = zip(*notes)
+            made = self._described(found, places, kind, files, types)
+            for number, at, row in zip(numbers, places, zip(made, around, repeat(0))):
+                is_told = row[0].name and self._low < (row[0].address or 0) < self._high
+                rows[number] = row if is_told else self._variable(Die(first + at, cu), kind.tag, row[1])
+        return [row for row in rows if row is not None]
+
+    def _described(
+        self, found: UnitBytes, places: Sequence[int], kind: Abbreviation, files: FileNames, types: TypesTold
+    ) -> Iterator[Variable]:
+        """What `_describe` gives for each DIE of this kind, in a tenth of the time."""
+        assert kind.told is not None
+        names, linkages, numbers, lines, distances, external, addresses = found.columns(places, kind.told)
+        indices, sizes = zip(*map(types.__getitem__, distances))
+        columns = (
+            self._module.texts(names),
+            self._module.texts(linkages),
+            map(files.__getitem__, numbers),
+            lines if all(lines) else (line or 0 for line in lines),
+            indices,
+            sizes,
+            repeat(GLOBAL) if all(external) else (GLOBAL if one else FILE_STATIC for one in external),
+            repeat(self._language),
+            addresses,
+            repeat(None),
+            repeat(""),
+            repeat(""),
+        )
+        return map(tuple.__new__, repeat(Variable), zip(*columns))
 
     # ---- by libdw ----
 
@@ -332,7 +364,7 @@ class VariableReader:
         first, rest = operations[0], operations[1:]
         if first[0] == dw.DW_OP_addr:
             address = first[1] + constant_sum(rest)
-            return Place(address, False) if self._module.low < address < self._module.high else None
+            return Place(address, False) if self._low < address < self._high else None
         if first[0] in CONSTANTS and any(atom in TLS for atom, _ in rest):
             return Place(first[1] + constant_sum(rest[1:]), True)
         return None
@@ -366,7 +398,8 @@ class VariableReader:
         if declared in self._scopes and storage != COMMON:
             prefix = self._qualifier(self._scopes[declared])
         storage = row.storage if row.storage == THREAD_LOCAL else storage or row.storage
-        return Variable._make((self._qualified(prefix, row.name), *row[1:6], storage, *row[7:10], function, block))
+        told = self._qualified(prefix, row.name), *row[1:6], storage, *row[7:10], function, block
+        return tuple.__new__(Variable, told)
 
     def _within(self, scope: Scope) -> Within:
         if scope.kind.startswith(COMMON):
@@ -384,7 +417,11 @@ class VariableReader:
         """`work` in C, `module::work` in Fortran, `app::work(int)` in C++."""
         key = die.addr or 0
         if key not in self._names:
-            self._name_functions(die)
+            own = self._own_name(die) if self._scopes.get(key) is ANYWHERE else ""
+            if own and self._language_of(die.cu) != "C++":
+                self._names[key] = own  # as most are: what `_name_functions` comes to
+            else:
+                self._name_functions(die)
         return self._names[key]
 
     def _name_functions(self, innermost: Die) -> None:
@@ -422,7 +459,7 @@ class VariableReader:
         """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
         found = self._bytes.get(die.cu)
         name = found.name_told((die.addr or 0) - found.address(0)) if found is not None else None
-        return self._module.string(name) if name is not None else ""
+        return self._module.text(name) if name is not None else ""
 
     def _parameters(self, told: FunctionTold) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
@@ -432,15 +469,15 @@ class VariableReader:
         return ", ".join(type_name(self._table, one, "C++") for one in found)
 
 
-def without_repetitions(found: Iterable[Variable]) -> Iterator[Variable]:
+def without_repetitions(found: list[Variable], place: int) -> Iterator[Variable]:
     """The first of those that have place, name and line in common; `found` is in the order of place and name."""
-    place, lines = None, set[int]()
+    if len(set(map(itemgetter(place), found))) == len(found):
+        yield from found
+        return
+    known = set[tuple[object, str, int]]()
     for row in found:
-        here = row.address, row.tls_offset, row.name
-        if here != place:
-            place, lines = here, set()
-        if row.line not in lines:
-            lines.add(row.line)
+        if (row[place], row.name, row.line) not in known:
+            known.add((row[place], row.name, row.line))
             yield row
 
 

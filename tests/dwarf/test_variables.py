@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind import apart, dwarf_cache, dwarf_file
+from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_libdw import Die, Module
 from pieglobalsfind.dwarf_names import type_name
@@ -224,6 +225,27 @@ def test_as_bytes_and_by_libdw(
     monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
     by_libdw = described(DebugInfo.open(path).declared)
     assert walked and len(as_bytes) > 10 and as_bytes == by_libdw
+
+
+def test_more_kinds_of_entries_than_one_byte_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the variables are thread-local, of kinds that others have too, and some names are written out."""
+    count, thread_local = 300, bytes((dw.DW_OP_const1u, 8, dw.DW_OP_form_tls_address))
+    variables = [
+        Entry(
+            "variable",
+            (
+                ("name", "string", f"v{number}"),
+                ("location", "exprloc", At(8 * number + 8) if number % 2 else thread_local),
+                *[("decl_column", "data1", 0)] * (number // 2),
+            ),
+        )
+        for number in range(count)
+    ]
+    path = str(written(tmp_path, unit(*variables)))
+    as_bytes = described(DebugInfo.open(path).declared)
+    monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
+    by_libdw = described(DebugInfo.open(path).declared)
+    assert len(as_bytes) == count and as_bytes == by_libdw
 
 
 @pytest.mark.parametrize("kept", range(0, 100, 7))
