@@ -205,6 +205,19 @@ const unsigned char *const *byte_copies_pristine(const struct originals *origina
     return kept;
 }
 
+uint64_t byte_copies_digest(const struct image_plan *plan, int index) {
+    const struct object *object = &plan->originals.objects.items[index];
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->header[i];
+        uint64_t offset = object->bias + header->p_vaddr - object->base;
+        const unsigned char *bytes = (const void *)first_bytes(plan, index, offset, true);
+        for (uint64_t k = 0; header->p_type == PT_LOAD && header->p_flags & PF_W && k < header->p_memsz; k++)
+            digest = (digest ^ bytes[k]) * UINT64_C(0x100000001b3);
+    }
+    return digest;
+}
+
 /* The first word at or after `offset` that is rewritten in an object; a scan finds them in this order, the heap's last.
  */
 static size_t first_rewrite(const struct rewrite_list *list, int place, uint64_t offset) {

@@ -27,6 +27,10 @@ bool byte_copies_are_first_content(const struct image *image, const struct image
 /* The originals' writable segments as they are now, for image_plan.pristine. */
 const unsigned char *const *byte_copies_pristine(const struct originals *originals);
 
+/* A number that is another where an original's writable segments were another's when they were loaded (almost surely:
+ * FNV-1a, 64 bits). */
+uint64_t byte_copies_digest(const struct image_plan *plan, int object);
+
 /* Undoes what byte_copies_protect() registered; the copies are still there. */
 void byte_copies_unregister(const struct image *image, const struct image_plan *plan);
 

@@ -8,6 +8,7 @@
 #include "mpi/unfinished.h"
 #include "rank_hooks.h"
 #include "ranks.h"
+#include "refuse.h"
 #include "scheduler.h"
 
 #include <stdio.h>
@@ -107,6 +108,6 @@ void deadlock_report_process(bool ends) {
     for (int i = 0; i < count; i++)
         report_group(first[i], by_call);
     if (!ends)
-        fprintf(stderr, "rankrun: process %d waits for a debugger: gdb -p %d\n", getpid(), getpid());
+        fprintf(stderr, "rankrun%s: process %d waits for a debugger: gdb -p %d\n", refuse_place(), getpid(), getpid());
     fflush(stderr);
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_PROCESSES 256
+
 static const char help[] =
     "usage: rankrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]\n"
     "Runs an MPI program that rankcc, rankcxx or rankfort built, with RANKS virtual ranks in this process.\n"
@@ -27,6 +29,12 @@ static const char help[] =
     "      --rewrite-log FILE   write every rewritten word to FILE, one JSON object a line\n"
     "      --share-code         map code and constants of all ranks from the program's file (methods pie and hls)\n"
     "      --procs COUNT        spread the ranks over COUNT processes, between which they may migrate\n"
+    "      --hosts HOST[:N],... spread them over these hosts, in proportion to their numbers (default 1), with as "
+    "many\n"
+    "                           processes as these are together unless --procs says how many\n"
+    "      --remote-shell CMD   what starts rankrun on a host, as CMD HOST COMMAND... (default 'ssh -x')\n"
+    "      --host-timeout SECONDS\n"
+    "                           how long a host may not answer before the job is ended (default 60)\n"
     "      --migrate MODE       what of a rank migrates: whole (default) all of its image; lean: the pages that are\n"
     "                           neither zero nor as they were loaded, and no unused stack\n"
     "      --migration-log FILE write what each migration sent to FILE, one JSON object a line\n"
@@ -122,6 +130,27 @@ static void apply_checkpoint(struct options *options) {
     options->arguments = job->arguments;
 }
 
+static struct host_list parse_hosts(const char *text) {
+    struct host_list list;
+    if (!host_list_parse(&list, text))
+        fail("--hosts must be names with commas between them, each with a number from 1 to 256 behind a colon or "
+             "without, not '%s'",
+             text);
+    return list;
+}
+
+/* A process for each place where --procs is missing; and none of the hosts may be left without any. */
+static void deal_out(struct options *options) {
+    const struct host_list *hosts = &options->hosts;
+    if (!hosts->count)
+        return;
+    if (!options->processes)
+        options->processes = host_list_places(hosts);
+    for (int i = 0; i < hosts->count; i++)
+        if (host_list_first(hosts, i, options->processes) == host_list_first(hosts, i + 1, options->processes))
+            fail("--procs %d leaves host %s without a process", options->processes, hosts->items[i].name);
+}
+
 static void check_job(const struct options *options) {
     const struct method *method = options->method;
     bool keeps = options->checkpoint || options->restart;
@@ -136,6 +165,10 @@ static void check_job(const struct options *options) {
         fail("--migration-log needs --procs");
     if (options->every && !options->checkpoint)
         fail("--every needs --checkpoint");
+    if ((options->remote_shell || options->host_timeout) && !options->hosts.count)
+        fail("%s needs --hosts", options->remote_shell ? "--remote-shell" : "--host-timeout");
+    if (options->processes > MOST_PROCESSES)
+        fail("a job has at most %d processes, not %d", MOST_PROCESSES, options->processes);
 }
 
 static void check(const struct options *options) {
@@ -171,6 +204,9 @@ struct options options_parse(int argc, char **argv) {
         LOG,
         SHARE,
         PROCS,
+        HOSTS,
+        SHELL,
+        TIMEOUT,
         MIGRATE,
         MIGRATION_LOG,
         CHECKPOINT,
@@ -189,6 +225,9 @@ struct options options_parse(int argc, char **argv) {
         {"rewrite-log", required_argument, NULL, LOG},
         {"share-code", no_argument, NULL, SHARE},
         {"procs", required_argument, NULL, PROCS},
+        {"hosts", required_argument, NULL, HOSTS},
+        {"remote-shell", required_argument, NULL, SHELL},
+        {"host-timeout", required_argument, NULL, TIMEOUT},
         {"migrate", required_argument, NULL, MIGRATE},
         {"migration-log", required_argument, NULL, MIGRATION_LOG},
         {"checkpoint", required_argument, NULL, CHECKPOINT},
@@ -228,7 +267,16 @@ struct options options_parse(int argc, char **argv) {
             options.share_code = true;
             break;
         case PROCS:
-            options.processes = parse_count("--procs", optarg, 256);
+            options.processes = parse_count("--procs", optarg, MOST_PROCESSES);
+            break;
+        case HOSTS:
+            options.hosts = parse_hosts(optarg);
+            break;
+        case SHELL:
+            options.remote_shell = optarg;
+            break;
+        case TIMEOUT:
+            options.host_timeout = parse_seconds("--host-timeout", optarg);
             break;
         case MIGRATE:
             options.migration = parse_migration(optarg);
@@ -265,8 +313,10 @@ struct options options_parse(int argc, char **argv) {
         options.method = parse_method("pie");
     options.argument_count = argc - optind;
     options.arguments = argv + optind;
+    options.command = argv;
     if (options.restart)
         apply_checkpoint(&options);
+    deal_out(&options);
     if (options.method->is_kernel_task)
         options.elements = options_residents(&options);
     check(&options);

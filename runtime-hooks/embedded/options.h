@@ -5,6 +5,7 @@
 #define RANK_OPTIONS_H
 
 #include "job/checkpoint.h"
+#include "job/host_list.h"
 #include "job/migration.h"
 #include "methods/method.h"
 #include "rewrite.h"
@@ -23,6 +24,10 @@ struct options {
     bool share_code;
     bool exit_on_deadlock;
     int processes; /* 0: one, which is this */
+    struct host_list hosts;
+    const char *remote_shell;
+    double host_timeout; /* seconds */
+    char **command;      /* rankrun's own arguments, ended by NULL */
     enum migration_mode migration;
     const char *migration_log;
     const char *checkpoint;           /* folder */

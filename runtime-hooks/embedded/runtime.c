@@ -9,8 +9,10 @@
 #include "context.h"
 #include "crash.h"
 #include "image.h"
+#include "job/agent.h"
 #include "job/checkpoint.h"
 #include "job/launcher.h"
+#include "job/loaded.h"
 #include "job/migration.h"
 #include "job/process.h"
 #include "methods/method.h"
@@ -37,7 +39,7 @@ extern void mpi_prepare(void);
 static struct options options;
 static struct program program;
 static struct image_plan plan;
-static char job_id[64];
+static char job_id[JOB_ID_SIZE];
 static struct checkpoint_job description;
 
 /*
@@ -145,13 +147,40 @@ static void make_ranks(const struct job *job) {
         rank_job_abort(2, "the file for --rewrite-log can't be written");
 }
 
+static void write_content(FILE *file) {
+    for (int i = 0; i < plan.originals.objects.count; i++) {
+        fprintf(file, "content %lx ", byte_copies_digest(&plan, i));
+        loaded_encode(file, plan.originals.objects.items[i].path);
+        fputc('\n', file);
+    }
+}
+
+/* What has to be the same on all hosts; pages that do not migrate have to be so byte by byte. */
+static const char *describe_loaded(void) {
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        rank_job_abort(2, "memory for the job can't be had");
+    loaded_write(file, "");
+    if (plan.pristine && options.migration == MIGRATE_LEAN)
+        write_content(file);
+    if (options.restart) {
+        fprintf(file, "checkpoint %s %d ", options.restart->job.job_id, options.restart->job.number);
+        loaded_encode(file, options.restart->path);
+        fputc('\n', file);
+    }
+    fclose(file);
+    return text;
+}
+
 /* Forks the processes of a job, if it is to have any; returns in each of them. */
 static struct job start_job(void) {
     if (!options.processes && !options.checkpoint && !options.restart)
         return (struct job){.ranks = options.ranks, .processes = 1};
     if (options.restart)
         checkpoint_match(options.restart);
-    int error = options.checkpoint ? checkpoint_try(options.checkpoint) : 0;
+    int error = options.checkpoint && !agent_is_one() ? checkpoint_try(options.checkpoint) : 0;
     if (error)
         refuse("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
     description = (struct checkpoint_job){
@@ -178,6 +207,12 @@ static struct job start_job(void) {
         .every = options.every ? options.every : 60,
         .restart = options.restart,
         .description = &description,
+        .job_id = job_id,
+        .hosts = &options.hosts,
+        .remote_shell = options.remote_shell ? options.remote_shell : "ssh -x",
+        .silence = options.host_timeout ? options.host_timeout : 60,
+        .command = options.command,
+        .loaded = options.hosts.count ? describe_loaded() : NULL,
     };
     return launch(&wanted);
 }
@@ -192,6 +227,7 @@ static int open_migration_log(void) {
 }
 
 int rank_runtime_main(int argc, char **argv) {
+    agent_begin(argc, argv);
     options = options_parse(argc, argv);
     start_again(&options, argv);
     buffer_streams();

@@ -10,6 +10,7 @@
 #include "elements.h"
 #include "open_files.h"
 #include "rank_hooks.h"
+#include "refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,7 +257,7 @@ void rank_call_leave(void) {
 }
 
 void rank_job_abort(int status, const char *message) {
-    fprintf(stderr, "rankrun: %s\n", message);
+    fprintf(stderr, "rankrun%s: %s\n", refuse_place(), message);
     open_files_flush();
     syscall(SYS_exit_group, status); /* a rank's _exit() is the end of that rank */
     __builtin_unreachable();

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "start_again.h"
+#include "job/agent.h"
 #include "refuse.h"
 
 #include <errno.h>
@@ -28,14 +29,14 @@ static void put_back(const char *tunables) {
     unsetenv(MARK);
 }
 
-/* What lies in a rank's memory names libraries' addresses: those have to be the same at a restart. */
+/* What lies in a rank's memory names libraries' addresses: those have to be the same at a restart, and elsewhere. */
 static bool fix_addresses(void) {
     int now = personality(0xffffffff);
     if (now >= 0 && now & ADDR_NO_RANDOMIZE)
         return false;
     if (now < 0 || personality((unsigned long)now | ADDR_NO_RANDOMIZE) < 0) {
         refuse("the kernel does not allow addresses that are not random (personality: %s), without which there are no "
-               "checkpoints; allow it in the container's seccomp profile",
+               "checkpoints and no jobs of several hosts; allow it in the container's seccomp profile",
                strerror(errno));
     }
     return true;
@@ -46,11 +47,13 @@ void start_again(const struct options *options, char **argv) {
     const char *user = getenv(MARK);
     if (user) {
         put_back(user);
+        unsetenv(AGENT_MARK);
         return;
     }
     if (options->method->tunables)
         options->method->tunables(options->arguments[0], options_residents(options), wanted, sizeof wanted);
-    bool again = (options->checkpoint || options->restart) && fix_addresses();
+    bool several = options->hosts.count > 0, fixed = several || options->checkpoint || options->restart;
+    bool again = (fixed && fix_addresses()) || several; /* the launcher too, with an environment as long as agents' */
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if ((!*wanted && !again) || length < 0)
         return;
@@ -58,6 +61,11 @@ void start_again(const struct options *options, char **argv) {
     user = getenv(TUNABLES);
     user = user ? user : "";
     snprintf(all, sizeof all, "%s%s%s", user, *user ? ":" : "", wanted);
+    if (several && !agent_is_one()) {
+        char mark[256];
+        snprintf(mark, sizeof mark, AGENT_MARK_FORMAT, "");
+        setenv(AGENT_MARK, mark, 1);
+    }
     setenv(MARK, user, 1);
     if (*all)
         setenv(TUNABLES, all, 1);

@@ -34,23 +34,34 @@ EXPORTED __attribute__((noinline)) void MPIR_Breakpoint(void) {
     __asm__ volatile("");
 }
 
-bool mpir_add(pid_t pid) {
-    static char host[HOST_NAME_MAX + 1];
-    char link[32], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/%d/exe", pid);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    char *name = length < 0 ? NULL : strndup(path, (size_t)length);
+static bool add(char *host, char *program, pid_t pid) {
     MPIR_PROCDESC *table = realloc(MPIR_proctable, ((size_t)MPIR_proctable_size + 1) * sizeof *table);
     if (table)
         MPIR_proctable = table;
-    if (!table || !name) {
-        free(name);
+    if (!table || !host || !program)
         return false;
-    }
+    table[MPIR_proctable_size++] = (MPIR_PROCDESC){host, program, pid};
+    return true;
+}
+
+static char *program_of(const char *process) {
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%s/exe", process);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    return length < 0 ? NULL : strndup(path, (size_t)length);
+}
+
+bool mpir_add(pid_t pid) {
+    static char host[HOST_NAME_MAX + 1];
+    char process[16];
     if (!*host)
         gethostname(host, sizeof host - 1);
-    table[MPIR_proctable_size++] = (MPIR_PROCDESC){host, name, pid};
-    return true;
+    snprintf(process, sizeof process, "%d", pid);
+    return add(host, program_of(process), pid);
+}
+
+bool mpir_add_remote(const char *host, pid_t pid) {
+    return add(strdup(host), program_of("self"), pid);
 }
 
 void mpir_publish(void) {

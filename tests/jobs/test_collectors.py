@@ -54,20 +54,16 @@ def collect(
 
     `debug`: a file in place of which each collector has another one. `sees_all`: no process is hidden from it.
     """
-    node, libraries = folder / "node.sh", folder / "libraries"
+    node = folder / "node.sh"
     node.write_text(NODE)
     node.chmod(0o755)
-    if not libraries.exists():
-        libraries.mkdir()
-        (libraries / "libmpi.so.12").symlink_to("libmpich.so.12")  # mpi4py's name for it, and Debian's
-        (libraries / "libmpich.so.12").symlink_to(mpich())
     job_id = members_of(str(job.pid)).name.partition(" ")[2]
     environment = {
         **os.environ,
         "PIDS": "" if sees_all else " ".join(map(str, children(job.pid))),
         "HANGS": hangs,
         "DEBUG": debug,
-        "LD_LIBRARY_PATH": str(libraries),
+        "LD_LIBRARY_PATH": str(libraries(folder)),
     }
     report = [BIN / "inspector", "report", "--mpi", "--job", job_id, *words]
     launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-n", count, "unshare", "--mount", node]
@@ -107,6 +103,16 @@ def collect(
 def mpich() -> str:
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     return next(line.rpartition(" ")[2] for line in listed.splitlines() if "libmpich.so.12 " in line)
+
+
+def libraries(folder: Path) -> Path:
+    """MPICH's library as mpi4py and Debian name it."""
+    found = folder / "libraries"
+    if not found.exists():
+        found.mkdir()
+        (found / "libmpi.so.12").symlink_to("libmpich.so.12")
+        (found / "libmpich.so.12").symlink_to(mpich())
+    return found
 
 
 @pytest.mark.parametrize("count", [3, 4])

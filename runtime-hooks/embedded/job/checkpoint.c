@@ -7,8 +7,8 @@
 #include "checkpoint.h"
 #include "core_file.h"
 #include "descriptors.h"
+#include "loaded.h"
 #include "mpi/mobility.h"
-#include "objects.h"
 #include "open_files.h"
 #include "process.h"
 #include "ranges.h"
@@ -31,29 +31,6 @@
 #define KEPT 2 /* checkpoints in a folder; older ones are removed */
 
 static char begun[PATH_MAX]; /* the checkpoint that is being written */
-
-/* ---- strings ---- */
-
-static void write_string(FILE *file, const char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text <= ' ' || *text == '%' || *text == 127)
-            fprintf(file, "%%%02x", (unsigned char)*text);
-        else
-            fputc(*text, file);
-}
-
-static char *decoded(const char *text) {
-    char *plain = strdup(text), *to = plain;
-    unsigned int code;
-    for (; plain && *text; text++)
-        if (*text == '%' && sscanf(text + 1, "%2x", &code) == 1)
-            *to++ = (char)code, text += 2;
-        else
-            *to++ = *text;
-    if (plain)
-        *to = '\0';
-    return plain;
-}
 
 /* ---- folders ---- */
 
@@ -105,51 +82,33 @@ static int flush_folder(const char *path) {
     return error;
 }
 
-/* ---- what is loaded ---- */
-
-static void describe_object(char *line, size_t room, const struct object *object) {
-    int length = snprintf(line, room, "%lx %lx ", object->base, object->span);
-    const unsigned char *build_id;
-    size_t size = object_build_id(object, &build_id);
-    for (size_t i = 0; i < size; i++)
-        length += snprintf(line + length, room - (size_t)length, "%02x", build_id[i]);
-    snprintf(line + length, room - (size_t)length, "%s ", size ? "" : "-");
-}
+/* ---- what was loaded ---- */
 
 void checkpoint_guards(uint64_t guards[2]) {
     __asm__("movq %%fs:0x28, %0" : "=r"(guards[0])); /* glibc's tcbhead_t: stack_guard, pointer_guard */
     __asm__("movq %%fs:0x30, %0" : "=r"(guards[1]));
 }
 
-/* Other threads get them from the one that makes them. */
-static void set_guards(const uint64_t guards[2]) {
+void checkpoint_set_guards(const uint64_t guards[2]) {
     __asm__ volatile("movq %0, %%fs:0x28" : : "r"(guards[0]));
     __asm__ volatile("movq %0, %%fs:0x30" : : "r"(guards[1]));
 }
 
 void checkpoint_match(const struct checkpoint *checkpoint) {
-    struct object_list loaded = objects_loaded();
-    for (int i = 0; i < checkpoint->object_count; i++) {
-        const char *line = checkpoint->objects[i], *name = strrchr(line, ' ');
-        bool found = false;
-        for (int k = 0; k < loaded.count && !found; k++) {
-            char now[512];
-            describe_object(now, sizeof now, &loaded.items[k]);
-            found = !strncmp(line, now, strlen(now));
-        }
-        if (!found)
-            refuse("%s is not what it was, or not where it was, when checkpoint %s was written: restart it on the same "
-                   "system, with the same files",
-                   name ? decoded(name + 1) : line, checkpoint->path);
-    }
-    set_guards(checkpoint->job.guards);
+    const char *lacking =
+        checkpoint->objects ? loaded_difference(checkpoint->objects, loaded_lines(loaded_text())) : NULL;
+    if (lacking)
+        refuse("%s is not what it was, or not where it was, when checkpoint %s was written: restart it on the same "
+               "system, with the same files",
+               loaded_path(lacking), checkpoint->path);
+    checkpoint_set_guards(checkpoint->job.guards);
 }
 
 /* ---- the file `job` ---- */
 
 static void write_job(FILE *file, const struct checkpoint_job *job, int number, const int *statuses, int processes) {
     fprintf(file, "ranklens-checkpoint 1\nnumber %d\njob-id ", number);
-    write_string(file, job->job_id);
+    loaded_encode(file, job->job_id);
     fprintf(file, "\nranks %d\nprocesses %d\nmethod %s\nrewrite %s\n", job->ranks, processes, job->method,
             job->rewrite);
     fprintf(file, "stack-size %lu\nrange-size %lu\nshare-code %d\nguards %lx %lx\n", job->stack_size, job->range_size,
@@ -158,29 +117,23 @@ static void write_job(FILE *file, const struct checkpoint_job *job, int number, 
         if (statuses[i] >= 0)
             fprintf(file, "exited %d %d\n", i, statuses[i]);
     fprintf(file, "program ");
-    write_string(file, job->program);
+    loaded_encode(file, job->program);
     fputc('\n', file);
     for (int i = 0; i < job->argument_count; i++) {
         fprintf(file, "argument ");
-        write_string(file, job->arguments[i]);
+        loaded_encode(file, job->arguments[i]);
         fputc('\n', file);
     }
-    struct object_list loaded = objects_loaded();
-    for (int i = 0; i < loaded.count; i++) {
-        char line[512];
-        describe_object(line, sizeof line, &loaded.items[i]);
-        fprintf(file, "object %s", line);
-        write_string(file, loaded.items[i].path);
-        fputc('\n', file);
-    }
+    loaded_write(file, "object ");
     fprintf(file, "end\n");
 }
 
-static void add_string(char ***list, int *count, const char *text) {
+/* One that lives as long as the list; NULL: there was no memory for it. */
+static void add_string(char ***list, int *count, char *text) {
     char **grown = realloc(*list, ((size_t)*count + 2) * sizeof *grown);
-    if (!grown)
+    if (!grown || !text)
         refuse("memory for the checkpoint can't be had");
-    grown[(*count)++] = decoded(text);
+    grown[(*count)++] = text;
     grown[*count] = NULL;
     *list = grown;
 }
@@ -205,16 +158,11 @@ static bool take_line(struct checkpoint *checkpoint, const char *word, const cha
         return true;
     }
     if (!strcmp(word, "program"))
-        return (job->program = decoded(rest)) != NULL;
+        return (job->program = loaded_decode(rest)) != NULL;
     if (!strcmp(word, "argument"))
-        return add_string(&job->arguments, &job->argument_count, rest), true;
-    if (!strcmp(word, "object")) {
-        char **grown = realloc(checkpoint->objects, ((size_t)checkpoint->object_count + 1) * sizeof *grown);
-        if (!grown)
-            return false;
-        checkpoint->objects = grown;
-        return (grown[checkpoint->object_count++] = strdup(rest)) != NULL;
-    }
+        return add_string(&job->arguments, &job->argument_count, loaded_decode(rest)), true;
+    if (!strcmp(word, "object"))
+        return add_string(&checkpoint->objects, &checkpoint->object_count, strdup(rest)), true;
     return (!strcmp(word, "number") && sscanf(rest, "%d", &job->number) == 1) ||
            (!strcmp(word, "processes") && sscanf(rest, "%d", &job->processes) == 1 && job->processes > 0) ||
            (!strcmp(word, "job-id") && sscanf(rest, "%63s", job->job_id) == 1) ||

@@ -30,7 +30,7 @@ struct checkpoint {
     struct checkpoint_job job;
     char path[PATH_MAX];
     int *statuses;  /* by rank: of those that had exited; -1 */
-    char **objects; /* what was loaded, and where: a line each */
+    char **objects; /* what was loaded, and where: a line each (loaded.h), then NULL */
     int object_count;
 };
 
@@ -65,7 +65,9 @@ void checkpoint_give_up(void); /* removes what is begun and not ended */
 /* In a process, whose ranks are paused: 0, or an errno value. */
 int checkpoint_save(const struct wire_save *save);
 
-/* libc's guards, as they are on this thread. */
+/* libc's guards, as they are on this thread, and as they have to be where ranks of another process are taken in. Other
+ * threads get them from the one that makes them. */
 void checkpoint_guards(uint64_t guards[2]);
+void checkpoint_set_guards(const uint64_t guards[2]);
 
 #endif

@@ -1,36 +1,34 @@
 /*
- * launcher.c: sockets, forks, and one loop over what the processes say and whether they live.
+ * launcher.c: one loop over what the processes say and whether they live.
  */
 #define _GNU_SOURCE
 #include "launcher.h"
+#include "family.h"
 #include "file_limit.h"
+#include "hosts.h"
 #include "mpir.h"
 #include "refuse.h"
 #include "scheduler.h"
 #include "transport.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_DESCRIPTOR 1024 /* of the job's own, where so many are allowed: select() knows those below */
-#define COUNT_EVERY 100       /* milliseconds between two looks at whether the job is deadlocked */
+#define COUNT_EVERY 100 /* milliseconds between two looks at whether the job is deadlocked */
 
 /* What the launcher knows of a process. */
 struct child {
-    pid_t pid;
+    pid_t pid;        /* on its host */
+    const char *host; /* NULL: this one */
     int socket;
     bool has_ended, has_answered;
     struct standing standing, before;
@@ -41,7 +39,7 @@ enum phase { PHASE_RUNNING, PHASE_PAUSING, PHASE_SAVING, PHASE_DEADLOCKED, PHASE
 static const struct launch *plan;
 static struct child *children;
 static int *statuses; /* by rank; -1: it has not exited */
-static int *crashed;  /* by process: the rank that a signal ended it in, plus one; in memory that it shares */
+static int *crashed;  /* by process: the rank that a signal ended it in, plus one */
 static int left;      /* ranks that have not */
 static enum phase phase;
 static int reporting;     /* which process says where its ranks wait */
@@ -68,8 +66,10 @@ static void tell_all(enum frame_kind kind) {
 
 __attribute__((noreturn)) static void end_job(int status) {
     for (int i = 0; i < plan->processes; i++)
-        if (!children[i].has_ended)
+        if (!children[i].has_ended && !children[i].host)
             kill(children[i].pid, SIGKILL);
+    if (plan->hosts->count)
+        hosts_end();
     checkpoint_give_up();
     _exit(status);
 }
@@ -233,11 +233,13 @@ static int job_status(void) {
 }
 
 static void report_signal(int index, int signal) {
+    const struct child *child = &children[index];
     char who[64] = "";
     if (crashed[index])
         snprintf(who, sizeof who, "rank %d in ", crashed[index] - 1);
-    fprintf(stderr, "rankrun: %sprocess %d of the job (pid %d) was ended by signal %d (%s), and the job with it\n", who,
-            index, children[index].pid, signal, strsignal(signal));
+    fprintf(stderr, "rankrun: %sprocess %d of the job (pid %d%s%s) was ended by signal %d (%s), and the job with it\n",
+            who, index, child->pid, child->host ? " on host " : "", child->host ? child->host : "", signal,
+            strsignal(signal));
 }
 
 static void process_ended(int index, int status) {
@@ -246,7 +248,7 @@ static void process_ended(int index, int status) {
         for (int i = 0; i < plan->processes; i++)
             if (!children[i].has_ended)
                 return;
-        _exit(job_status());
+        end_job(job_status());
     }
     if (WIFSIGNALED(status))
         report_signal(index, WTERMSIG(status));
@@ -259,8 +261,18 @@ static void reap(int signals) {
         ;
     for (int i = 0; i < plan->processes; i++) {
         int status;
-        if (!children[i].has_ended && waitpid(children[i].pid, &status, WNOHANG) == children[i].pid)
+        if (!children[i].has_ended && !children[i].host &&
+            waitpid(children[i].pid, &status, WNOHANG) == children[i].pid)
             process_ended(i, status);
+    }
+}
+
+static void hear_of_ends(void) {
+    for (struct wire_ended ended; hosts_next_end(&ended);) {
+        if (ended.process < 0)
+            end_job(2);
+        crashed[ended.process] = ended.crashed;
+        process_ended(ended.process, ended.status);
     }
 }
 
@@ -293,117 +305,89 @@ static void on_time(void) {
 }
 
 __attribute__((noreturn)) static void watch(int signals) {
-    struct pollfd *polled = calloc((size_t)plan->processes + 1, sizeof *polled);
+    struct pollfd *polled = calloc((size_t)plan->processes + 2, sizeof *polled), *others = polled + plan->processes;
     if (!polled)
         end_job(2);
     for (;;) {
         for (int i = 0; i < plan->processes; i++)
             polled[i] = (struct pollfd){children[i].socket, POLLIN, 0};
-        polled[plan->processes] = (struct pollfd){signals, POLLIN, 0};
-        if (poll(polled, (nfds_t)plan->processes + 1, wait_for()) < 0 && errno != EINTR)
+        others[0] = (struct pollfd){signals, POLLIN, 0};
+        others[1] = (struct pollfd){hosts_events(), POLLIN, 0};
+        if (poll(polled, (nfds_t)plan->processes + 2, wait_for()) < 0 && errno != EINTR)
             end_job(2);
         for (int i = 0; i < plan->processes; i++)
             if (polled[i].revents)
                 take(&children[i]);
-        if (polled[plan->processes].revents)
+        if (others[0].revents)
             reap(signals);
+        if (others[1].revents)
+            hear_of_ends();
         on_time();
     }
 }
 
 /* ---- making the processes ---- */
 
-/* sockets[i * (processes + 1) + j]: process i's end of its link to j; j == processes: the launcher's own links. */
-static int *connect_all(int processes) {
-    int width = processes + 1;
-    int *sockets = malloc((size_t)width * (size_t)width * sizeof *sockets);
-    if (!sockets)
+/* Returns true in the processes, false in the launcher. */
+static bool fork_here(struct job *job) {
+    struct family family = family_new(0, plan->processes, plan->processes);
+    for (int i = 0; i < plan->processes; i++) {
+        int ends[2];
+        family_link(ends);
+        *family_socket(&family, i, plan->processes) = ends[0];
+        children[i].socket = ends[1];
+    }
+    bool is_process = family_fork(&family, plan, job);
+    for (int i = 0; i < plan->processes; i++) {
+        if (is_process)
+            close(children[i].socket);
+        else
+            mpir_add(children[i].pid = family.pids[i]);
+    }
+    crashed = family.crashed;
+    return is_process;
+}
+
+static void start_elsewhere(int signals) {
+    struct remote_process *processes = calloc((size_t)plan->processes, sizeof *processes);
+    crashed = calloc((size_t)plan->processes, sizeof *crashed);
+    if (!processes || !crashed)
         refuse("memory for the job can't be had: %s", strerror(errno));
-    for (int i = 0; i < width; i++) {
-        sockets[i * width + i] = -1;
-        for (int j = 0; j < i; j++) {
-            int pair[2];
-            if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-                refuse("the job's processes can't be connected: %s", strerror(errno));
-            sockets[i * width + j] = pair[0];
-            sockets[j * width + i] = pair[1];
-        }
+    hosts_start(plan, processes, signals);
+    for (int i = 0; i < plan->processes; i++) {
+        children[i].pid = processes[i].pid;
+        children[i].socket = processes[i].socket;
+        children[i].host = processes[i].host;
+        mpir_add_remote(processes[i].host, processes[i].pid);
     }
-    return sockets;
+    free(processes);
 }
 
-/* To where a program that counts on low numbers, as dup2(file, 3) does, does not meet it. */
-static int out_of_the_way(int descriptor) {
-    int higher = descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
-    if (higher < 0)
-        return descriptor;
-    close(descriptor);
-    return higher;
-}
-
-static void close_others(const int *sockets, int width, int own) {
-    for (int i = 0; i < width; i++)
-        for (int j = 0; i != own && j < width; j++)
-            if (i != j)
-                close(sockets[i * width + j]);
-}
-
-/* Standard input is the first process's, as under other launchers. */
-static void leave_input(int index) {
-    int nothing = index ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
-    if (nothing >= 0) {
-        dup2(nothing, STDIN_FILENO);
-        close(nothing);
-    }
+static int watch_for_ends(void) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 struct job launch(const struct launch *wanted) {
-    int width = wanted->processes + 1;
-    pid_t launcher = getpid();
+    struct job job;
+    if (agent_is_one())
+        return agent_serve(wanted);
     plan = wanted;
     raise_file_limit();
-    int *sockets = connect_all(plan->processes);
     children = calloc((size_t)plan->processes, sizeof *children);
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
-    crashed = mmap(NULL, (size_t)plan->processes * sizeof *crashed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                   -1, 0);
-    if (!children || !statuses || crashed == MAP_FAILED)
+    if (!children || !statuses)
         refuse("memory for the job can't be had: %s", strerror(errno));
-    sigset_t ends, before;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &ends, &before);
-    fflush(NULL);
-    for (int i = 0; i < plan->processes; i++) {
-        pid_t pid = fork();
-        if (pid < 0)
-            refuse("a process of the job can't be made: %s", strerror(errno));
-        children[i].pid = pid;
-        children[i].socket = sockets[plan->processes * width + i];
-        if (pid)
-            continue;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != launcher)
-            _exit(2);
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        close_others(sockets, width, i);
-        for (int j = 0; j < width; j++)
-            sockets[i * width + j] = out_of_the_way(sockets[i * width + j]);
-        leave_input(i);
-        return (struct job){plan->ranks,
-                            plan->processes,
-                            i,
-                            sockets[i * width + plan->processes],
-                            &sockets[i * width],
-                            plan->ranks_can_move,
-                            plan->exit_on_deadlock,
-                            &crashed[i]};
-    }
-    close_others(sockets, width, plan->processes);
+    if (!plan->hosts->count && fork_here(&job))
+        return job;
+    int signals = watch_for_ends();
+    if (plan->hosts->count)
+        start_elsewhere(signals);
     for (int i = 0; i < plan->ranks; i++)
         left += (statuses[i] = checkpoint_status(plan->restart, i)) < 0;
-    for (int i = 0; i < plan->processes; i++)
-        mpir_add(children[i].pid);
     mpir_publish();
     for (int i = 0; i < plan->processes; i++)
         children[i].has_answered = true;
@@ -411,5 +395,5 @@ struct job launch(const struct launch *wanted) {
     next_checkpoint = now() + plan->every;
     next_count = now() + COUNT_EVERY / 1e3;
     tell_all(FRAME_START);
-    watch(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+    watch(signals);
 }

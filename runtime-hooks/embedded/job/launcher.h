@@ -1,12 +1,13 @@
 /*
  * launcher.h: the process that a user starts: it makes the processes of the job, and watches over them.
  *
- * It forks them once the program is loaded, so every address is the same in all of them.  It runs no rank.
+ * On its own host it forks them (family.h), on others it has agents do so (hosts.h).  It runs no rank.
  */
 #ifndef RANK_JOB_LAUNCHER_H
 #define RANK_JOB_LAUNCHER_H
 
 #include "checkpoint.h"
+#include "host_list.h"
 #include "process.h"
 
 #include <stdbool.h>
@@ -27,14 +28,21 @@ struct wire_saved {
     int32_t error; /* errno, 0: saved */
 };
 
+#define JOB_ID_SIZE 64
+
 struct launch {
     int ranks, processes;
     bool ranks_can_move, exit_on_deadlock;
-    const char *job_id;
+    char *job_id;                     /* of JOB_ID_SIZE; of several hosts, the launcher's is written there */
     const char *checkpoint;           /* folder for checkpoints, or NULL */
     double every;                     /* seconds between them */
     const struct checkpoint *restart; /* what the job begins from, or NULL */
     const struct checkpoint_job *description;
+    const struct host_list *hosts; /* none: all processes are on this one */
+    const char *remote_shell;      /* a command, which a host's name and another command follow */
+    double silence;                /* seconds that a host may not answer */
+    char **command;                /* rankrun's own, ended by NULL */
+    const char *loaded;            /* what has to be the same on all hosts: lines (loaded.h), some behind a word */
 };
 
 /* Returns in the processes of the job, with what each has to know; in the launcher it never returns. */

@@ -22,6 +22,8 @@
 extern void *__libc_malloc(size_t size);
 extern void __libc_free(void *memory);
 
+#define BROKEN "another host of the job can't be reached from this one any more"
+
 /* What waits to be written. */
 struct parcel {
     struct parcel *next;
@@ -71,6 +73,8 @@ bool socket_read(int socket, void *memory, size_t size) {
         ssize_t got = recv(socket, to, size, MSG_WAITALL);
         if (got < 0 && errno == EINTR)
             continue;
+        if (got == 0)
+            errno = 0;
         if (got <= 0)
             return false;
         to += got, size -= (size_t)got;
@@ -103,6 +107,11 @@ void transport_counts(uint64_t *sent, uint64_t *handled) {
     *sent = atomic_load(&sent_frames);
 }
 
+/* Between two hosts that the launcher still reaches: no process has ended that it could tell of. */
+static bool is_broken(int error) {
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
 static bool is_counted(uint32_t kind) {
     return kind < FRAME_START;
 }
@@ -123,6 +132,8 @@ static void *write_parcels(void *nothing) {
         if (written < 0) {
             if (errno == EPIPE || errno == ECONNRESET)
                 wait_for_the_end();
+            if (is_broken(errno))
+                rank_job_abort(2, BROKEN);
             rank_job_abort(2, "a message can't be sent to another process of the job");
         }
         if (parcel->sent)
@@ -178,16 +189,22 @@ void transport_send_parts(int to, enum frame_kind kind, const struct iovec *part
 /* ---- reading ---- */
 
 void transport_read(void *memory, size_t size) {
-    if (!socket_read(reading, memory, size))
-        wait_for_the_end();
+    if (socket_read(reading, memory, size))
+        return;
+    if (is_broken(errno))
+        rank_job_abort(2, BROKEN);
+    wait_for_the_end();
 }
 
 /* False: the other end has gone, which is the launcher's to judge. */
 static bool take_frame(int socket) {
     struct frame frame;
     reading = socket;
-    if (!socket_read(socket, &frame, sizeof frame))
+    if (!socket_read(socket, &frame, sizeof frame)) {
+        if (is_broken(errno))
+            rank_job_abort(2, BROKEN);
         return false;
+    }
     if (frame.kind >= FRAME_KINDS || !handlers[frame.kind])
         rank_job_abort(2, "another process of the job sent what this one does not know");
     handlers[frame.kind](frame.from, frame.bytes);

@@ -67,7 +67,7 @@ void transport_send_parts(int to, enum frame_kind kind, const struct iovec *part
 void transport_counts(uint64_t *sent, uint64_t *handled);
 
 /* What both ends use, whole or not at all; signals don't interrupt. How many bytes the kernel took, or -1 with errno
- * set; false: the other end has gone. */
+ * set; false: the other end has gone (errno 0), or can't be read. */
 int64_t socket_write(int socket, struct iovec *parts, size_t count);
 bool socket_read(int socket, void *memory, size_t size);
 
