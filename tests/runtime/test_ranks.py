@@ -78,6 +78,13 @@ ENDS = [
 ]
 
 
+def test_a_program_that_is_started_by_itself_says_how(tmp_path: Path) -> None:
+    """It is a shared object, and would die of a fault at its first byte."""
+    done = subprocess.run([build("leaves.c", tmp_path)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "this is a program for rankrun: start it by `rankrun -n RANKS PROGRAM`\n"
+
+
 def test_a_rank_ends_as_a_process_does(tmp_path: Path) -> None:
     source, native = PROGRAMS / "ends.cpp", tmp_path / "native"
     subprocess.run(["mpicxx.mpich", "-O1", source, "-o", native], check=True, timeout=120)
