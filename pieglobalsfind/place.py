@@ -92,7 +92,9 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
     for one in levels:
         if covers(one, original):
             return one.is_shared
-    return data_place(rank, found, original) == original and not rank.address_space
+    if any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements):
+        return False  # also where the runtime has taken one rank's copy for the original
+    return not rank.address_space
 
 
 def lies_apart(rank: Rank, found: Object) -> bool:

@@ -96,7 +96,6 @@ static void describe_job(const struct job *job) {
         snprintf(header->rewrite_mode, sizeof header->rewrite_mode, "%s",
                  options.rewrite == REWRITE_SCAN ? "scan" : "exact");
     context_describe();
-    rank_hooks_add_call("");
     rank_hooks_commit();
     mpi_prepare();
 }

@@ -62,7 +62,7 @@ uint32_t rank_hooks_add_tls_block(const struct rank_debug_tls_block *block);
 uint32_t rank_hooks_add_redirection(const struct rank_debug_redirection *redirection);
 uint32_t rank_hooks_add_root(const struct rank_debug_root *root);
 uint32_t rank_hooks_add_context_register(const struct rank_debug_register *rule);
-uint32_t rank_hooks_add_call(const char *name);
+uint32_t rank_hooks_add_call(const char *name); /* from 1 on: 0, no call, is there from the start */
 uint32_t rank_hooks_add_block(const struct rank_debug_block *block);
 uint32_t rank_hooks_add_kept(const struct rank_debug_kept *kept);
 uint32_t rank_hooks_add_processing_element(const struct rank_debug_processing_element *element);

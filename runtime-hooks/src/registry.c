@@ -58,6 +58,7 @@ static uint64_t lay_out_all(struct rank_debug_header *header, uint64_t base,
     lay_out(&header->roots, base, &taken, capacity->roots, sizeof(struct rank_debug_root));
     lay_out(&header->context_registers, base, &taken, capacity->context_registers, sizeof(struct rank_debug_register));
     lay_out(&header->calls, base, &taken, capacity->calls, sizeof(struct rank_debug_call));
+    header->calls.count = capacity->calls > 0; /* "": memory of a memfd is zero */
     lay_out(&header->blocks, base, &taken, capacity->blocks, sizeof(struct rank_debug_block));
     lay_out(&header->kept, base, &taken, capacity->kept, sizeof(struct rank_debug_kept));
     lay_out(&header->processing_elements, base, &taken, capacity->processing_elements,
