@@ -232,6 +232,8 @@ def namespaces(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
+AT_START = frozenset({"too-many-namespaces"})  # what ends a job before its first rank runs is no news of one that runs
+
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (BYTE_COPIES, thread_local_copies),
     (BYTE_COPIES, unaligned_segment),

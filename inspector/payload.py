@@ -148,7 +148,7 @@ def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
         return 0, 0
     pointer = stack_pointer(job, rank, rank.stack)
     if isinstance(pointer, Absent):
-        notes.append(f"stack in use unknown: {pointer.reason}")
+        notes.append(f"stack in use unknown, all of it counts as used: {pointer.reason}")
         return rank.stack.size, 0
     return rank.stack.end - pointer, pointer - rank.stack.start
 

@@ -254,8 +254,8 @@ def print_payload(payload: Sequence[Payload], console: Console) -> None:
     for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
         add_row(table, (ranks_text(numbers), *cells))
     console.print(table)
-    for note in dict.fromkeys(note for one in payload for note in one.notes):
-        console.print(Text(f"  {harmless(note)}", style="dim"))
+    for (note,), numbers in by_cells((one.rank, (note,)) for one in payload for note in one.notes).items():
+        console.print(Text(f"  ranks {ranks_text(numbers)}: {harmless(note)}", style="dim"))
 
 
 def payload_row(found: Payload) -> tuple[str, ...]:

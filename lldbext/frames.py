@@ -15,8 +15,10 @@ import lldb
 
 from lldbext import values
 from pieglobalsfind.command import Frame, Moment
+from pieglobalsfind.demangle import without_result
 
 SHORT = "..."
+NOT_KEPT = ("not available", "DW_OP_entry_value")  # LLDB's words for it
 AGGREGATES = (lldb.eTypeClassStruct, lldb.eTypeClassClass, lldb.eTypeClassUnion, lldb.eTypeClassArray)
 MOST_FRAMES = 10_000  # a corrupt stack must come to an end
 _INNERMOST_PARENTHESES = re.compile(r"\([^()]*\)")
@@ -98,7 +100,7 @@ def without_parameters(name: str) -> str:
     count = 1
     while count:
         kept, count = _INNERMOST_PARENTHESES.subn("", kept)
-    return kept.replace("\1", "(anonymous namespace)").replace("\2", "operator()")
+    return without_result(kept.replace("\1", "(anonymous namespace)").replace("\2", "operator()"))
 
 
 def arguments(frame: Any, known: tuple[tuple[str, bool], ...]) -> Iterator[str]:
@@ -132,4 +134,4 @@ def local_lines(frame: Any) -> Iterator[str]:
 def unavailable(value: Any) -> str:
     """What stands for a value that the compiler did not keep, in GDB's words."""
     error = value.GetError().GetCString() or ""
-    return "<optimized out>" if value.GetError().Fail() and "not available" in error else ""
+    return "<optimized out>" if value.GetError().Fail() and any(one in error for one in NOT_KEPT) else ""

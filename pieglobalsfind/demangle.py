@@ -46,3 +46,15 @@ def demangle(name: str) -> str:
         return found.decode("utf-8", "replace") if found else name
     module = _MODULE_PROCEDURE.fullmatch(name)
     return f"{module.group(1)}::{module.group(2)}" if module else name
+
+
+def without_result(name: str) -> str:
+    """Linkage names of templates' instances tell the result's type first: `double a::f<int>` is `a::f<int>`."""
+    if not name.endswith(">") or "operator" in name:
+        return name
+    depth = 0
+    for at in range(len(name) - 1, -1, -1):
+        depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(name[at], 0)
+        if depth == 0 and name[at] == " ":
+            return name[at + 1 :]
+    return name

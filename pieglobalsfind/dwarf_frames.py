@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from pieglobalsfind import dwarf_constants as dw
-from pieglobalsfind.demangle import demangle
+from pieglobalsfind.demangle import demangle, without_result
 from pieglobalsfind.dwarf_libdw import Die, Module, Operation, Reader
 from pieglobalsfind.dwarf_lines import LineReader
 
@@ -194,16 +194,4 @@ def without_parameters(name: str) -> str:
         depth += {")": 1, "(": -1}.get(bare[at], 0)
         if depth == 0:
             return name if bare.endswith("operator", 0, at) else without_result(bare[:at])
-    return name
-
-
-def without_result(name: str) -> str:
-    """Linkage names of templates' instances tell the result's type first: `double a::f<int>` is `a::f<int>`."""
-    if not name.endswith(">") or "operator" in name:
-        return name
-    depth = 0
-    for at in range(len(name) - 1, -1, -1):
-        depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(name[at], 0)
-        if depth == 0 and name[at] == " ":
-            return name[at + 1 :]
     return name

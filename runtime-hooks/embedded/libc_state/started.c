@@ -1,22 +1,30 @@
 /*
  * Where a program begins that was started by itself, without rankrun: it is a shared object, its relocations are not
- * made, and it has no libc.  Says how it is started, and ends, where it would die of a fault at its first byte.
+ * made, and it has no libc.  Says how it is started and ends with 2, where it would die of a fault at its first byte.
+ *
+ * rankcc makes it the file's entry.  In assembler, text and all, so that programs get nothing but these bytes of code:
+ * what else a compiler adds would move their constants and unwind tables.
  */
-#include <stddef.h>
 #include <sys/syscall.h>
 
-#define STANDARD_ERROR 2
-#define BAD_CALL 2
+#define TEXT_OF(number) #number
+#define NUMBER(number) TEXT_OF(number)
 
-static const char advice[] = "this is a program for rankrun: start it by `rankrun -n RANKS PROGRAM`\n";
-
-static void call_kernel(long number, long first, const void *second, size_t third) {
-    __asm__ volatile("syscall" : "+a"(number) : "D"(first), "S"(second), "d"(third) : "rcx", "r11", "memory");
-}
-
-/* The entry of the file, by rankcc's `-e`. */
-__attribute__((visibility("hidden"), noreturn)) void rank_program_started_alone(void) {
-    call_kernel(SYS_write, STANDARD_ERROR, advice, sizeof advice - 1);
-    for (;;)
-        call_kernel(SYS_exit_group, BAD_CALL, NULL, 0);
-}
+__asm__("    .text\n"
+        "    .globl rank_program_started_alone\n"
+        "    .hidden rank_program_started_alone\n"
+        "    .type rank_program_started_alone, @function\n"
+        "rank_program_started_alone:\n"
+        "    mov $" NUMBER(
+            SYS_write) ", %eax\n"
+                       "    mov $2, %edi\n"
+                       "    lea 1f(%rip), %rsi\n"
+                       "    mov $2f - 1f, %edx\n"
+                       "    syscall\n"
+                       "    mov $" NUMBER(
+                           SYS_exit_group) ", %eax\n"
+                                           "    mov $2, %edi\n"
+                                           "    syscall\n"
+                                           "1:  .ascii \"this is a program for rankrun: start it by `rankrun -n RANKS "
+                                           "PROGRAM`\\n\"\n"
+                                           "2:  .size rank_program_started_alone, . - rank_program_started_alone\n");
