@@ -22,8 +22,9 @@ from pieglobalsfind.model import Absent
 from .console import console
 from .diagnoses import METHODS, Judgement, judge
 from .job import open_job
+from .listing import Listing
 from .program import Facts, read_facts
-from .render import add_row, heading, new_table
+from .render import heading
 from .report import diagnosis_as_json
 from .text import harmless
 
@@ -88,19 +89,19 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
     if isinstance(facts.variables, Absent):
         screen.print(Text(f"! {harmless(str(facts.variables))}", style="bold red"))
     else:
-        table = new_table(("storage", "language", "variables"), (2,))
+        table = Listing(("storage", "language", "variables"), (2,))
         for (storage, language), count in facts.counts().items():
-            add_row(table, (storage, language, str(count)))
-        add_row(table, ("all", "", str(len(facts.variables))))
+            table.add((storage, language, str(count)))
+        table.add(("all", "", str(len(facts.variables))))
         screen.print(table)
     heading(screen, "Methods", "how the program would fare")
-    table = new_table(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
+    table = Listing(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
     for one in judged:
         ids = ", ".join(found.id for found in one.diagnoses)
         cells = (
             "unknown" if isinstance(cell, Absent) else str(cell) for cell in (one.verdict, one.private, one.shared)
         )
-        add_row(table, (one.method, *cells, ids or "-"))
+        table.add((one.method, *cells, ids or "-"))
     screen.print(table)
     for line in explanations(judged):
         screen.print(Text(harmless(line)), soft_wrap=False)

@@ -22,7 +22,8 @@ from pieglobalsfind.model import MIGRATED_OUT
 from pieglobalsfind.rankset import Span, compact
 
 from .console import console
-from .render import add_row, heading, new_table, ranks_text
+from .listing import Listing
+from .render import heading, ranks_text
 from .schema import NAME as REPORT
 from .stacks import SCHEMA as STACKS
 from .stacks import label
@@ -214,9 +215,9 @@ def show_report(merged: Content) -> None:
     differing = [one for one in merged["globals"] if one["differs"]]
     how = f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"
     heading(screen, "Odd ones out", how)
-    table = new_table(("variable", "ranks", "value"))
+    table = Listing(("variable", "ranks", "value"))
     rare = sorted(differing, key=lambda one: sum(1 for _ in ranks_of(one["groups"][-1]["ranks"])))
     for one in rare:
         group = one["groups"][-1]
-        add_row(table, (harmless(one["name"]), ranks_text(ranks_of(group["ranks"])), harmless(group["value"])[:80]))
+        table.add((harmless(one["name"]), ranks_text(ranks_of(group["ranks"])), harmless(group["value"])[:80]))
     screen.print(table)

@@ -161,12 +161,13 @@ def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
 def print_globals(read: Globals, summary: str, screen: Console) -> None:
     from rich.text import Text
 
-    from .render import add_global, heading, new_table, print_needless
+    from .listing import Listing
+    from .render import add_global, heading, print_needless
 
     heading(screen, "Globals", summary)
     if read.values:
         print_needless(read, screen)
-        table = new_table(("variable", "declared", "type", "ranks", "value", "verdict"))
+        table = Listing(("variable", "declared", "type", "ranks", "value", "verdict"))
         for one in read.values:
             add_global(table, one, verdicts=True)
         screen.print(table)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Optional, Union
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pieglobalsfind.model import Absent, Rank, Waiting
@@ -18,6 +17,7 @@ from pieglobalsfind.wording import element_text, waiting_text
 
 from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
+from .listing import Listing
 from .payload import CATEGORIES, Payload
 from .text import byte_count, declared, harmless
 
@@ -72,18 +72,6 @@ def heading(console: Console, title: str, how: str) -> None:
     console.print(Text(title, style="bold cyan"), Text(how, style="dim"))
 
 
-def new_table(columns: Sequence[str], right: Iterable[int] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        numeric = number in set(right)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-    return table
-
-
-def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:
-    table.add_row(*(Text(one) for one in cells), style=style)
-
-
 def ranks_text(ranks: Iterable[int]) -> str:
     """`0-3,7`; of many ranges the first few and how many ranks there are: `0,3,20,22,... (471 ranks)`."""
     found = list(ranks)
@@ -109,12 +97,12 @@ def print_ranks(found: Sequence[Holding], console: Console) -> None:
     rows = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
     if len(rows) > MOST_RANK_ROWS:
         rows = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
-    table = new_table(("ranks", "state", "waits in", "element", "found by", "switches", "memory"))
+    table = Listing(("ranks", "state", "waits in", "element", "found by", "switches", "memory"))
     for cells, ranks in rows.items():
         same = [numbers[rank] for rank in ranks]
         switches = range_text([one.switches for one in same], str)
         memory = range_text([one.total for one in same], byte_count)
-        add_row(table, (ranks_text(ranks), *cells, switches, memory))
+        table.add((ranks_text(ranks), *cells, switches, memory))
     console.print(table)
     for (note,), ranks in by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown).items():
         console.print(Text(f"  ranks {ranks_text(ranks)}: {harmless(note)}", style="dim"))
@@ -141,10 +129,10 @@ def print_memory(found: Sequence[Holding], console: Console) -> None:
 def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]], console: Console) -> None:
     """A column for each name, or, where a terminal is too narrow for that, all in one that is folded."""
     wide = console.width >= WIDE
-    table = new_table(("ranks", *names), range(1, len(names) + 1)) if wide else new_table(("ranks", "of which"))
+    table = Listing(("ranks", *names), range(1, len(names) + 1)) if wide else Listing(("ranks", "of which"))
     for cells, ranks in by_cells(rows).items():
         listed = ", ".join(f"{name} {cell}" for name, cell in zip(names, cells))
-        add_row(table, (ranks_text(ranks), *(cells if wide else (listed,))))
+        table.add((ranks_text(ranks), *(cells if wide else (listed,))))
     console.print(table)
 
 
@@ -174,7 +162,7 @@ def print_globals(report: Report, console: Console) -> None:
     print_needless(report.globals, console)
     if not found:
         return
-    table = new_table(("variable", "declared", "type", "ranks", "value"))
+    table = Listing(("variable", "declared", "type", "ranks", "value"))
     for one in found:
         add_global(table, one)
     console.print(table)
@@ -187,13 +175,11 @@ def print_needless(found: Globals, console: Console) -> None:
         console.print(Text(f"  {size} of each rank are the same on all ranks, and might be shared", style="dim"))
 
 
-def add_global(table: Table, found: GlobalValues, verdicts: bool = False) -> None:
+def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> None:
     verdict = (found.verdict,) if verdicts else ()
     lead = (found.name, declared(found.file, found.line), found.type)
     for ranks, value in value_rows(found):
-        add_row(
-            table, (*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "...", *verdict)
-        )
+        table.add((*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "...", *verdict))
         lead, verdict = ("", "", ""), ("",) if verdicts else ()
 
 
@@ -213,10 +199,10 @@ def print_pointers(audit: Audit, console: Console) -> None:
     from .pointers import FALSE_POSITIVE, STALE, VERDICTS
 
     heading(console, "Pointers", "each copy compared with its original, word by word")
-    table = new_table(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
+    table = Listing(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
     for name in sorted({name for name, _ in audit.counts}):
         counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)
-        add_row(table, (harmless(name.rpartition("/")[2]), *counts))
+        table.add((harmless(name.rpartition("/")[2]), *counts))
     console.print(table)
     print_findings([one for one in audit.findings if one.verdict in (FALSE_POSITIVE, STALE)], console)
 
@@ -224,7 +210,7 @@ def print_pointers(audit: Audit, console: Console) -> None:
 def print_findings(found: list[Finding], console: Console) -> None:
     if not found:
         return
-    table = new_table(
+    table = Listing(
         ("ranks", "finding", "word", "type", "was", "is", "right"), (4, 5, 6) if console.width >= WIDE else ()
     )
     grouped: dict[tuple[str, str, int], list[Finding]] = {}
@@ -237,7 +223,7 @@ def print_findings(found: list[Finding], console: Console) -> None:
         console.print(Text(f"... {len(grouped) - MOST_FINDINGS} more, see --json", style="dim"))
 
 
-def add_finding(table: Table, same: list[Finding]) -> None:
+def add_finding(table: Listing, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
     from .pointers import STALE
 
@@ -245,14 +231,14 @@ def add_finding(table: Table, same: list[Finding]) -> None:
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
     cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
-    add_row(table, (ranks_text(one.rank for one in same), *cells), "red" if first.verdict == STALE else "yellow")
+    table.add((ranks_text(one.rank for one in same), *cells), "red" if first.verdict == STALE else "yellow")
 
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:
     heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
-    table = new_table(("ranks", "total", "of which"), (1,))
+    table = Listing(("ranks", "total", "of which"), (1,))
     for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
-        add_row(table, (ranks_text(numbers), *cells))
+        table.add((ranks_text(numbers), *cells))
     console.print(table)
     for (note,), numbers in by_cells((one.rank, (note,)) for one in payload for note in one.notes).items():
         console.print(Text(f"  ranks {ranks_text(numbers)}: {harmless(note)}", style="dim"))

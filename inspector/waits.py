@@ -175,16 +175,17 @@ def show(subject: Subject, found: Waits) -> None:
     from rich.text import Text  # late: not for --json
 
     from .console import console
-    from .render import add_row, heading, new_table, ranks_text
+    from .listing import Listing
+    from .render import heading, ranks_text
 
     screen = console()
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
-    table = new_table(("ranks", "wait in"))
+    table = Listing(("ranks", "wait in"))
     rows: dict[str, list[int]] = {}
     for rank in subject.table.ranks:
         rows.setdefault(waiting_text(rank.waiting) if rank.waiting else f"({rank.state})", []).append(rank.rank)
     for text, ranks in rows.items():
-        add_row(table, (ranks_text(ranks), harmless(text)))
+        table.add((ranks_text(ranks), harmless(text)))
     screen.print(table)
     for sentence in sentences(found):
         screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))

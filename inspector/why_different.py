@@ -23,8 +23,9 @@ from pieglobalsfind.rankset import Span
 from .console import console
 from .globals import read_globals
 from .job import Job, checked, open_job, say_warnings
+from .listing import Listing
 from .parts import on_ranks
-from .render import add_row, heading, new_table
+from .render import heading
 from .stacks import Stacks, label, read_one
 from .text import declared, harmless
 
@@ -124,10 +125,10 @@ def show(found: Difference) -> None:
     for rank, reason in found.missing.items():
         screen.print(Text(f"! rank {rank}: {harmless(reason)}", style="bold red"))
     heading(screen, "Globals", f"{len(found.variables)} differ")
-    table = new_table(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
+    table = Listing(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
     for one in found.variables:
         place = declared(one.file, one.line)
-        add_row(table, (harmless(one.name), harmless(place), *(harmless(value) for value in one.values)))
+        table.add((harmless(one.name), harmless(place), *(harmless(value) for value in one.values)))
     screen.print(table)
     for absent in found.absent:
         screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))

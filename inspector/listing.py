@@ -1,0 +1,70 @@
+"""A table that stays legible in any terminal: where its columns don't fit side by side, a line for each cell.
+
+Takes rows of text; gives something that rich prints. Every cell is literal text, never markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+GAP = 2  # columns of the terminal between two of a table
+INSET = 2  # columns before the names of all lines of a row but the first
+FOLDED = 12  # columns that a cell without spaces needs at least; a longer one may be folded
+
+
+class Listing:
+    """Rows under named columns; those `right` are numbers, which are not folded."""
+
+    def __init__(self, columns: Sequence[str], right: Collection[int] = ()) -> None:
+        self._columns = columns
+        self._right = right
+        self._rows: list[tuple[tuple[str, ...], str]] = []
+
+    def add(self, cells: Iterable[str], style: str = "") -> None:
+        """A row; empty cells at its begin are those of the row before."""
+        self._rows.append((tuple(cells), style))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = sum(map(self._least, range(len(self._columns)))) + GAP * (len(self._columns) - 1)
+        if needed <= options.max_width or len(self._columns) < 3:
+            yield self._as_table()
+        else:
+            yield from self._as_lines()
+
+    def _least(self, number: int) -> int:
+        """The columns of the terminal below which the header, or a number, would break inside a word."""
+        header, cells = self._columns[number], [cells[number] for cells, _ in self._rows]
+        if number in self._right:
+            return max(map(len, (header, *cells)))
+        longest = max((len(word) for cell in cells for word in cell.split()), default=0)
+        return max(min(longest, FOLDED), *map(len, header.split()))
+
+    def _as_table(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for number, name in enumerate(self._columns):
+            is_number = number in self._right
+            table.add_column(
+                name,
+                justify="right" if is_number else "left",
+                no_wrap=is_number,
+                overflow="fold",
+                min_width=self._least(number),
+            )
+        for cells, style in self._rows:
+            table.add_row(*map(Text, cells), style=style)
+        return table
+
+    def _as_lines(self) -> Iterator[Table]:
+        widest = INSET + max(map(len, self._columns))
+        for cells, style in self._rows:
+            lines = Table.grid(padding=(0, GAP, 0, 0))
+            lines.add_column(no_wrap=True, min_width=widest, style="bold")
+            lines.add_column(overflow="fold")
+            for number, (name, cell) in enumerate(zip(self._columns, cells)):
+                if cell:
+                    lines.add_row(Text(" " * INSET * bool(number) + name), Text(cell), style=style)
+            yield lines
