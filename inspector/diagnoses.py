@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf_types import COMMON, FILE_STATIC, FUNCTION_STATIC, GLOBAL, MODULE, THREAD_LOCAL, Variable
-from pieglobalsfind.model import Absent
+from pieglobalsfind.model import Absent, RankTable
 
 from .program import Facts
 
@@ -24,6 +24,9 @@ DATA = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, COMMON, MODULE)
 REFUSED = "refused"  # the program can't run so
 LOST = "lost"  # variables stay shared, or results are wrong
 RISK = "risk"  # under some runtimes or sizes
+AT_START = ("too-many-namespaces",)  # it ends a job before its first rank runs
+OF_AMPI = ("unaligned-writable-segment", "exceptions-in-byte-copy")  # the embedded runtime does otherwise
+OF_SCAN = ("misaligned-pointer",)  # who goes by relocations meets these too
 SURPLUS = 1664  # bytes of static TLS that glibc keeps for what is loaded later (rtld.optional_static_tls and rtld.nns)
 NAMES = 5  # variables that a sentence names
 
@@ -79,6 +82,13 @@ def judge(facts: Facts, method: str) -> Judgement:
     private = sum(one.storage in PRIVATE[method] for one in variables)
     diagnoses = (*found, *shared_storage(variables, method))
     return Judgement(method, private, len(variables) - private, diagnoses)
+
+
+def applying(found: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
+    """Those that hold for a job that runs: its runtime is known, and how it looks for pointers."""
+    of_runtime = OF_AMPI if table.runtime.startswith("embedded") else ()
+    of_rewrite = OF_SCAN if table.rewrite_mode == "exact" else ()
+    return tuple(one for one in found if one.id not in (*AT_START, *of_runtime, *of_rewrite))
 
 
 def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Diagnosis]:
@@ -231,8 +241,6 @@ def namespaces(facts: Facts) -> Optional[Diagnosis]:
         "run at most 15 ranks in a process",
     )
 
-
-AT_START = frozenset({"too-many-namespaces"})  # what ends a job before its first rank runs is no news of one that runs
 
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (BYTE_COPIES, thread_local_copies),

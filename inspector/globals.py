@@ -6,7 +6,7 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Optional, Union
@@ -28,6 +28,7 @@ from pieglobalsfind.place import data_place, is_shared, place
 
 from .addresses import AddressNames
 from .job import Job
+from .layout import WORD, pointer_offsets
 from .memory import RankMemory
 from .pristine import Pristine
 from .progress import through
@@ -38,13 +39,16 @@ from .values import Surroundings, decode, elements_of
 
 # What the ranks' values say of a variable
 DIFFERS = "differs"  # it has to be private
-EQUAL = "equal everywhere"  # written, with the same bytes or the same meaning on all ranks
+EQUAL = "equal everywhere"  # written, with the same bytes on all ranks
+# written, and its pointers lead to the same place of each rank's own image: it has to be private, and what C and C++
+# have behind them is not compared
+ADDRESSED = "equal but for addresses"
 NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
 SHARED = "shared"  # there is one for several ranks, whatever they write
 UNKNOWN = "unknown"
 SMALL = 64  # bytes that are their own key
 PIECE = 1 << 20  # bytes of large variables that are compared at once
-VERDICTS = (DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
+VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,10 @@ def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:
 class Evidence:
     """What is noted of one variable, rank by rank, for its verdict."""
 
-    def __init__(self, found: Object, variable: Variable, pristine: Optional[Pristine]) -> None:
+    def __init__(
+        self, found: Object, variable: Variable, pristine: Optional[Pristine], pointers: Sequence[int]
+    ) -> None:
+        """`pointers` are the offsets of all that the variable holds."""
         self._object = found
         self._variable = variable
         self._pristine = pristine
@@ -138,6 +145,9 @@ class Evidence:
         self._last: Optional[bytes] = None  # that was held against the file
         self._relocated = pristine is not None and pristine.is_relocated(variable)
         self._same_bytes = True
+        self._pointers = pointers
+        self._words: Optional[list[bytes]] = None  # the first rank's pointers
+        self._addressed = False
         self._unwritten: Optional[bool] = True
         self._shared = False
         self._roots: set[tuple[int, int]] = set()  # where ranks have their structs of globals
@@ -148,6 +158,10 @@ class Evidence:
         self._ranks += 1
         self._first = key if self._first is None else self._first
         self._same_bytes = self._same_bytes and key == self._first
+        if self._pointers and not self._addressed:
+            words = [bytes(data[at : at + WORD]) for at in self._pointers]
+            self._words = self._words or words
+            self._addressed = words != self._words
         self._shared = self._shared or is_shared(rank, self._object, self._variable)
         if self._variable.storage == ROOT:
             self._shared = self._shared or (rank.address_space, address) in self._roots
@@ -166,7 +180,7 @@ class Evidence:
             return SHARED
         if self._unwritten:
             return NEVER_WRITTEN
-        return DIFFERS if groups > 1 else EQUAL
+        return DIFFERS if groups > 1 else ADDRESSED if self._addressed else EQUAL
 
     @property
     def needless(self) -> int:
@@ -189,7 +203,8 @@ class Column:
         self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
-        self._evidence = Evidence(found, variable, pristine)
+        pointers = pointer_offsets(types, variable.type) if self._place_matters else []
+        self._evidence = Evidence(found, variable, pristine, pointers)
 
     def add(self, rank: Rank, memory: RankMemory, names: AddressNames) -> None:
         self._ranks.setdefault(self._value(rank, memory, names), []).append(rank)

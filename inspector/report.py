@@ -52,7 +52,7 @@ def make_report(job: Job) -> Report:
 
 def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     """What the job's method does wrongly with its program, by the program's file."""
-    from .diagnoses import AT_START, METHODS, judge
+    from .diagnoses import METHODS, applying, judge
     from .program import read_facts
 
     program = next((one for one in job.table.objects if one.is_program), None)
@@ -61,9 +61,9 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
         return ()
     try:
         found = judge(read_facts(path, job.declared(program)), job.table.method).diagnoses
-        return tuple(one for one in found if one.id not in AT_START)
     except ObjectFileError:
         return ()
+    return applying(found, job.table)
 
 
 def as_json(report: Report) -> dict[str, Any]:

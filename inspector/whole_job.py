@@ -19,14 +19,21 @@ from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.rankset import compact
 
 from . import stack_groups, stacks
-from .globals import DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
+from .globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
 from .job import Job, Subject, job_of, with_waits
 from .pointers import Alarm, Audit
 from .report import Report, make_report
 from .stack_groups import Message
 from .what_if import WhatIf, what_if
 
-PRECEDENCE = (SHARED, DIFFERS, EQUAL, NEVER_WRITTEN, UNKNOWN)  # which of two processes' verdicts holds for both
+PRECEDENCE = (
+    SHARED,
+    DIFFERS,
+    ADDRESSED,
+    EQUAL,
+    NEVER_WRITTEN,
+    UNKNOWN,
+)  # which of two processes' verdicts holds for both
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,7 @@ def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     groups = [Group(tuple(sorted(ranks)), value, digest) for (value, digest), ranks in values.items()]
     groups.sort(key=lambda one: (-len(one.ranks), one.ranks))
     verdict = next((one for one in PRECEDENCE if any(single.verdict == one for single in several)), UNKNOWN)
-    if verdict == EQUAL and len(groups) > 1:
+    if verdict in (ADDRESSED, EQUAL) and len(groups) > 1:
         verdict = DIFFERS
     needless = min(one.needless for one in several) if len(groups) == 1 else 0
     return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless)
