@@ -108,6 +108,11 @@ void ranks_arrive(const struct rank_ticket *ticket, struct rank_debug_rank *reco
     fiber_make(&rank->fiber, (void *)(uintptr_t)record->stack_start, record->stack_size);
 }
 
+void ranks_have_exited(int number) {
+    set_state(&scheduler.ranks[number], RANK_DEBUG_STATE_EXITED);
+    __atomic_sub_fetch(&scheduler.left, 1, __ATOMIC_ACQ_REL);
+}
+
 void ranks_resume(int number) {
     set_state(&scheduler.ranks[number], RANK_DEBUG_STATE_READY);
     element_wake(scheduler.ranks[number].element, &scheduler.ranks[number]);

@@ -58,6 +58,7 @@ void ranks_forget(int number);
 struct rank_heap *ranks_heap(int number);
 void ranks_arrive(const struct rank_ticket *ticket, struct rank_debug_rank *record, const struct rank_work *work);
 void ranks_resume(int number);                    /* from any thread, once it has arrived */
+void ranks_have_exited(int number);               /* or, of one that had ended when a checkpoint was written */
 struct rank_debug_rank *ranks_record(int number); /* NULL: it was never here */
 
 bool ranks_idle(void);

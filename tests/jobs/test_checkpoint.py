@@ -13,6 +13,7 @@ from tests.conftest import Job, StartJob
 from tests.waiting import wait_until
 
 from .conftest import STEPS, Build, run
+from .test_tools import report
 
 
 def whole(folder: Path) -> list[Path]:
@@ -129,3 +130,27 @@ def test_a_folder_that_has_gone_stops_no_job(start_job: StartJob, build: Build, 
 def test_a_far_checkpoint_delays_no_report_of_a_deadlock(build: Build, tmp_path: Path) -> None:
     options = ("--procs", 2, "--exit-on-deadlock", "--checkpoint", tmp_path / "kept", "--every", 10_000_000)
     assert run("-n", 4, *options, build("ends.c")).returncode == 3
+
+
+def test_a_rank_that_had_exited_is_known_and_can_be_sent_to(
+    start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path
+) -> None:
+    """The oracle is the same job without a restart, or with two."""
+    folder, go, program = tmp_path / "kept", tmp_path / "go", build("leaves.c")
+    words = ("-n", 4, "--procs", 2, "--exit-on-deadlock")
+    keep = ("--checkpoint", folder, "--every", 0.1)
+    job = start_job(rankrun, *words, *keep, program, go)
+    wait_for_next(folder)
+    os.killpg(job.pid, signal.SIGKILL)
+    again = start_job(rankrun, "--restart", folder, *words[2:], *keep)
+    wait_for_next(folder)
+    known = {one["rank"]: one["state"] for one in report("--job", again.pid)["ranks"]}
+    assert known.pop(1) == "exited" and set(known) == {0, 2, 3} and "exited" not in known.values()
+    os.killpg(again.pid, signal.SIGKILL)
+    again.process.wait()
+    go.touch()
+    ended = run(*words, program, go)
+    assert ended.stdout == "sent\n" and ended.stderr.splitlines()[2] == "  rank 1: has exited without MPI_Finalize"
+    restarted = run("--restart", folder, *words[2:])
+    assert (restarted.returncode, restarted.stdout) == (ended.returncode, ended.stdout)
+    assert restarted.stderr == ended.stderr
