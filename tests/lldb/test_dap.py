@@ -16,8 +16,6 @@ from tests.lldb.conftest import find_lldb
 from tests.lldb.dap import Adapter
 from tests.lldb.session import EXTENSION
 
-IMPORT = f"command script import {EXTENSION}"
-
 
 @pytest.fixture
 def adapter(tmp_path: Path) -> Iterator[Adapter]:
@@ -26,9 +24,19 @@ def adapter(tmp_path: Path) -> Iterator[Adapter]:
         yield one
 
 
+def begin(adapter: Adapter, name: str, **variables: object) -> int:
+    """Send what Visual Studio Code sends for one of the configurations that we ship, with its variables' values."""
+    text = (ROOT / "docs" / "vscode" / "launch.json").read_text().replace("/path/to/ranklens", str(ROOT))
+    for variable, value in {**variables, "${workspaceFolder}": ROOT}.items():
+        text = text.replace(variable, str(value))
+    (found,) = (one for one in json.loads(text)["configurations"] if one["name"].startswith(name))
+    assert "${" not in str(found) and found["initCommands"] == [f"command script import {EXTENSION}"]
+    return adapter.send(found["request"], **found)
+
+
 def attached(adapter: Adapter, pid: int) -> dict[str, dict[str, Any]]:
     """Attach and stop; the threads by the rank that their name tells."""
-    asked = adapter.send("attach", pid=pid, initCommands=[IMPORT], postRunCommands=["rank"], stopOnEntry=True)
+    asked = begin(adapter, "Attach", **{"${input:pid}": pid})
     adapter.event("initialized")
     adapter.ask("configurationDone")
     adapter.answer(asked)
@@ -71,10 +79,8 @@ def test_every_rank_has_stack_scopes_and_variables(adapter: Adapter, places: Pla
         assert watched["result"] == str(11 + rank)
 
 
-def test_breakpoints_and_continue(adapter: Adapter, rankrun: Path, program: Path) -> None:
-    asked = adapter.send(
-        "launch", program=str(rankrun.resolve()), args=["-n", str(RANKS), str(program), "end"], initCommands=[IMPORT]
-    )
+def test_breakpoints_and_continue(adapter: Adapter, program: Path) -> None:
+    asked = begin(adapter, "Launch", **{"${workspaceFolder}/solver": f'{program}", "end'})
     adapter.event("initialized")
     line = next(n for n, text in enumerate((SOURCES / "places.c").read_text().splitlines(), 1) if "int local =" in text)
     adapter.ask("setBreakpoints", source={"path": str(SOURCES / "places.c")}, breakpoints=[{"line": line}])
@@ -94,8 +100,8 @@ def test_breakpoints_and_continue(adapter: Adapter, rankrun: Path, program: Path
     assert adapter.event("exited")["exitCode"] == 0
 
 
-def test_a_core_file(adapter: Adapter, rankrun: Path, core: Path) -> None:
-    asked = adapter.send("attach", coreFile=str(core), program=str(rankrun.resolve()), initCommands=[IMPORT])
+def test_a_core_file(adapter: Adapter, core: Path) -> None:
+    asked = begin(adapter, "Open", **{"${input:core}": core})
     adapter.event("initialized")
     adapter.ask("configurationDone")
     adapter.answer(asked)
@@ -119,12 +125,3 @@ def test_the_debug_console_means_the_rank_of_the_selected_frame(adapter: Adapter
         adapter.ask("scopes", frameId=frames[0]["id"])  # what an editor asks when a frame is clicked at
         answer = adapter.ask("evaluate", expression="`p shared_name", frameId=frames[0]["id"], context="repl")
         assert answer["result"].endswith(f"\n(int) {10 + rank}\n")
-
-
-def test_the_configurations_that_we_ship(adapter: Adapter) -> None:
-    """They are what the tests above send, with Visual Studio Code's variables in place of paths."""
-    configurations = json.loads((ROOT / "docs" / "vscode" / "launch.json").read_text())["configurations"]
-    assert {one["request"] for one in configurations} == {"launch", "attach"}
-    for one in configurations:
-        assert one["type"] == "lldb-dap" and one["initCommands"] == ["command script import ${workspaceFolder}/lldbext"]
-        assert ("postRunCommands" in one) == ("pid" in one)
