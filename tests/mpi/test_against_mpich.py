@@ -28,6 +28,59 @@ int main(int argc, char **argv) {
     return rank == 1 ? atoi(argv[1]) : 0;
 }
 """
+# Prints whether each call was refused for its count, and what it left in its arguments.
+REFUSED = """
+program refused
+  use mpi
+  implicit none
+  integer :: rank, nranks, done, ierror, code, requests(2), indices(2), statuses(MPI_STATUS_SIZE, 2), values(8)
+  logical :: flag
+  integer, allocatable :: counts(:)
+  call MPI_Init(ierror)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+  call MPI_Comm_size(MPI_COMM_WORLD, nranks, ierror)
+  call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, ierror)
+  requests = MPI_REQUEST_NULL
+  indices = 77
+  done = BEFORE
+  call MPI_Waitsome(-1, requests, done, indices, statuses, code)
+  call tell('waitsome', code)
+  print '(i0,a,2i3)', rank, ' indices', indices
+  call MPI_Waitany(-1, requests, done, statuses, code)
+  call tell('waitany', code)
+  call MPI_Waitall(-1, requests, statuses, code)
+  call tell('waitall', code)
+  call MPI_Testany(-1, requests, done, flag, statuses, code)
+  call tell('testany', code)
+  call MPI_Testall(-1, requests, flag, statuses, code)
+  call tell('testall', code)
+  allocate (counts(nranks))
+  counts = 1
+  values = 5
+  counts(1) = -1
+  call MPI_Reduce_scatter(values, values(5), counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, code)
+  call tell('negative', code)
+  ONE_TOO_MANY
+  print '(i0,a,8i2)', rank, ' values', values
+  counts = 1
+  call MPI_Reduce_scatter(values, values(5), counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, code)
+  print '(i0,a,i4,l2)', rank, ' sum', values(5), code == MPI_SUCCESS
+  call MPI_Finalize(ierror)
+contains
+  subroutine tell(call, code)
+    character(*), intent(in) :: call
+    integer, intent(in) :: code
+    integer :: class, ierror
+    call MPI_Error_class(code, class, ierror)
+    print '(i0,a,l2)', rank, ' ' // call, class == MPI_ERR_COUNT
+  end subroutine
+end program
+"""
+# Of four ranks; as an int the sum would be three.
+OVERFLOWS = """counts = [huge(counts), huge(counts), 4, 1]
+  call MPI_Reduce_scatter(values, values(5), counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, code)
+  call tell('more than an int counts', code)
+"""
 FORTRAN = ("rankfort", "mpifort.mpich")
 COMPILERS = {".c": ("rankcc", "mpicc.mpich"), ".cpp": ("rankcxx", "mpicxx.mpich"), ".f90": FORTRAN, ".f": FORTRAN}
 
@@ -94,6 +147,25 @@ def test_same_exit_status(value: int, spread: tuple[str, int], shared: Shared) -
     expected = run("mpiexec.mpich", "-n", 2, theirs, value, check=False).returncode
     assert expected == value & 0xFF
     assert run(BIN / "rankrun", "-n", 2, *spread, ours, value, check=False).returncode == expected
+
+
+def refused(folder: Path, before: int, overflows: str) -> Path:
+    source = folder / "refused.f90"
+    source.write_text(REFUSED.replace("BEFORE", str(before)).replace("ONE_TOO_MANY", overflows))
+    return source
+
+
+@pytest.mark.parametrize("spread", [("--pes", 1), ("--procs", 2)], ids=str)
+def test_same_refusals(spread: tuple[str, int], shared: Shared) -> None:
+    """The oracle says what is refused; what it does not survive, or does as well, is asked of ours alone."""
+    source = shared.made("refused", lambda folder: refused(folder, 0, "")) / "refused.f90"
+    expected = mpich_lines(4, source, shared)
+    assert "2 waitsome T" in expected and "2 negative T" in expected and "2 sum  20 T" in expected
+    own = shared.made("refused more", lambda folder: refused(folder, 1000, OVERFLOWS)) / "refused.f90"
+    printed = run(BIN / "rankrun", "-n", 4, *spread, build(own, shared)).stdout.splitlines()
+    more = [line for line in printed if "more than an int" in line]
+    assert sorted(more) == [f"{rank} more than an int counts T" for rank in range(4)]
+    assert sorted(line for line in printed if line not in more) == expected
 
 
 def test_unknown_function_fails_at_link_time(tmp_path: Path) -> None:

@@ -186,7 +186,10 @@ static int finish_all(struct mpi_rank *self, enum call call, int count, MPI_Requ
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status *statuses) {
-    return finish_all(mpi_self(CALL_Waitall), CALL_Waitall, count, requests, statuses);
+    struct mpi_rank *self = mpi_self(CALL_Waitall);
+    if (count < 0)
+        return mpi_fail(self, NULL, CALL_Waitall, MPI_ERR_COUNT);
+    return finish_all(self, CALL_Waitall, count, requests, statuses);
 }
 
 /* Index of the first request that is done, -1 if none is; *active tells how many could be.  Under the lock. */
@@ -224,8 +227,8 @@ static int await_any(struct mpi_rank *self, int count, const MPI_Request request
     return index;
 }
 
-static int check_handles(struct mpi_rank *self, enum call call, int count, const MPI_Request requests[]) {
-    int code = MPI_SUCCESS;
+static int check_list(struct mpi_rank *self, enum call call, int count, const MPI_Request requests[]) {
+    int code = count < 0 ? mpi_fail(self, NULL, call, MPI_ERR_COUNT) : MPI_SUCCESS;
     for (int i = 0; i < count && !code; i++)
         lookup(self, call, requests[i], &code);
     return code;
@@ -233,7 +236,7 @@ static int check_handles(struct mpi_rank *self, enum call call, int count, const
 
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status) {
     struct mpi_rank *self = mpi_self(CALL_Waitany);
-    int code = check_handles(self, CALL_Waitany, count, requests);
+    int code = check_list(self, CALL_Waitany, count, requests);
     if (code)
         return code;
     call_publish(CALL_Waitany, MPI_ANY_SOURCE, PUBLISH_ANY, NULL);
@@ -248,7 +251,7 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 
 int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status *statuses) {
     struct mpi_rank *self = mpi_self(CALL_Waitsome);
-    int result = check_handles(self, CALL_Waitsome, count, requests);
+    int result = check_list(self, CALL_Waitsome, count, requests);
     if (result)
         return result;
     call_publish(CALL_Waitsome, MPI_ANY_SOURCE, PUBLISH_ANY, NULL);
@@ -286,7 +289,7 @@ int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
 
 int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *statuses) {
     struct mpi_rank *self = mpi_self(CALL_Testall);
-    int code = check_handles(self, CALL_Testall, count, requests);
+    int code = check_list(self, CALL_Testall, count, requests);
     if (code)
         return code;
     *flag = 1;
@@ -302,7 +305,7 @@ int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status *status
 
 int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
     struct mpi_rank *self = mpi_self(CALL_Testany);
-    int code = check_handles(self, CALL_Testany, count, requests);
+    int code = check_list(self, CALL_Testany, count, requests);
     if (code)
         return code;
     int active;
