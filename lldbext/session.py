@@ -14,7 +14,7 @@ from lldbext.frames import Describer
 from lldbext.modules import Modules
 from lldbext.numbers import rank_of_tid
 from lldbext.remote import RemoteProcess, lends_memory
-from lldbext.target import open_process
+from lldbext.target import check_is_held, open_process
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events, decode
 from pieglobalsfind.decoders.rank_state import without
@@ -59,6 +59,7 @@ class Session:
     def moment(self) -> Moment:
         """The rank table of this stop; raises `NotVirtualizedError` and `TargetError`."""
         stop = self.process.GetStopID()
+        check_is_held(self.process)  # a process that is detached keeps the number of its last stop
         if self._moment is None or stop != self._stop:
             target = open_process(self.process)
             self._moment, self._stop, self.chosen = Moment(target, without(decode(target), self.leaving)), stop, None

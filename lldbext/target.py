@@ -27,11 +27,16 @@ CORE_PLUGINS = ("elf-core", "minidump")
 
 def open_process(process: Any) -> Target:
     """What LLDB debugs; raises `TargetError` if there is nothing to look at now."""
-    if not process.IsValid() or process.GetState() in (lldb.eStateExited, lldb.eStateDetached, lldb.eStateInvalid):
-        raise TargetError("there is no process and no core file", "run the program, attach to it, or open a core file")
+    check_is_held(process)
     if process.GetPluginName() in CORE_PLUGINS:
         return open_core(process)
     return StoppedProcess(process) if is_held_here(process) else RemoteProcess(process)
+
+
+def check_is_held(process: Any) -> None:
+    """Raises `TargetError` if LLDB has let go of the process, which may run on then, or has none."""
+    if not process.IsValid() or process.GetState() in (lldb.eStateExited, lldb.eStateDetached, lldb.eStateInvalid):
+        raise TargetError("there is no process and no core file", "run the program, attach to it, or open a core file")
 
 
 def open_core(process: Any) -> Target:

@@ -185,6 +185,19 @@ def test_without_a_process(session: Session, command: str) -> None:
     assert told["answer"].startswith("error: there is no process and no core file: run the program"), told.output
 
 
+def test_nothing_is_told_of_a_process_that_goes_on_alone(session: Session, places: Places) -> None:
+    """It runs on after `detach`: what was so at the last stop is no answer."""
+    script = """
+    tell("before", ask("rank list"))
+    ask("detach")
+    tell("answers", [ask(command) for command in ("rank list", "rank", "rank 1", "rank print shared_name", "rank bt")])
+    """
+    told = session.attach(script, places.pid)
+    assert told["before"].count("MPI_Recv") == RANKS - 1
+    for answer in told["answers"]:
+        assert answer.startswith("error: there is no process and no core file"), told["answers"]
+
+
 def test_a_process_without_ranks(session: Session) -> None:
     script = """
     tell("stop", ask("breakpoint set -n main") + ask("process launch"))
