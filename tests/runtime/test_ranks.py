@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, StartJob
+from tests.conftest import BIN, ROOT, StartJob
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 COMPILERS = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}
@@ -76,6 +76,14 @@ ENDS = [
     ("tpsl", ()),
     ("fs", ()),
 ]
+
+
+def test_every_option_is_documented_and_none_else() -> None:
+    told = run("--help").stdout.partition("Methods:")[0]
+    page = (ROOT / "docs" / "rankrun.md").read_text()
+    assert set(re.findall(r"^ +(?:-n, +)?(--[a-z-]+)", told, re.MULTILINE)) - {"--help"} == set(
+        re.findall(r"`(?:-n`, `)?(--[a-z-]+)", page.partition("## Options")[2])
+    )
 
 
 def test_a_program_that_is_started_by_itself_says_how(tmp_path: Path) -> None:
