@@ -42,7 +42,6 @@ COLLECTIVES = (
     "MPI_Scatter",
 )
 ANY, NONE = -1, -2  # Waiting.peer
-MOST_UNKNOWN = 1 << 24  # ranks of which nothing is known, and that are counted
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind import dwarf_file
-from tests.conftest import StartJob, built
+from tests.conftest import ROOT, StartJob, built
 from tests.find.conftest import SOURCES, Command, StartPlaces, gcore
 
 
@@ -66,6 +67,15 @@ def test_help(find: Command) -> None:
     assert done.returncode == 0
     for word in (b"examples:", b"exit status:", b"--filter", b"--core", b"unmapped"):
         assert word in done.stdout
+
+
+def test_its_page_has_every_option(find: Command) -> None:
+    page = (ROOT / "docs" / "pieglobalsfind.md").read_text()
+    options = set(re.findall(r"^  (?:-h, )?(--[a-z]+)", find.run("--help").stdout.decode(), re.MULTILINE)) - {
+        "--help",
+        "--version",
+    }
+    assert options == set(re.findall(r"[|,] `(--[a-z]+)", page)) and len(options) > 5
 
 
 def test_no_virtual_ranks(find: Command) -> None:
