@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Optional, Union
 
@@ -37,6 +37,10 @@ STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task can b
 MISMATCH = "this looks like PiP, but its layout does not validate: no task can be told"
 STARTING = "no task of PiP has been started yet, or none is left"
 LOST = "tasks {} of PiP can't be told: their linker namespaces do not validate"
+UNDESCRIBED = (
+    "libc does not describe its threads: which threads or processes PiP's tasks are is unknown, "
+    "and a breakpoint in their code kills those that are processes"
+)
 UNKNOWN = Absent("PiP does not tell")
 RUNS = Absent("it is running", "its registers are its kernel thread's")
 NO_THREAD = Absent("no kernel thread of it is found: it has ended, or is a user-level process that is not scheduled")
@@ -138,7 +142,8 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     claimed = {root.number(one.task) for one in libraries if one is not own}
     lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
     apart = any(one.tid not in here for one in threads.values())
-    return _filled(count, objects, placements, threads, apart, lost)
+    table = _filled(count, objects, placements, threads, apart, lost)
+    return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
 
 
 def _held(
@@ -185,7 +190,7 @@ def _blocks(
 
 def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[Library]) -> list[dict[int, int]]:
     """Of each namespace {entry: bias}, the program's own first; by the loader's lists, or each libpip's own entry."""
-    heads = list(link_maps.namespaces(target, _debug(target, maps)))
+    heads = [head for debug in _debugs(target, maps) for head in link_maps.namespaces(target, debug)]
     for one in libraries:
         entry = _own_entry(target, one.elf)
         if entry:
@@ -194,8 +199,12 @@ def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[L
     return [{one: link_maps.link(target, one).bias for one in link_maps.chain(target, head)} for head in different]
 
 
-def _debug(target: Target, maps: Sequence[MemoryMapping]) -> int:
-    """Where struct r_debug is: the loader says so in the program that it has started. Raises `MemoryUnreadable`."""
+def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
+    """Where struct r_debug is: the loader says so in the program that it has started, PiP's glibc in each task's, too.
+
+    Ascending by the program's address. Raises `MemoryUnreadable` if no program says so.
+    """
+    found = []
     for one in maps:
         if one.offset == 0 and one.readable and one.path.startswith("/"):
             try:
@@ -203,8 +212,10 @@ def _debug(target: Target, maps: Sequence[MemoryMapping]) -> int:
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if debug:
-                return debug
-    raise MemoryUnreadable(0, 16, "no program tells where the loader's lists are")
+                found.append(debug)
+    if not found:
+        raise MemoryUnreadable(0, 16, "no program tells where the loader's lists are")
+    return found
 
 
 def _own_entry(target: Target, elf: LoadedElf) -> int:

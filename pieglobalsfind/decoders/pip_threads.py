@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
+from pieglobalsfind.decoders.symtab import symbols
+from pieglobalsfind.elf import open_elf
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import RSP, Absent, Region
@@ -23,6 +25,7 @@ SELF_AT = 16  # x86-64: tcbhead_t is {tcb, dtv, self, ...}, and both point to it
 TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
 ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE = "_thread_db_link_map_l_tls_modid"
+DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)
 LARGEST_OFFSET = 1 << 16
 MOST_MODULES = 1 << 16
 MOST_WORDS = 128  # of a record, or of what it points to
@@ -67,18 +70,33 @@ def find(
 
 
 def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[dict[str, tuple[int, int]]]:
-    """The (bits, offset) of what libc describes; None if no libc describes all of it."""
+    """The (bits, offset) of what libc describes; None if no libc describes all of it.
+
+    Before glibc 2.34 libpthread did, and only in its `.symtab`, which is left to it for libthread_db's sake.
+    """
     for one in maps:
-        if one.offset == 0 and one.readable and "/libc" in one.path:
+        if one.offset == 0 and one.readable and ("/libc" in one.path or "/libpthread" in one.path):
             try:
                 loaded = LoadedElf(target.read, one.start)
-                places = {name: loaded.symbol(name) for name in (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)}
+                places = {name: loaded.symbol(name) for name in DESCRIPTIONS}
+                if None in places.values() and "/libpthread" in one.path:
+                    places = _unexported(target, one.path, loaded)
                 found = {name: struct.unpack("<III", target.read(at or 0, 12))[::2] for name, at in places.items()}
             except (ObjectFileError, MemoryUnreadable):
                 continue
-            if all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
+            if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
                 return {name: (int(bits), int(offset)) for name, (bits, offset) in found.items()}
     return None
+
+
+def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optional[int]]:
+    """Where they are by the file's `.symtab`, if it is the file that is loaded; raises `ObjectFileError`."""
+    file = target.open_path(path)
+    if file is None:
+        return {}
+    with open_elf(file) as elf:
+        found = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
+    return {name: found[name][0] for name in DESCRIPTIONS} if len(found) == len(DESCRIPTIONS) else {}
 
 
 def thread_local_block(

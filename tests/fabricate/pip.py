@@ -18,7 +18,7 @@ from tests.fabricate.memory import Mapped, MemoryTarget
 
 HEAP, AREA, ROOT_PROGRAM = 0x555600000000, 0x555700000000, 0x555500000000
 DATA, DYNAMIC, HASH, STRINGS, SYMBOLS = 0x2000, 0x2400, 0x2500, 0x2600, 0x2700  # vaddrs
-PROGRAM, LIBPIP, LIBC = 0, 0x100000, 0x200000  # of a namespace's objects
+PROGRAM, LIBPIP, LIBC, LIBPTHREAD = 0, 0x100000, 0x200000, 0x300000  # of a namespace's objects
 STACK_SIZE, BLOCK_AT = 0x10000, 0xF000
 TID_AT, VECTOR_AT, MODULE_AT = 0x1D0, 0x48, 0x90  # no real libc's
 DESCRIBED = {
@@ -50,6 +50,8 @@ class Job:
     started: bool = True
     stripped: bool = False
     namespaces_listed: bool = True  # glibc 2.35 and newer
+    undescribed: bool = False  # libpthread without `.symtab`
+    own_glibc: bool = False  # PiP's, of 2.28: each program knows its list, and libpthread's .symtab what libc describes
 
     def namespace(self, task: int) -> int:
         """Where a task's objects are; the root's for -1."""
@@ -116,9 +118,12 @@ class Job:
             own = -2 - task if task < -1 else task
             base = self.namespace(task) if task >= -1 else self.namespace(20 + own)
             if task != -1:
-                mapped += self._object(folder, "task", base + PROGRAM, b"\x02" * 20, tls=True)
+                debug = HEAP + 0x40 * self._number(base + PROGRAM) if self.own_glibc else 0
+                mapped += self._object(folder, "task", base + PROGRAM, b"\x02" * 20, debug, tls=True)
             mapped += self._libpip(folder, base + LIBPIP, self.count if own == -1 else own)
-            mapped += self._object(folder, "libc.so.6", base + LIBC, b"\x04" * 20, describes=True)
+            mapped += self._object(folder, "libc.so.6", base + LIBC, b"\x04" * 20, describes=not self.own_glibc)
+            if self.own_glibc:
+                mapped += self._libpthread(folder, base + LIBPTHREAD)
         for task in (-1, *self.present):
             mapped.append(Mapped(self.stack(task), STACK_SIZE, self._stack(task)))
         return _Target(mapped, kernel_threads=tuple(self._threads()))
@@ -171,9 +176,18 @@ class Job:
         if self.started:
             struct.pack_into("<QQ", data, 0, AREA, self.record(number))
         entry = self._entry(base)
-        struct.pack_into("<QQ", data, 0x20, 0, 0 if self.namespaces_listed else entry)
+        struct.pack_into("<QQ", data, 0x20, 0, 0 if self.namespaces_listed or self.own_glibc else entry)
         struct.pack_into("<QQQQ", data, DYNAMIC - DATA, 3, base + DATA + 0x20, 0, 0)
         return self._mapped(folder, "libpip.so.0", base, self._file(names, b"\x03" * 20, False), bytes(data))
+
+    def _libpthread(self, folder: Path, base: int) -> list[Mapped]:
+        places = {name: DATA + 0x40 + 16 * at for at, name in enumerate(DESCRIBED)}
+        data = bytearray(0x1000)
+        for name, place in places.items():
+            bits, offset = DESCRIBED[name]
+            struct.pack_into("<III", data, place - DATA, bits, 1, offset)
+        names = tuple(Symbol(name, place, 12, 0x01, 2) for name, place in places.items() if not self.undescribed)
+        return self._mapped(folder, "libpthread-2.28.so", base, self._file(names, b"\x05" * 20, False), bytes(data))
 
     def _file(self, symbols: tuple[Symbol, ...], build_id: bytes, tls: bool) -> bytes:
         data = bytearray(shared_object(symbols, build_id))
@@ -201,11 +215,13 @@ class Job:
         bases = [*map(self.namespace, self.present), *(self.namespace(20 + one) for one in self.twice)]
         return [*found, *([base + PROGRAM, base + LIBPIP, base + LIBC] for base in bases)]
 
+    def _number(self, bias: int) -> int:
+        """Of the namespace that an object is in."""
+        return next(number for number, biases in enumerate(self._bases()) if bias in biases)
+
     def _entry(self, bias: int) -> int:
-        for number, biases in enumerate(self._bases()):
-            if bias in biases:
-                return HEAP + 0x1000 + 0x400 * number + 0x100 * biases.index(bias)
-        raise AssertionError(hex(bias))
+        number = self._number(bias)
+        return HEAP + 0x1000 + 0x400 * number + 0x100 * self._bases()[number].index(bias)
 
     def _lists(self) -> bytes:
         """struct r_debug_extended of each namespace, and link_maps {addr, name, ld, next, prev, ...}."""

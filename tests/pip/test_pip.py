@@ -1,9 +1,14 @@
-"""Real tasks of Process-in-Process: found by a live process, a core file, and GDB, by what they say of themselves."""
+"""Real tasks of Process-in-Process: found by a live process, a core file, and GDB, by what they say of themselves.
+
+Process mode needs PiP's own glibc, and PIP_HOME to be built with it: `PIP_GLIBC` is the folder with its libraries and
+start files. There tasks are executables, whose thread-local variables lie where PiP's program expects its own.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +19,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
-from tests.conftest import BIN, StartJob
+from tests.conftest import BIN, Job, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
 from tests.lldb.conftest import find_lldb
@@ -22,50 +27,73 @@ from tests.lldb.session import Session as LldbSession
 from tests.tasks.truth import Truth, told_by
 
 HOME = Path(os.environ.get("PIP_HOME", ""))
+GLIBC = os.environ.get("PIP_GLIBC", "")
+MODES = {"thread": "thread", "process": "process:pipclone"}  # by what PIP_MODE says
+NAMES = ("g_rank", "s_rank") if GLIBC else ("g_rank", "s_rank", "tls_rank")
 HERE = Path(__file__).resolve().parent
 TASKS = 3
+WHOLE = [f"ENDED {rank} {rank} {rank} {rank}" for rank in range(TASKS)]
 
 pytestmark = pytest.mark.skipif(not os.environ.get("PIP_HOME"), reason="PIP_HOME is not set")
 
 
 @dataclass(frozen=True)
 class Running:
-    """The root's pid, and what each task has said."""
+    """The root, and what each task has said."""
 
-    pid: int
+    job: Job
     tasks: dict[int, Truth]
+    mode: str
+
+    @property
+    def pid(self) -> int:
+        return self.job.pid
+
+    def check_that_all_live(self, folder: Path) -> None:
+        """Let the tasks end; each says then that its variables are its own."""
+        if self.mode == "thread":
+            return  # of its own accord PiP's glibc ends then with SIGSEGV once a task returns
+        (folder / "go").touch()
+        assert self.job.finish() == 0, self.job.stderr()
+        assert sorted(line for line in self.job.lines if line.startswith("ENDED")) == WHOLE
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with root and task; a task is a shared object, which stock glibc lets PiP load."""
+    """The folder with root and task; a task is a shared object, if it is stock glibc that loads it."""
     folder = tmp_path_factory.mktemp("pip")
-    library = ["-L", str(HOME / "lib"), f"-Wl,-rpath,{HOME / 'lib'}", "-lpip", "-lpthread"]
+    words = ["gcc", "-g", "-O0", "-fPIC", "-I", str(HOME / "include")]
+    library = ["-L", str(HOME / "lib"), f"-Wl,-rpath,{HOME / 'lib'}", "-lpip", "-ldl", "-lpthread"]
+    if GLIBC:
+        loader = next(Path(GLIBC).glob("ld-linux*"))
+        words += [f"-B{GLIBC}/", f"-L{GLIBC}", f"-Wl,-rpath,{GLIBC}", f"-Wl,--dynamic-linker={loader}", "-rdynamic"]
     task = [str(HERE / "main.c"), str(HERE.parent / "tasks" / "task.c")]
-    for name, kind, sources in (("root", "-pie", [str(HERE / "root.c")]), ("task", "-shared", task)):
-        command = ["gcc", "-g", "-O0", "-fPIC", kind, "-I", str(HOME / "include"), *sources]
-        subprocess.run([*command, "-o", str(folder / name), *library], check=True, timeout=60)
+    for name, kind, sources in (
+        ("root", "-pie", [str(HERE / "root.c")]),
+        ("task", "-pie" if GLIBC else "-shared", task),
+    ):
+        subprocess.run([*words, kind, *sources, "-o", str(folder / name), *library], check=True, timeout=60)
     return folder
 
 
-@pytest.fixture
-def running(start_job: StartJob, programs: Path) -> Running:
-    environment = {**os.environ, "PIP_MODE": "thread"}
+@pytest.fixture(params=["thread", pytest.param("process", marks=pytest.mark.skipif(not GLIBC, reason="no PIP_GLIBC"))])
+def running(request: pytest.FixtureRequest, start_job: StartJob, programs: Path) -> Running:
+    environment = {**os.environ, "PIP_MODE": MODES[request.param]}
     job = start_job(programs / "root", TASKS, programs / "task", environment=environment)
-    return Running(job.pid, told_by(job, TASKS))
+    return Running(job, told_by(job, TASKS), request.param)
 
 
 def check(target: Target, running: Running) -> None:
     table = decode(target)
-    assert (table.runtime, table.method, table.warnings) == ("PiP", "pipthread", ())
+    assert (table.runtime, table.method, table.warnings) == ("PiP", f"pip{running.mode}", ())
     assert [one.rank for one in table.ranks] == sorted(running.tasks)
     for rank in table.ranks:
         assert (rank.state, rank.kernel_thread) == (RUNNING, running.tasks[rank.rank].thread)
         # Of a thread that is in no system call just now, a live process does not tell the stack pointer.
         if isinstance(rank.stack, Region):
             assert running.tasks[rank.rank].stack in rank.stack
-        else:
-            assert target.is_live
+        else:  # a core file of one process has no registers of another's
+            assert target.is_live or running.mode == "process"
 
 
 def test_tasks_of_a_running_process_and_of_its_core(running: Running, tmp_path: Path) -> None:
@@ -80,7 +108,8 @@ def test_addresses_are_the_tasks_own(running: Running) -> None:
             [BIN / "pieglobalsfind", "--pid", str(running.pid), *words], capture_output=True, text=True, timeout=60
         ).stdout.splitlines()
         assert f"rank {number}  data" in said[0] and "g_rank+0x0" in said[0]
-        assert f"rank {number}  tls" in said[1] and "tls_rank+0x0" in said[1]
+        if "tls_rank" in NAMES:
+            assert f"rank {number}  tls" in said[1] and "tls_rank+0x0" in said[1]
 
 
 def test_the_report_has_each_task_s_globals(running: Running) -> None:
@@ -92,41 +121,77 @@ def test_the_report_has_each_task_s_globals(running: Running) -> None:
         check=True,
     )
     report = json.loads(done.stdout)
-    own = {one["name"]: one["groups"] for one in report["globals"] if one["name"] in ("g_rank", "s_rank", "tls_rank")}
+    own = {one["name"]: one["groups"] for one in report["globals"] if one["name"] in NAMES}
     expected = [{"ranks": str(rank), "value": str(rank)} for rank in range(TASKS)]
-    assert own == {"g_rank": expected, "s_rank": expected, "tls_rank": expected}
+    assert own == dict.fromkeys(NAMES, expected)
     assert report["pointers"]["alarms"] == [], "the first copy is the original, and no lapse"
 
 
-def test_gdb_shows_each_task_s_own_and_stops_in_all(running: Running, gdb: Path, tmp_path: Path) -> None:
-    script = """
-    for name in ("g_rank", "s_rank", "tls_rank"):
+def test_gdb_shows_each_task_s_own(running: Running, gdb: Path, tmp_path: Path) -> None:
+    """The values of all; threads and stacks where tasks are threads of the process."""
+    script = f"""
+    for name in {NAMES}:
         tell(name, ask("rank print " + name).split())
     for rank in range(3):
         ask("rank %d" % rank)
         tell("thread of %d" % rank, gdb.selected_thread().ptid[1])
-        tell("values of %d" % rank, [value(name) for name in ("g_rank", "s_rank", "tls_rank")])
         tell("stack of %d" % rank, functions())
-    ask("break tick")
-    met = []
-    while len(set(met)) < 3 and len(met) < 50:
-        ask("continue")
-        met.append(value("$_rank"))
-        assert value("g_rank") == met[-1]
-    tell("met", sorted(set(met)))
     """
     told = Session(gdb, tmp_path).attach(script, running.pid)
-    for name in ("g_rank", "s_rank", "tls_rank"):
+    for name in NAMES:
         assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     for rank, truth in running.tasks.items():
-        assert told[f"thread of {rank}"] == truth.thread and told[f"values of {rank}"] == [rank] * 3
-        assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])
-    assert told["met"] == [0, 1, 2]
+        if running.mode == "thread":
+            assert told[f"thread of {rank}"] == truth.thread
+            assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])
+    running.check_that_all_live(tmp_path)
+
+
+def test_gdb_stops_in_every_task(running: Running, gdb: Path, tmp_path: Path) -> None:
+    """In process mode in none from the first process, whose breakpoints would kill them: that is refused."""
+    script = f"""
+    tell("break", ask("break tick"))
+    tell("enabled", [one.enabled for one in gdb.breakpoints() if one.visible])
+    met = []
+    while any(one.enabled for one in gdb.breakpoints() if one.visible) and len(set(met)) < 3 and len(met) < 50:
+        ask("continue")
+        met.append(value("$_rank"))
+        assert [value(name) for name in {NAMES}] == [met[-1]] * {len(NAMES)}
+    tell("met", sorted(set(met)))
+    ask("delete")
+    """
+    told = Session(gdb, tmp_path).attach(script, running.pid)
+    if running.mode == "process":
+        refused = re.search(r"is disabled, it would kill rank (\d): these run in processes \((\d+)\)", told["break"])
+        assert refused and running.tasks[int(refused[1])].thread == int(refused[2]), told["break"]
+        assert told["enabled"] == [False] and told["met"] == []
+    else:
+        assert told["met"] == list(range(TASKS)), told["break"]
+    running.check_that_all_live(tmp_path)
+
+
+def test_gdb_in_one_task_s_process_stops_that_one_alone(running: Running, gdb: Path, tmp_path: Path) -> None:
+    if running.mode == "thread":
+        pytest.skip("tasks are threads: there is no such process")
+    script = f"""
+    tell("selected", value("$_rank"))
+    tell("values", [value(name) for name in {NAMES}])
+    ask("tbreak tick")
+    tell("stop", ask("continue"))
+    tell("stack", functions())
+    tell("rank", value("$_rank"))
+    """
+    told = Session(gdb, tmp_path).attach(script, running.tasks[1].thread)
+    assert told["selected"] == 1 and told["values"] == [1] * len(NAMES)
+    assert told["rank"] == 1 and told["stack"][:2] == ["tick", "task_main"], told["stop"]
+    running.check_that_all_live(tmp_path)
 
 
 def test_lldb_shows_each_task_s_own(running: Running, tmp_path: Path) -> None:
-    script = """
-    for name in ("g_rank", "s_rank", "tls_rank"):
+    if running.mode == "process":
+        pytest.skip("LLDB in the first process has no threads of others")
+    script = f"""
+    for name in {NAMES}:
         tell(name, ask("rank print " + name).split())
     for rank in range(3):
         ask("rank %d" % rank)
@@ -134,8 +199,33 @@ def test_lldb_shows_each_task_s_own(running: Running, tmp_path: Path) -> None:
         tell("stack of %d" % rank, functions(target.GetProcess().GetSelectedThread()))
     """
     told = LldbSession(find_lldb(), tmp_path).attach(script, running.pid)
-    for name in ("g_rank", "s_rank", "tls_rank"):
+    for name in NAMES:
         assert told[name] == [word for rank in range(TASKS) for word in (f"{rank}:", str(rank))]
     for rank in range(TASKS):
         assert told[f"values of {rank}"] == [rank] * 2
         assert {"tick", "task_main", "main"} <= set(told[f"stack of {rank}"])
+
+
+def test_lldb_in_one_task_s_process_stops_that_one_alone(running: Running, tmp_path: Path) -> None:
+    """In the first process it puts a breakpoint nowhere: it knows no file of other namespaces there."""
+    if running.mode == "thread":
+        pytest.skip("tasks are threads: there is no such process")
+    script = """
+    tell("values", ask("rank print g_rank"))
+    ask("breakpoint set --one-shot true --name tick")
+    ask("continue")
+    tell("stack", functions(target.GetProcess().GetSelectedThread()))
+    tell("stopped", [value(name) for name in ("g_rank", "s_rank")])
+    """
+    told = LldbSession(find_lldb(), tmp_path).attach(script, running.tasks[1].thread)
+    assert "1: 1\n" in told["values"] and "0: <rank 0's stack can't be walked" in told["values"], told["values"]
+    assert told["stack"][:2] == ["tick", "task_main"] and told["stopped"] == [1, 1]
+    first = LldbSession(find_lldb(), tmp_path).attach(
+        """
+    ask("breakpoint set --name tick")
+    tell("places", [one.GetNumLocations() for one in target.breakpoint_iter() if not one.IsInternal()][-1])
+    """,
+        running.pid,
+    )
+    assert first["places"] == 0
+    running.check_that_all_live(tmp_path)

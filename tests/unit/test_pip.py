@@ -22,10 +22,12 @@ def copy_of(rank: Rank, number: int) -> int:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("listed", [True, False], ids=["glibc 2.35", "older glibc"])
-def test_tasks_are_ranks_with_their_own_numbers(tmp_path: Path, version: int, listed: bool) -> None:
+@pytest.mark.parametrize(
+    ("listed", "own"), [(True, False), (False, False), (False, True)], ids=["glibc 2.35", "older glibc", "PiP's glibc"]
+)
+def test_tasks_are_ranks_with_their_own_numbers(tmp_path: Path, version: int, listed: bool, own: bool) -> None:
     """The records of v2 and v3 differ in all but where they are."""
-    job = Job(version, namespaces_listed=listed)
+    job = Job(version, namespaces_listed=listed, own_glibc=own)
     target = job.target(tmp_path)
     table = decode(target)
     assert (table.runtime, table.method, table.rank_count, table.warnings) == ("PiP", "pipthread", 4, ())
@@ -106,6 +108,13 @@ def test_a_record_that_is_none_is_left_out(tmp_path: Path) -> None:
 def test_what_does_not_validate_is_said_and_not_used(tmp_path: Path, job: Job, warning: str) -> None:
     table = decode(job.target(tmp_path))
     assert table.ranks == () and table.warnings == (warning,) and table.runtime == "PiP"
+
+
+def test_tasks_whose_threads_nobody_describes_are_said_to_be_unknown(tmp_path: Path) -> None:
+    """Whether they are processes, which a breakpoint would kill, is not guessed."""
+    table = decode(Job(namespaces_listed=False, own_glibc=True, undescribed=True).target(tmp_path))
+    assert table.warnings == (pip.UNDESCRIBED,)
+    assert [(one.state, one.kernel_thread) for one in table.ranks] == [(READY, 0)] * 3
 
 
 def test_a_list_that_goes_in_circles_ends(tmp_path: Path) -> None:
