@@ -184,7 +184,7 @@ class GdbFace:
                 selection.clear(f"rank {rank} has no frames")
                 raise TargetError(f"rank {rank}'s stack can't be walked", f"rank info {rank} tells what is known of it")
             if innermost.find_sal().symtab is None:
-                self._speak_as_program()
+                frames.speak_as_program(selection.stack)
             innermost.select()
 
     def _forget_hit(self, rank: Optional[int]) -> None:
@@ -192,19 +192,6 @@ class GdbFace:
         if self.inferiors.hit_moves and self.selection.rank != rank:
             self.inferiors.hit_moves = False
             forget_hit()
-
-    def _speak_as_program(self) -> None:
-        """Have GDB read expressions in the program's language in frames that have none, as those of the MPI library.
-
-        GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one
-        takes that of `main` in what it has been told to debug, which is the launcher here.
-        """
-        assert self.selection.stack is not None
-        own = frames.own(self.selection.stack, frames.chain(), lambda frame: frame)
-        for frame in itertools.islice(own, stacks.MOST_FRAMES):
-            if frame.find_sal().symtab is not None:
-                frame.select()
-                return
 
     def _move(self, moment: Moment, rank: Optional[int]) -> None:
         state = self.state()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import gdb
 import gdb.unwinder
 
-from gdbext import backtraces
+from gdbext import backtraces, stacks
 from gdbext.target import NAMES
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import PC, RSP, Region
@@ -134,6 +134,18 @@ def chain() -> Iterator[gdb.Frame]:
     while frame is not None and frame.is_valid():
         yield frame
         frame = frame.older()
+
+
+def speak_as_program(stack: Stack) -> None:
+    """Have GDB read expressions in the program's language in frames that have none, as those of the MPI library.
+
+    GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one
+    takes that of `main` in what it has been told to debug, which is the launcher here.
+    """
+    for frame in itertools.islice(own(stack, chain(), lambda frame: frame), stacks.MOST_FRAMES):
+        if frame.find_sal().symtab is not None:
+            frame.select()
+            return
 
 
 def select_level(level: int) -> None:
