@@ -127,7 +127,8 @@ class StoredVariables(Sequence[Variable]):
 
     def _string(self, start: int) -> str:
         if start not in self._strings:
-            self._strings[start] = self._text[start : self._text.index(b"\0", start)].decode("utf-8", "replace")
+            # which is whole, or empty: the text ends with a NUL
+            self._strings[start] = self._text[start : self._text.find(b"\0", start)].decode("utf-8", "replace")
         return self._strings[start]
 
 
@@ -211,15 +212,19 @@ def decode(stored: bytes, path: str, build_id: bytes) -> Variables:
         at += count * column.itemsize
     text = stored[at:]
     check(columns, text, text_size)
-    starts = [0 if local else place for place, local in zip(columns[PLACE], columns[IS_THREAD_LOCAL])]
+    local = columns[IS_THREAD_LOCAL].tobytes().count(1)
+    starts = array("Q", bytes(8 * local)) + columns[PLACE][local:]
     types = StoredTypes(path, build_id, columns[TYPE])
     return Variables(StoredVariables(columns, text), TypeTable(types), starts)
 
 
 def check(columns: Sequence[array[int]], text: bytes, text_size: int) -> None:
     """Numbers must mean something, or the cache is not ours."""
-    limits = {**dict.fromkeys(TEXTS, text_size), STORAGE: len(STORAGES), LANGUAGE: len(SPOKEN)}
     if len(text) != text_size or not text.endswith(b"\0"):
         raise ValueError("cut short")
-    if any(max(columns[column], default=0) >= limit for column, limit in limits.items()):
+    known = {STORAGE: len(STORAGES), LANGUAGE: len(SPOKEN), IS_THREAD_LOCAL: 2}
+    if any(columns[column].tobytes().translate(None, bytes(range(limit))) for column, limit in known.items()):
         raise ValueError("not ours")
+    local = columns[IS_THREAD_LOCAL].tobytes()
+    if local != b"\1" * local.count(1) + b"\0" * local.count(0):
+        raise ValueError("not in order")

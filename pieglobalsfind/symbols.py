@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Optional
 
@@ -60,7 +61,11 @@ class SymbolTable:
         self._sizes = sizes
         self._names = names
         self._text = text
-        self._reach = array("Q", accumulate(ends, max))  # how far any symbol up to here reaches
+
+    @cached_property
+    def _reach(self) -> array[int]:
+        """How far any symbol up to each one reaches."""
+        return array("Q", accumulate(self._ends, max))
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -74,6 +79,8 @@ class SymbolTable:
     def at(self, place: int) -> Optional[FileSymbol]:
         """The innermost symbol that covers a place."""
         index = bisect_right(self._starts, place) - 1
+        if index >= 0 and place < self._ends[index]:  # mostly: how far others reach is not asked for
+            return self._symbol(index)
         while index >= 0 and self._reach[index] > place:
             if place < self._ends[index]:
                 return self._symbol(index)
