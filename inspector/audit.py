@@ -18,6 +18,7 @@ from rich.text import Text
 from pieglobalsfind.elf import ET_CORE, open_elf
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.targets.snapshot import is_snapshot
 
 from .console import console
 from .diagnoses import METHODS, Judgement, judge
@@ -68,17 +69,24 @@ def program_of(options: argparse.Namespace) -> tuple[str, str]:
     if not options.target.isdecimal():
         if not Path(options.target).is_file():
             raise UsageError(f"{options.target!r} is neither a file nor a process", "name a program, or a PID")
-        with open_elf(options.target) as elf:
-            if elf.header.type != ET_CORE:
-                if options.exe is not None:
-                    raise UsageError(f"{options.target} is no core file", "leave --exe out")
-                return options.target, method
+        if is_program(options.target):
+            if options.exe is not None:
+                raise UsageError(f"{options.target} is no core file", "leave --exe out")
+            return options.target, method
     job = open_job(options.target, options.exe)
     program = next((one for one in job.table.objects if one.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if isinstance(path, Absent):
         raise UsageError(path.reason, path.hint)
     return path, method or job.table.method
+
+
+def is_program(path: str) -> bool:
+    """Whether it is one, and no core file or snapshot; raises `ObjectFileError` if it is none of them."""
+    if is_snapshot(path):
+        return False
+    with open_elf(path) as elf:
+        return elf.header.type != ET_CORE
 
 
 # ---- what it prints ----

@@ -109,7 +109,9 @@ def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Dia
 
 
 def private_text(method: str) -> str:
-    return f"{' and '.join(PRIVATE[method])} variables alone" if PRIVATE[method] else "no variable"
+    *first, last = PRIVATE[method] or ("no",)
+    kinds = f"{', '.join(first)} and {last}" if first else last
+    return f"{kinds} variables alone" if PRIVATE[method] else "no variable"
 
 
 def named(names: list[str]) -> str:

@@ -46,6 +46,7 @@ ADDRESSED = "equal but for addresses"
 NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
 SHARED = "shared"  # there is one for several ranks, whatever they write
 UNKNOWN = "unknown"
+UNREAD = b"unread"  # in place of a digest, which is longer
 SMALL = 64  # bytes that are their own key
 PIECE = 1 << 20  # bytes of large variables that are compared at once
 VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
@@ -58,6 +59,11 @@ class Group:
     ranks: tuple[int, ...]
     value: str
     digest: bytes = b""  # of the whole value, where the text leaves something out
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the value was read; else it is the reason why not."""
+        return self.digest != UNREAD
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,12 @@ class GlobalValues:
 
     @property
     def differs(self) -> bool:
-        return len(self.groups) > 1
+        return sum(one.is_known for one in self.groups) > 1
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any rank's value was read."""
+        return any(one.is_known for one in self.groups)
 
 
 @dataclass(frozen=True)
@@ -213,11 +224,11 @@ class Column:
         """The text, and a digest where the text may leave something out."""
         address = place(rank, self._object, self._variable)
         if isinstance(address, Absent):
-            return str(address), b""
+            return str(address), UNREAD
         try:
             data = memory.view(address, self._variable.size)
         except MemoryUnreadable as error:
-            return f"<{error}>", b""
+            return f"<can't be read, {error.why}>", UNREAD
         key = bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
         self._evidence.add(rank, address, data, key)
         if not self._place_matters and key in self._known:
@@ -243,7 +254,7 @@ class Column:
             size=variable.size,
             storage=variable.storage,
             groups=(groups := tuple(sorted(self._groups(memory), key=lambda one: one.ranks))),
-            verdict=self._evidence.verdict(len(groups)),
+            verdict=self._evidence.verdict(sum(one.is_known for one in groups)),
             needless=self._evidence.needless,
             place=variable.address or variable.tls_offset or 0,
         )

@@ -25,7 +25,7 @@ from .holdings import holdings
 from .payload import CATEGORIES, Payload
 from .render import rank_row, summary, value_rows
 from .report import Report, diagnosis_as_json
-from .text import byte_count, declared, harmless
+from .text import byte_count, declared, harmless, of_ranks
 from .what_if import WhatIf
 
 FOLDER = Path(__file__).resolve().parent / "templates"
@@ -201,7 +201,7 @@ def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit
             where = f" at {call.file.rpartition('/')[2]}:{call.line}" if call.file else ""
             name = harmless(call.function)
             label = name[: int(width / 7)] if width >= SMALLEST_LABEL else ""
-            title = f"{name}{harmless(where)}, ranks {ranks}"
+            title = f"{name}{harmless(where)}, {of_ranks(ranks)}"
             boxes.append(Box(round(left, 2), level * ROW, round(width, 2), FLAME[level % len(FLAME)], label, title))
             pending.append((same, level + 1, left))
             left += width

@@ -29,6 +29,8 @@ class Listing:
         self._rows.append((tuple(cells), style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self._rows:
+            return
         needed = sum(map(self._least, range(len(self._columns)))) + GAP * (len(self._columns) - 1)
         if needed <= options.max_width or len(self._columns) < 3:
             yield self._as_table()

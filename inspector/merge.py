@@ -27,7 +27,7 @@ from .render import heading, ranks_text
 from .schema import NAME as REPORT
 from .stacks import SCHEMA as STACKS
 from .stacks import label
-from .text import harmless
+from .text import harmless, of_ranks
 
 LARGEST = 1 << 30  # bytes of one file
 MOST_RANKS = 1 << 24  # a set of ranks in a file may name no more
@@ -198,7 +198,7 @@ def show_stacks(merged: Content) -> None:
         for one in merged["stacks"][: -ODD - 1 : -1]:
             screen.print(Text(f"{one['ranks']}: {harmless(innermost(one['calls']))}"), soft_wrap=True)
     for one in merged["missing"]:
-        screen.print(Text(f"! ranks {one['ranks']}: {harmless(one['reason'])}", style="bold red"), soft_wrap=True)
+        screen.print(Text(f"! {of_ranks(one['ranks'])}: {harmless(one['reason'])}", style="bold red"), soft_wrap=True)
 
 
 def innermost(calls: list[Content]) -> str:

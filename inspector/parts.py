@@ -24,7 +24,7 @@ from .holdings import holdings
 from .job import Job, opened, say_warnings, with_waits
 from .payload import read_payload
 from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
-from .text import harmless
+from .text import harmless, of_ranks
 
 if TYPE_CHECKING:  # the other parts are loaded when they are read, and what prints when something is printed
     from rich.console import Console
@@ -113,7 +113,9 @@ def globals_(job: Job, options: argparse.Namespace) -> Shown:
     chosen = frozenset(meant.ranks)
     found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
     for sentence, unknown in by_reason(meant.unknown):
-        complain("inspector", f"ranks {compact(unknown)} are not shown: {sentence}")
+        complain(
+            "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
+        )
     shown = Globals(tuple(found), read.absent)
     summary = summary_of(found, chosen, len(job.present)) if found else f"no global matches{which(options)}"
     content = [global_as_json(one) for one in found]
@@ -130,21 +132,20 @@ def which(options: argparse.Namespace) -> str:
 
 def summary_of(found: list[GlobalValues], chosen: frozenset[int], present: int) -> str:
     """How many of the shown differ between the ranks that are shown."""
+    from .render import counted
+
     if len(chosen) == 1 < present:
         return f"{len(found)} on rank {min(chosen)}; verdicts are of all ranks"
     among, note = (
         ("ranks", "") if len(chosen) >= present else (f"ranks {compact(chosen)}", "; verdicts are of all ranks")
     )
-    differing = sum(one.differs for one in found)
-    return f"{differing} of {len(found)} differ between {among}; {len(found) - differing} are equal{note}"
+    return f"{counted(found, among)}{note}"
 
 
 def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
     """The variables with the values of certain ranks alone."""
-    from .globals import Group
-
     for one in read.values:
-        groups = (Group(tuple(rank for rank in group.ranks if rank in chosen), group.value) for group in one.groups)
+        groups = (replace(group, ranks=tuple(rank for rank in group.ranks if rank in chosen)) for group in one.groups)
         yield replace(one, groups=tuple(group for group in groups if group.ranks))
 
 
@@ -155,7 +156,9 @@ def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
         return False
     if options.unused:
         return found.verdict == NEVER_WRITTEN
-    return found.differs if options.differ else not found.differs if options.equal else True
+    if options.differ or options.equal:
+        return found.differs == options.differ and found.is_known
+    return True
 
 
 def print_globals(read: Globals, summary: str, screen: Console) -> None:

@@ -19,7 +19,7 @@ from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
 from .listing import Listing
 from .payload import CATEGORIES, Payload
-from .text import byte_count, declared, harmless
+from .text import byte_count, declared, harmless, of_ranks
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from .diagnoses import Diagnosis
@@ -105,7 +105,7 @@ def print_ranks(found: Sequence[Holding], console: Console) -> None:
         table.add((ranks_text(ranks), *cells, switches, memory))
     console.print(table)
     for (note,), ranks in by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown).items():
-        console.print(Text(f"  ranks {ranks_text(ranks)}: {harmless(note)}", style="dim"))
+        console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(note)}", style="dim"))
 
 
 def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], str]) -> str:
@@ -157,8 +157,7 @@ def print_globals(report: Report, console: Console) -> None:
     from .globals import differing
 
     found = list(differing(report.globals))
-    total = len(report.globals.values)
-    heading(console, "Globals", f"{len(found)} of {total} differ between ranks; {total - len(found)} are equal on all")
+    heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
     if not found:
         return
@@ -166,6 +165,13 @@ def print_globals(report: Report, console: Console) -> None:
     for one in found:
         add_global(table, one)
     console.print(table)
+
+
+def counted(found: Sequence[GlobalValues], among: str) -> str:
+    """How many differ between the ranks, are equal, or are not known."""
+    differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
+    unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
+    return f"{differing} of {len(found)} differ between {among}; {known - differing} are equal{unread}"
 
 
 def print_needless(found: Globals, console: Console) -> None:
@@ -203,7 +209,7 @@ def print_pointers(audit: Audit, console: Console) -> None:
     for name in sorted({name for name, _ in audit.counts}):
         counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)
         table.add((harmless(name.rpartition("/")[2]), *counts))
-    console.print(table)
+    console.print(table if audit.counts else Text("  no rank has copies whose words can be read", style="dim"))
     print_findings([one for one in audit.findings if one.verdict in (FALSE_POSITIVE, STALE)], console)
 
 
@@ -241,7 +247,7 @@ def print_payload(payload: Sequence[Payload], console: Console) -> None:
         table.add((ranks_text(numbers), *cells))
     console.print(table)
     for (note,), numbers in by_cells((one.rank, (note,)) for one in payload for note in one.notes).items():
-        console.print(Text(f"  ranks {ranks_text(numbers)}: {harmless(note)}", style="dim"))
+        console.print(Text(f"  {of_ranks(ranks_text(numbers))}: {harmless(note)}", style="dim"))
 
 
 def payload_row(found: Payload) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from .job import Job, Subject, add_target, checked, job_named, open_job, opened,
 from .members import homes_of, read_each, subject_of_all
 from .progress import through
 from .recorder import record, seconds_of
-from .text import harmless
+from .text import harmless, of_ranks
 
 DEFAULT_KEEP = 6  # files of the flight recorder
 PASSES = 3  # who runs now may wait in a moment
@@ -164,7 +164,7 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
 
 def flat(found: Stacks) -> Iterator[str]:
     for ranks, calls in found.groups:
-        yield f"ranks {rankset.compact(ranks)}:"
+        yield f"{of_ranks(rankset.compact(ranks))}:"
         for level, call in enumerate(reversed(calls)):
             yield f"  #{level:<2} {label(call)}"
 
@@ -196,7 +196,9 @@ def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
     for line in lines:
         screen.print(Text(harmless(line)), soft_wrap=True)
     for sentence, ranks in by_reason(found.missing):
-        screen.print(Text(f"! ranks {rankset.compact(ranks)}: {harmless(sentence)}", style="bold red"), soft_wrap=True)
+        screen.print(
+            Text(f"! {of_ranks(rankset.compact(ranks))}: {harmless(sentence)}", style="bold red"), soft_wrap=True
+        )
 
 
 def as_json(subject: Subject, found: Stacks) -> dict[str, object]:

@@ -29,3 +29,8 @@ def byte_count(size: int) -> str:
 def declared(file: str, line: int) -> str:
     """Where a variable is: `heat.c:14`; what compilers make by themselves, as of Fortran's types, is nowhere."""
     return f"{file.rpartition('/')[2]}:{line}" if file else "by the compiler"
+
+
+def of_ranks(ranks: str) -> str:
+    """`rank 4`, `ranks 5-7`: a set of ranks, as it is written, with its noun."""
+    return f"rank{'' if ranks.isdecimal() else 's'} {ranks}"

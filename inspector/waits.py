@@ -11,19 +11,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pieglobalsfind.decoders.rank_state import read_again
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs import Members
-from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
+from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable, Waiting
 from pieglobalsfind.rankset import compact
 from pieglobalsfind.wording import waiting_text
 
 from .job import Job, Subject, add_target, checked, job_named, open_job, say_warnings, subject_of, with_waits
 from .members import homes_of, read_each, subject_of_all
-from .text import harmless
+from .text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
 COLLECTIVES = (
@@ -175,19 +175,25 @@ def show(subject: Subject, found: Waits) -> None:
 
     from .console import console
     from .listing import Listing
-    from .render import heading, ranks_text
+    from .render import MOST_RANK_ROWS, by_cells, heading, ranks_text
 
     screen = console()
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
     table = Listing(("ranks", "wait in"))
-    rows: dict[str, list[int]] = {}
-    for rank in subject.table.ranks:
-        rows.setdefault(waiting_text(rank.waiting) if rank.waiting else f"({rank.state})", []).append(rank.rank)
-    for text, ranks in rows.items():
+    rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
+    if is_long := len(rows) > MOST_RANK_ROWS:
+        rows = by_cells((rank.rank, (waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
+    for (text,), ranks in rows.items():
         table.add((ranks_text(ranks), harmless(text)))
     screen.print(table)
+    if is_long:
+        screen.print(Text("  whom each of so many ranks waits for: see --json", style="dim"))
     for sentence in sentences(found):
         screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))
+
+
+def waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
+    return wording(rank.waiting) if rank.waiting else f"({rank.state})"
 
 
 def source(subject: Subject) -> str:
@@ -200,16 +206,11 @@ def sentences(found: Waits) -> Iterator[str]:
         yield f"deadlock: ranks {compact(cycle)} wait for one another, {chain}"
     for one in found.collectives:
         lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody that is known here"
-        inside = f"{ranks_of(one.inside)} {'is' if len(one.inside) == 1 else 'are'} in it"
+        inside = f"{of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
         yield f"{one.call}: {inside}, it {lacking} (if they belong to its communicator)"
     if found.of_any:
         waits = "waits" if len(found.of_any) == 1 else "wait"
-        yield f"{ranks_of(found.of_any)} {waits} for a message of any rank"
-
-
-def ranks_of(ranks: Sequence[int]) -> str:
-    """`rank 4`, `ranks 5-7`."""
-    return f"rank{'s' if len(ranks) > 1 else ''} {compact(ranks)}"
+        yield f"{of_ranks(compact(found.of_any))} {waits} for a message of any rank"
 
 
 def as_json(subject: Subject, found: Waits) -> dict[str, object]:

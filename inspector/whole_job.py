@@ -24,6 +24,7 @@ from .job import Job, Subject, job_of, with_waits
 from .pointers import Alarm, Audit
 from .report import Report, make_report
 from .stack_groups import Message
+from .text import of_ranks
 from .what_if import WhatIf, what_if
 
 PRECEDENCE = (
@@ -110,7 +111,7 @@ def finished(found: Findings, name: str, count: int) -> Report:
     problems = (
         missing(found.processes, count)
         + found.problems
-        + ((f"nothing is known of ranks {compact(lacking)}",) if lacking else ())
+        + ((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ())
     )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
     return replace(found.report, subject=replace(found.report.subject, table=table, description=name))

@@ -52,6 +52,7 @@ class Difference:
     variables: tuple[Variable, ...]
     missing: dict[int, str]
     absent: tuple[Absent, ...]
+    unread: int  # globals that could not be read on one of the ranks
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +66,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("second", metavar="B", type=int, help="another rank")
     parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing")
+    parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing, unread")
     parser.set_defaults(run=run)
 
 
@@ -95,12 +96,14 @@ def compare(job: Job, first: int, second: int) -> Difference:
     stacks = read_one(job, (Span(first, first), Span(second, second)), with_runtime=False)
     read = read_globals(job)
     variables = []
-    for one in on_ranks(read, frozenset((first, second))):
+    compared = list(on_ranks(read, frozenset((first, second))))
+    for one in compared:
         values = {rank: group.value for group in one.groups for rank in group.ranks}
-        if len(one.groups) > 1:
+        if one.differs:
             variables.append(Variable(one.name, one.file, one.line, (values.get(first, ""), values.get(second, ""))))
     shared, apart = split(stacks, first, second)
-    return Difference((first, second), shared, apart, tuple(variables), stacks.missing, read.absent)
+    unread = sum(not all(group.is_known for group in one.groups) for one in compared)
+    return Difference((first, second), shared, apart, tuple(variables), stacks.missing, read.absent, unread)
 
 
 def split(
@@ -124,7 +127,8 @@ def show(found: Difference) -> None:
             screen.print(Text(f"rank {rank:<4} {harmless(label(call))}", style="yellow"))
     for rank, reason in found.missing.items():
         screen.print(Text(f"! rank {rank}: {harmless(reason)}", style="bold red"))
-    heading(screen, "Globals", f"{len(found.variables)} differ")
+    unread = f"; {found.unread} can't be read" if found.unread else ""
+    heading(screen, "Globals", f"{len(found.variables)} differ{unread}")
     table = Listing(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
     for one in found.variables:
         place = declared(one.file, one.line)
@@ -148,4 +152,5 @@ def as_json(found: Difference) -> dict[str, object]:
             for one in found.variables
         ],
         "missing": {str(rank): reason for rank, reason in found.missing.items()},
+        "unread": found.unread,
     }

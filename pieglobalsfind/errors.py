@@ -48,6 +48,7 @@ class MemoryUnreadable(RanklensError):  # noqa: N818 - it reads as what it says
         super().__init__(f"cannot read {size} bytes at {address:#x}, {why}")
         self.address = address
         self.size = size
+        self.why = why
 
 
 class ObjectFileError(RanklensError):

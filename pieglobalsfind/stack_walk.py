@@ -282,7 +282,9 @@ class Walker:
                 kept.append(dict(registers))
             rules = self._rules(pc - is_call)
             if rules is None:
-                return pcs, f"there is no unwind information for {pc:#x}"
+                place = self._place(pc - is_call)
+                why = f", {place.reason}" if isinstance(place, Absent) else ""
+                return pcs, f"there is no unwind information for {pc:#x}{why}"
             if rules.is_last:
                 return pcs, ""
             try:

@@ -76,7 +76,13 @@ def test_how_much_is_kept(start_job: StartJob, tmp_path: Path, shared: Shared) -
     assert sizes["none"] < sizes["ranks"] < sizes["data"] < sizes["all"]
     assert inspector("ranks", tmp_path / "none", "--json")[1]["state"] == "blocked"
     assert inspector("stacks", tmp_path / "ranks", "--json")["stacks"][0]["calls"][0]["function"] == "main"
-    assert "it is not in the snapshot" in run(built("inspector"), "globals", tmp_path / "none", "--json").stdout
+    unread = inspector("globals", tmp_path / "none", "--json")
+    assert len(unread) > 5 and {(one["differs"], one["verdict"]) for one in unread} == {(False, "unknown")}
+    assert {one["value"] for each in unread for one in each["groups"]} == {"<can't be read, it is not in the snapshot>"}
+    different = inspector("why-different", 0, 1, tmp_path / "none", "--json")
+    assert (different["variables"], different["unread"]) == ([], len(unread))
+    assert "no rank has copies whose words" in run(built("inspector"), "pointers", tmp_path / "none").stdout
+    assert inspector("audit", tmp_path / "none", "--json") == inspector("audit", held.job.pid, "--json")
 
 
 def damaged(whole: bytes) -> Iterator[bytes]:

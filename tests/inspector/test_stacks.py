@@ -77,13 +77,13 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     (missing,) = found["missing"]
     assert missing["ranks"] == "3" and missing["reason"].startswith(unknown)
     nobody = inspect(held.pid, "--rank", "/even|odd/")
-    assert nobody.returncode == 1 and nobody.stdout.splitlines()[1].startswith(f"! ranks 3: {unknown}")
+    assert nobody.returncode == 1 and nobody.stdout.splitlines()[1].startswith(f"! rank 3: {unknown}")
     assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
     assert inspect(held.pid, "--rank", "running", "--fold").stdout == ""
     shown = run("globals", held.pid, "--rank", "/^rec/", "--json")
     groups = [one["groups"] for one in json.loads(shown.stdout)]
     assert groups and {"0-2"} >= {",".join(group["ranks"] for group in one) for one in groups if len(one) == 1}
-    assert shown.stderr.startswith(f"inspector: ranks 3 are not shown: {unknown}") and shown.stderr.count("\n") == 1
+    assert shown.stderr.startswith(f"inspector: rank 3 is not shown: {unknown}") and shown.stderr.count("\n") == 1
 
 
 def test_forms(held: Job) -> None:
