@@ -8,7 +8,6 @@ usual way, and passes that text on.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -17,7 +16,7 @@ from gdb.FrameDecorator import FrameDecorator
 
 from gdbext import stacks
 
-BACKTRACE = re.compile(r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*")
+BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
 
 
 class RankFrame(FrameDecorator):

@@ -33,7 +33,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RankTable, Region
 
 EVENT_FUNCTION = "rank_debug_event"
-OWN_LOCATION = re.compile(r"(?:-\d+|0)(?:\.\d+)? .*?\b(0x[0-9a-f]{16})\b")  # users' have positive numbers
+OWN_LOCATION = r"(?:-\d+|0)(?:\.\d+)? .*?\b(0x[0-9a-f]{16})\b"  # users' have positive numbers
 
 
 class Life:
@@ -364,7 +364,7 @@ def function_address(name: str) -> int:
 def own_locations() -> Iterator[int]:
     """Where GDB has breakpoints of its own: the ends of step, next, finish, until and advance."""
     for line in execute("maint info breakpoints").splitlines():
-        found = OWN_LOCATION.match(line)
+        found = re.match(OWN_LOCATION, line)
         if found is not None:
             yield int(found[1], 16)
 

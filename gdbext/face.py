@@ -7,9 +7,10 @@ Never prints, and never catches what commands should report.
 from __future__ import annotations
 
 import itertools
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 import gdb
@@ -310,7 +311,7 @@ class GdbFace:
                 if frame is None:
                     return ""
                 line = frame.find_sal()
-                place = f" at {Path(path_of(line.symtab)).name}:{line.line}" if line.symtab is not None else ""
+                place = f" at {os.path.basename(path_of(line.symtab))}:{line.line}" if line.symtab is not None else ""
                 return (frame.name() or "??") + place
         except TargetEndedError:
             raise
@@ -394,7 +395,7 @@ class GdbFace:
         return self.moment().translator.owner(address)
 
     def execute(self, rank: int, command: str) -> str:
-        if backtraces.BACKTRACE.fullmatch(command):
+        if re.fullmatch(backtraces.BACKTRACE, command):
             with self.returning():
                 self._go_to(rank)
                 return self._backtraces().text(rank, command)

@@ -9,10 +9,10 @@ Never writes to the target and never runs it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
@@ -219,8 +219,8 @@ class Focus:
 
 def kept_names(stay: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
     """The names of the libraries that stay; a view has its original's name, and is none."""
-    without = {Path(path).name for path in originals}
-    return frozenset(Path(path_of(one)).name for one in stay) - without
+    without = {os.path.basename(path) for path in originals}
+    return frozenset(os.path.basename(path_of(one)) for one in stay) - without
 
 
 def library_files(loaded: list[gdb.Objfile]) -> tuple[str, ...]:
@@ -281,14 +281,14 @@ def always_inserted() -> bool:
 
 
 def copied(moment: Moment) -> tuple[Object, ...]:
-    return tuple(one for one in moment.table.objects if one.privatized and Path(one.path).is_absolute())
+    return tuple(one for one in moment.table.objects if one.privatized and one.path.startswith("/"))
 
 
 def is_main_program(found: Object) -> bool:
     """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
     space = gdb.current_progspace()
     program = path_of(space) if space is not None else ""
-    return bool(program) and Path(program).name == Path(found.path).name
+    return bool(program) and os.path.basename(program) == os.path.basename(found.path)
 
 
 def is_elsewhere(moment: Moment, rank: int) -> bool:

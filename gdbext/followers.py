@@ -28,7 +28,7 @@ from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
 from pieglobalsfind.stop_request import is_in
 
-RANK_IN_FOCUS = re.compile(r"\$_rank\b")
+RANK_IN_FOCUS = r"\$_rank\b"
 
 Key = tuple[int, int, int]  # the user's breakpoint, the rank, the address
 
@@ -278,7 +278,7 @@ def follows(breakpoint: Any) -> bool:
 
 def leave_to_followers(user: gdb.Breakpoint) -> None:
     """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
-    if user.condition and RANK_IN_FOCUS.search(user.condition) and ranks_of(user.condition)[1]:
+    if user.condition and re.search(RANK_IN_FOCUS, user.condition) and ranks_of(user.condition)[1]:
         for one in locations_of(user):
             if one.enabled:
                 one.enabled = False

@@ -19,7 +19,7 @@ IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 
 TELLS_LOCATIONS = hasattr(gdb.Breakpoint, "locations")
 # 1.2  y  0x0000555555555130 in f at f.c:1 inf 1
-PRINTED = re.compile(r"^(-?\d+\.\d+) .*?\b([yn])-? +(0x[0-9a-f]+)\b.*?(?: inf (\d+(?:, \d+)*))?$", re.MULTILINE)
+PRINTED = r"(?m)^(-?\d+\.\d+) .*?\b([yn])-? +(0x[0-9a-f]+)\b.*?(?: inf (\d+(?:, \d+)*))?$"
 
 
 class PrintedLocation:
@@ -57,7 +57,7 @@ def printed_locations(number: int) -> list[PrintedLocation]:
     here = str(gdb.selected_inferior().num)
     return [
         PrintedLocation(name, enabled == "y", int(address, 16), [int(one) for one in (groups or here).split(", ")])
-        for name, enabled, address, groups in PRINTED.findall(execute(f"maint info breakpoints {number}"))
+        for name, enabled, address, groups in re.findall(PRINTED, execute(f"maint info breakpoints {number}"))
     ]
 
 

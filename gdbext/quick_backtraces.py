@@ -116,7 +116,7 @@ class QuickBacktraces:
     def _shown(self, walked: Walked, command: str) -> tuple[str, list[Call]]:
         """How many frames are folded, in words, and the calls that the command shows."""
         folded = self._face.folded_at(self._calls(walked), lambda call: walked.activations[call.frame].lookup)
-        calls, found = list(folded.shown), BACKTRACE.fullmatch(command)
+        calls, found = list(folded.shown), re.fullmatch(BACKTRACE, command)
         count = int(found.group(1) or 0) if found is not None else 0
         return folded.note, calls[:count] if count > 0 else calls[count:]
 

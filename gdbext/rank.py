@@ -6,9 +6,8 @@ the user's own names, so it leaves none behind.
 
 
 def _ranklens() -> None:
-    import importlib.util
+    import os
     import sys
-    from pathlib import Path
 
     import gdb
 
@@ -18,12 +17,13 @@ def _ranklens() -> None:
         print(f"ranklens needs GDB 12.1 or newer with Python 3.9 or newer; this is GDB {gdb.VERSION}")
         return
     # Not __file__: in a script that sources this one it is the script's.
-    folder = Path(sys._getframe().f_code.co_filename).resolve().parent
-    root = str(folder.parent)
+    root, folder = os.path.split(os.path.dirname(os.path.realpath(sys._getframe().f_code.co_filename)))
     if root not in sys.path:
         sys.path.append(root)
-    if folder.name != "gdbext" and "gdbext" not in sys.modules:  # pip installs it under a name of ours
-        spec = importlib.util.spec_from_file_location("gdbext", folder / "__init__.py")
+    if folder != "gdbext" and "gdbext" not in sys.modules:  # pip installs it under a name of ours
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location("gdbext", os.path.join(root, folder, "__init__.py"))
         assert spec is not None
         sys.modules["gdbext"] = importlib.util.module_from_spec(spec)
     from gdbext import extension

@@ -15,7 +15,8 @@ from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import execute, gdb_errors
 from gdbext.target import NAMES, is_selected, thread_registers
 from pieglobalsfind.command import Moment
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, RSP, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
+from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.stackless import check_is_here, no_registers
 
 MAY_CALL = "may-call-functions"
@@ -142,10 +143,9 @@ def entry_of(moment: Moment) -> Region:
 
 def rank_at(moment: Moment, address: int) -> Optional[Rank]:
     """The rank in whose stack an address lies."""
-    for rank in moment.table.ranks:
-        if not isinstance(rank.stack, Absent) and address in rank.stack and rank.state not in (EXITED, MIGRATED_OUT):
-            return rank
-    return None
+    ranks = moment.table.ranks
+    holding = (i for i, (start, end) in enumerate(columns_of(ranks).stacks) if start <= address < end)
+    return next((ranks[index] for index in holding if ranks[index].state != EXITED), None)
 
 
 def stack_pointer() -> int:

@@ -20,10 +20,10 @@ from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
 
 HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
-CURRENT_LANGUAGE = re.compile(r'"(?:auto; currently )?([^";]+)"')
+CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
 IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
-ONLY_RANKS = re.compile(r"\$_rank_in\([\"']([\d,-]+)[\"']\)(?: (?:&&|\.and\.) \((.*)\))?", re.DOTALL)
+ONLY_RANKS = r"(?s)\$_rank_in\([\"']([\d,-]+)[\"']\)(?: (?:&&|\.and\.) \((.*)\))?"
 
 
 class RankIn(gdb.Function):
@@ -46,7 +46,7 @@ class RankIn(gdb.Function):
 
 def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
     """The set that a condition of `rank break` is for, and the rest of it; (None, condition) for any other."""
-    found = ONLY_RANKS.fullmatch(condition or "")
+    found = re.fullmatch(ONLY_RANKS, condition or "")
     return (found.group(1), found.group(2)) if found else (None, condition)
 
 
@@ -101,7 +101,7 @@ def text_of(value: gdb.Value) -> str:
 
 def language() -> str:
     """Whose expressions GDB reads now; GDB 12 tells nobody but the user."""
-    found = CURRENT_LANGUAGE.search(execute("show language"))
+    found = re.search(CURRENT_LANGUAGE, execute("show language"))
     return found.group(1) if found else "c"
 
 

@@ -7,11 +7,11 @@ bytes, because GDB takes its own breakpoints out of them. Nothing is ever writte
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Optional, Union
 
 import gdb
@@ -21,16 +21,17 @@ from pieglobalsfind.elf_memory import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
-from pieglobalsfind.targets.process import Process
+from pieglobalsfind.targets.process import Process, is_file
 
 FROM_STUB = "target:"  # GDB's prefix of paths that the stub sends
 NAMES = {0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", RSP: "rsp", PC: "rip"}
 NAMES.update({number: f"r{number}" for number in range(8, 16)})
 
-_CORE = re.compile(r"^Local core dump file:\n\s*`(.*)', file type ", re.MULTILINE)
-_MAPPING = re.compile(
-    r"^\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+)(?:\s+([-rwx]{3})([-ps]))?(?:[ \t]+(\S.*))?$",
-    re.MULTILINE,
+# Patterns are text: `re` compiles them when they are first used, and sourcing the extension must be quick.
+_CORE = r"(?m)^Local core dump file:\n\s*`(.*)', file type "
+_MAPPING = (
+    r"(?m)^\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+)"
+    r"(?:\s+([-rwx]{3})([-ps]))?(?:[ \t]+(\S.*))?$"
 )
 
 
@@ -64,7 +65,7 @@ def kind_of_connection(number: int) -> str:
 
 
 def core_path() -> str:
-    found = _CORE.search(execute("info files"))
+    found = re.search(_CORE, execute("info files"))
     if found is None:
         raise TargetError("GDB does not tell the core file's path", "open it with `core-file PATH`")
     return found.group(1)
@@ -198,8 +199,7 @@ class RemoteInferior(Inferior):
         """The file below `set sysroot` if that is a folder of this machine, else what the stub sends of it."""
         root = str(gdb.parameter("sysroot") or "")
         if not root.startswith(FROM_STUB):
-            place = Path(root + path)
-            return str(place) if place.is_file() else None
+            return root + path if is_file(root + path) else None
         return fetched(path, self._inferior.connection_num)
 
     def file_identity(self, path: str) -> Optional[bytes]:
@@ -236,13 +236,14 @@ def path_here(found: gdb.Objfile) -> str:
 @cache
 def fetched(path: str, connection: Optional[int]) -> Optional[str]:
     """A file of a stub's machine, brought here once, and removed when GDB ends; None if there is none."""
-    place = Path(received(), f"{len(list(Path(received()).iterdir()))}", Path(path).name)
-    place.parent.mkdir()
+    folder = os.path.join(received(), f"{len(os.listdir(received()))}")
+    os.mkdir(folder)
+    place = os.path.join(folder, os.path.basename(path))
     try:
-        execute(f"remote get {quoted(path)} {quoted(str(place))}")
+        execute(f"remote get {quoted(path)} {quoted(place)}")
     except DebuggerError:
         return None
-    return str(place)
+    return place
 
 
 @cache
@@ -260,7 +261,7 @@ def received() -> str:
 def parse_mappings(text: str) -> list[MemoryMapping]:
     """The table of `info proc mappings`."""
     found = []
-    for start, end, offset, protection, sharing, path in _MAPPING.findall(text):
+    for start, end, offset, protection, sharing, path in re.findall(_MAPPING, text):
         able = protection or "r--"
         one = MemoryMapping(
             int(start, 16), int(end, 16), "r" in able, "w" in able, "x" in able, int(offset, 16), path, sharing == "s"

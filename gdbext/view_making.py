@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from pathlib import Path
+from contextlib import suppress
 from typing import Optional
 
 from gdbext.sections import Section, read_sections
@@ -25,9 +25,9 @@ _DYNAMIC = struct.Struct("<qQ")  # System V gABI, chapter 5
 _FLAGS_OFFSET = 8  # of sh_flags in a section header
 
 
-def make(path: str, debug_path: str, view: Path) -> None:
+def make(path: str, debug_path: str, view: str) -> None:
     """Write the view beside its place and move it there, so that two debuggers never see half a file."""
-    descriptor, partial = tempfile.mkstemp(dir=view.parent, prefix="partial-")
+    descriptor, partial = tempfile.mkstemp(dir=os.path.dirname(view), prefix="partial-")
     os.close(descriptor)
     try:
         if debug_path:
@@ -35,9 +35,10 @@ def make(path: str, debug_path: str, view: Path) -> None:
         else:
             shutil.copyfile(path, partial)
         change(partial)
-        Path(partial).replace(view)
+        os.replace(partial, view)
     except BaseException:
-        Path(partial).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
         raise
 
 

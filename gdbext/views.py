@@ -14,7 +14,7 @@ changed, no address moves, and the object's own file is never written to.
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from contextlib import suppress
 
 from gdbext import kept_views
 from gdbext.sections import read_sections
@@ -37,7 +37,7 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
     if not has_debug:
         return path
     try:
-        return str(_kept(name, path, debug_path))
+        return _kept(name, path, debug_path)
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else "the cache folder"
         raise ObjectFileError(
@@ -47,7 +47,7 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
 
 def _name(path: str, build_id: bytes, debug_path: str) -> str:
     """Of the view's folder: which files they are, and when they were written to."""
-    states = [Path(one).stat() for one in (path, debug_path) if one]
+    states = [os.stat(one) for one in (path, debug_path) if one]
     numbers = [FORM, *(number for one in states for number in (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns))]
     return "-".join([build_id.hex() or "none", *(f"{number:x}" for number in numbers)])
 
@@ -56,19 +56,20 @@ def _is_debug(name: bytes) -> bool:
     return name.startswith((b".debug_info", b".zdebug_info", b".gnu_debugaltlink"))
 
 
-def _kept(name: str, path: str, debug_path: str) -> Path:
+def _kept(name: str, path: str, debug_path: str) -> str:
     """The view in the cache, made if it is not there yet."""
-    view = cache_directory() / name / Path(path).name
+    views = cache_directory()
+    view = os.path.join(views, name, os.path.basename(path))
     if not kept_views.find(view):
         from gdbext.view_making import make
 
-        private_directory(view.parent)
+        private_directory(os.path.dirname(view))
         make(path, debug_path, view)
-        kept_views.remove_unused(view.parent.parent)
+        kept_views.remove_unused(views)
     return view
 
 
-def cache_directory() -> Path:
+def cache_directory() -> str:
     """Where views are kept: the user's own, nobody else may look into it or write to it."""
     folder = cache_folder("views")
     if folder is None:
@@ -76,11 +77,14 @@ def cache_directory() -> Path:
     return private_directory(folder)
 
 
-def private_directory(path: Path) -> Path:
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state = path.lstat()
+def private_directory(path: str) -> str:
+    """The folder, which is made if it is not there; raises `ObjectFileError` if it is somebody else's."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(path, mode=0o700)
+    state = os.lstat(path)
     if state.st_uid != os.geteuid():
         raise ObjectFileError(f"the cache folder {path} belongs to somebody else", "set XDG_CACHE_HOME")
     if state.st_mode & 0o077:
-        path.chmod(0o700)
+        os.chmod(path, 0o700)
     return path

@@ -6,19 +6,17 @@ Takes the environment; gives a path. It makes nothing and looks at nothing on th
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Optional
 
 
-def cache_folder(name: str) -> Optional[Path]:
+def cache_folder(name: str) -> Optional[str]:
     """The folder of one cache; None for a user without a home.
 
     XDG Base Directory Specification: a path in XDG_CACHE_HOME that is relative is to be ignored.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not base.startswith("/"):
-        try:
-            base = str(Path.home() / ".cache")
-        except RuntimeError:
+        base = os.path.expanduser("~/.cache")
+        if not base.startswith("/"):
             return None
-    return Path(base) / "ranklens" / name
+    return os.path.join(base, "ranklens", name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Optional, Protocol, Union
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import Absent, Rank, RankTable
+from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target
 from pieglobalsfind.translate import Translator
@@ -122,15 +123,15 @@ class Moment:
         return Walker(self.target, self.table, self.translator, self.contexts, self.symbolizer)
 
     @cached_property
-    def _ranks(self) -> dict[int, Rank]:
-        return {rank.rank: rank for rank in self.table.ranks}
+    def _indices(self) -> dict[int, int]:
+        return {number: index for index, number in enumerate(columns_of(self.table.ranks).numbers)}
 
     def rank(self, number: int) -> Rank:
         """The facts about a rank; raises `UsageError` if this process does not have it."""
-        found = self._ranks.get(number)
-        if found is None:
+        index = self._indices.get(number)
+        if index is None:
             raise no_such_rank(number, self.table)
-        return found
+        return self.table.ranks[index]
 
     def shown(self, number: int) -> Rank:
         """A rank as users see it: blocked if it is in an MPI call, also where its runtime does not publish that."""

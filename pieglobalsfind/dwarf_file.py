@@ -77,7 +77,7 @@ def opened_supplementary(path: str) -> int:
 
 
 def _supplementary_places(path: str, name: str, build_id: str) -> Iterator[Path]:
-    yield DEBUG_ROOT / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    yield Path(DEBUG_ROOT) / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
     with suppress(ObjectFileError), ElfFile(path) as elf:
         yield Path(debug_path(elf) or path).absolute().parent / name
 

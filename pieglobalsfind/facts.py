@@ -1,15 +1,17 @@
-"""`@dataclass(frozen=True)` for what debuggers import as they start: declared a dozen times as fast as the standard's.
+"""`@dataclass(frozen=True)` and `NamedTuple` for what debuggers import as they start: declared many times as fast.
 
 For every class `dataclasses` writes and compiles six methods as it is declared, and it imports `inspect`: for the fifty
 classes here half of the time that sourcing the GDB extension took. Here those methods are shared, and `__init__` is
 compiled when the first instance is made. It knows what these classes need: values, defaults, and nothing inherited.
+A `NamedTuple`'s `__new__` is compiled in the same way: the standard's took as long as all of these classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import partial
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:  # to type checkers they are what they stand for
     from dataclasses import dataclass as dataclass
@@ -35,9 +37,12 @@ else:
 Class = TypeVar("Class", bound=type)
 
 
-class Default(NamedTuple):
-    value: Any
-    compare: bool
+class Default:
+    """What `field` says of a field."""
+
+    def __init__(self, value: Any, compare: bool) -> None:
+        self.value = value
+        self.compare = compare
 
 
 def declared(cls: Class) -> Class:
@@ -70,23 +75,42 @@ def first_init(cls: type, names: tuple[str, ...]) -> Callable[..., None]:
     """An `__init__` that puts the compiled one into its place."""
 
     def init(self: Any, *values: Any, **named: Any) -> None:
-        compiled = compiled_init(cls, names)
-        cls.__init__ = compiled  # type: ignore[misc]
-        compiled(self, *values, **named)
+        made = compiled_init(cls, names)
+        cls.__init__ = made  # type: ignore[misc]
+        made(self, *values, **named)
 
     return init
 
 
 def compiled_init(cls: type, names: tuple[str, ...]) -> Callable[..., None]:
     defaults = {f"default_{name}": cls.__dict__[name] for name in names if name in cls.__dict__}
-    parameters = [f"{name}=default_{name}" if f"default_{name}" in defaults else name for name in names]
-    lines = [f"def __init__({', '.join(['self', *parameters])}):", " values = self.__dict__"]
-    lines += [f" values[{name!r}] = {name}" for name in names]
+    lines = [" values = self.__dict__", *(f" values[{name!r}] = {name}" for name in names)]
+    return compiled(f"{cls.__qualname__}.__init__", "self", names, defaults, lines)
+
+
+def first_new(cls: type, names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
+    """A named tuple's `__new__` that puts the compiled one into its place."""
+
+    def new(kind: type, *values: Any, **named: Any) -> Any:
+        items = "".join(f"{name}, " for name in names)
+        line = f" return tuple_new(_cls, ({items}))"
+        made = compiled(f"{cls.__qualname__}.__new__", "_cls", names, {**defaults, "tuple_new": tuple.__new__}, [line])
+        cls.__new__ = staticmethod(made)  # type: ignore[method-assign]
+        return made(kind, *values, **named)
+
+    return staticmethod(new)
+
+
+def compiled(
+    name: str, first: str, names: tuple[str, ...], known: dict[str, Any], lines: list[str]
+) -> Callable[..., Any]:
+    """A function of `first` and of `names`; what is `known` to its lines has the names' defaults as `default_NAME`."""
+    parameters = [f"{one}=default_{one}" if f"default_{one}" in known else one for one in names]
     made: dict[str, Any] = {}
-    exec("\n".join(lines), defaults, made)
-    init: Callable[..., None] = made["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"  # for errors of whoever calls it wrongly
-    return init
+    exec("\n".join([f"def made({', '.join([first, *parameters])}):", *lines]), known, made)
+    function: Callable[..., Any] = made["made"]
+    function.__name__, function.__qualname__ = name.rpartition(".")[2], name  # for errors of whoever calls it wrongly
+    return function
 
 
 def equality(compared: list[str]) -> Callable[[Any, object], Any]:
@@ -115,3 +139,42 @@ class Fields:
 
         names = [(name, Any) for name in owner.__match_args__]  # type: ignore[attr-defined]
         return {one.name: one for one in dataclasses.fields(dataclasses.make_dataclass(owner.__name__, names))}
+
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+    try:
+        from _collections import _tuplegetter as item_property  # twice as fast, as the standard's have it
+    except ImportError:
+
+        def item_property(index: int, doc: str) -> property:
+            return property(itemgetter(index), doc=doc)
+
+    class NamedTupleType(type):
+        """Turns the annotations of a class that is a tuple into its items' names."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
+            made = super().__new__(cls, name, bases, {"__slots__": (), **namespace})
+            names = made._fields = made.__match_args__ = tuple(namespace.get("__annotations__", ()))
+            defaults = {f"default_{one}": namespace[one] for one in names if one in namespace}
+            for index, one in enumerate(names):
+                setattr(made, one, item_property(index, f"Item {index}."))
+            made._make = staticmethod(partial(tuple.__new__, made))  # of as many values as there are names
+            made.__new__ = first_new(made, names, defaults)
+            return made
+
+    class NamedTuple(tuple, metaclass=NamedTupleType):
+        """What `typing.NamedTuple` is, without methods for what nobody here does with one."""
+
+        def _asdict(self) -> dict[str, Any]:
+            return dict(zip(self._fields, self))
+
+        def _replace(self, **changes: Any) -> Any:
+            return type(self)(**{**self._asdict(), **changes})
+
+        def __getnewargs__(self) -> tuple[Any, ...]:
+            return tuple(self)
+
+        def __repr__(self) -> str:
+            return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"

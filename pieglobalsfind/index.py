@@ -114,4 +114,4 @@ def _path(build_id: bytes, kind: str) -> Optional[Path]:
     if not build_id or not re.fullmatch(r"[\w.-]{1,64}", kind):
         return None
     folder = cache_folder("index")
-    return None if folder is None else folder / f"{build_id.hex()}.{kind}"
+    return None if folder is None else Path(folder) / f"{build_id.hex()}.{kind}"

@@ -5,6 +5,7 @@ Takes nothing; never reads a target, never formats. Addresses are ints, sizes an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Optional, Union
 
 from pieglobalsfind.facts import dataclass, field
@@ -223,7 +224,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class RankTable:
-    """All that is known of a process's ranks at one moment; ranks in ascending order.
+    """All that is known of a process's ranks at one moment; `ranks` are in ascending order.
 
     What has a default here is told by registries alone, or by some runtimes.
     `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
@@ -235,7 +236,7 @@ class RankTable:
     runtime: str
     rank_count: int
     objects: tuple[Object, ...]
-    ranks: tuple[Rank, ...]
+    ranks: Sequence[Rank]
     evidence: Evidence
     rewrite_mode: str = ""
     job_id: str = ""

@@ -6,9 +6,9 @@ the same name for the same file.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Optional, Union
 
 from pieglobalsfind.elf import PT_LOAD, ElfFile, ProgramHeader
@@ -17,7 +17,7 @@ from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.target import Target
 
-DEBUG_ROOT = Path("/usr/lib/debug")
+DEBUG_ROOT = "/usr/lib/debug"
 LARGEST_LINK = 4096  # bytes of .gnu_debuglink: a file's name and a checksum
 
 
@@ -66,9 +66,9 @@ def _places(target: Target, path: str, folders: Sequence[str]) -> Iterator[str]:
         if place is not None:
             yield place
     for folder in folders:
-        elsewhere = Path(folder) / Path(path).name
-        if elsewhere.is_file():
-            yield str(elsewhere)
+        elsewhere = os.path.join(folder, os.path.basename(path))
+        if os.path.isfile(elsewhere):
+            yield elsewhere
 
 
 def _difference(place: str, wanted: Identity) -> Optional[Absent]:
@@ -89,7 +89,7 @@ def _difference(place: str, wanted: Identity) -> Optional[Absent]:
 
 def debug_path(elf: ElfFile) -> Optional[str]:
     """The separate debug file of `elf`, by build-id or .gnu_debuglink, if it is installed and belongs to it."""
-    return next((str(place) for place in _debug_places(elf) if _belongs(str(place), elf)), None)
+    return next((place for place in _debug_places(elf) if _belongs(place, elf)), None)
 
 
 def _belongs(place: str, elf: ElfFile) -> bool:
@@ -102,17 +102,17 @@ def _belongs(place: str, elf: ElfFile) -> bool:
         return False
 
 
-def _debug_places(elf: ElfFile) -> Iterator[Path]:
+def _debug_places(elf: ElfFile) -> Iterator[str]:
     """The places that GDB looks at too ("Separate Debug Files")."""
     name = elf.build_id.hex()
     if len(name) > 2:
-        yield DEBUG_ROOT / ".build-id" / name[:2] / f"{name[2:]}.debug"
+        yield f"{DEBUG_ROOT}/.build-id/{name[:2]}/{name[2:]}.debug"
     link = _debug_link(elf).partition(b"\0")[0].decode("utf-8", "surrogateescape")
     if link and "/" not in link:
-        folder = Path(elf.path).absolute().parent
-        yield folder / link
-        yield folder / ".debug" / link
-        yield DEBUG_ROOT / str(folder)[1:] / link
+        folder = os.path.dirname(os.path.abspath(elf.path))
+        yield f"{folder}/{link}"
+        yield f"{folder}/.debug/{link}"
+        yield f"{DEBUG_ROOT}{folder}/{link}"
 
 
 def _debug_link(elf: ElfFile) -> bytes:

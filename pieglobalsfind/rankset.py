@@ -17,7 +17,7 @@ from pieglobalsfind.model import STATES, RankTable
 HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"
 
 EVERY = "all"
-_NUMBERS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
+_NUMBERS = r"(\d{1,10})(?:-(\d{1,10}))?"
 
 FunctionOf = Callable[[int], str]
 """Names the innermost user function of a rank; "" if it is unknown."""
@@ -71,7 +71,7 @@ def recognize(text: str) -> Optional[RankSet]:
 def _item(word: str) -> Union[Span, InState, None]:
     if word == EVERY or word in STATES:
         return InState(word)
-    numbers = _NUMBERS.fullmatch(word)
+    numbers = re.fullmatch(_NUMBERS, word)
     if numbers is None:
         return None
     first = int(numbers.group(1))

@@ -11,7 +11,7 @@ from pieglobalsfind import rankset
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.facts import dataclass
 
-_IF = re.compile(r"(?:^|\s+)if\s+")
+_IF = r"(?:^|\s+)if\s+"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class StopRequest:
 
 def parse(text: str) -> StopRequest:
     """The parts of a request; raises `UsageError` if there is no location."""
-    place, *conditions = _IF.split(text.strip(), maxsplit=1)
+    place, *conditions = re.split(_IF, text.strip(), maxsplit=1)
     location, _, last = place.strip().rpartition(" ")
     if not location or rankset.recognize(last) is None:
         location, last = place.strip(), ""

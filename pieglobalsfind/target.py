@@ -7,10 +7,10 @@ reads, and never calls into it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Callable, NamedTuple, Optional, Protocol, Union
+from typing import Callable, Optional, Protocol, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.facts import dataclass
+from pieglobalsfind.facts import NamedTuple, dataclass
 from pieglobalsfind.model import Absent
 
 

@@ -27,6 +27,7 @@ from pieglobalsfind.model import (
     TlsBlock,
 )
 from pieglobalsfind.place import data_place
+from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.target import MemoryMapping
 
 # What an interval is
@@ -74,9 +75,14 @@ class Translator:
     def __init__(self, table: RankTable, maps: Sequence[MemoryMapping]) -> None:
         self._table = table
         self._maps = maps
-        self._ranks = {one.rank: one for one in table.ranks}
+        self._columns = columns_of(table.ranks)
 
     # ---- the tables ----
+
+    @cached_property
+    def _indices(self) -> dict[int, int]:
+        """Of the ranks by their numbers."""
+        return {number: index for index, number in enumerate(self._columns.numbers)}
 
     @cached_property
     def _levels(self) -> tuple[Intervals, ...]:
@@ -176,8 +182,7 @@ class Translator:
     @cached_property
     def copy_paths(self) -> frozenset[str]:
         """The files that the loader has loaded ranks' copies from, where it did."""
-        parts = (one for rank in self._table.ranks for one in rank.placements if isinstance(one, Rebase))
-        copies = sorted(one.copy for one in parts if one.object is not None)
+        copies = self._columns.copies
         files = (one for one in naming(self._maps, "/") if one.path.startswith("/"))
         return frozenset(one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end))
 
@@ -301,7 +306,8 @@ class Translator:
     def rank_address(self, rank: int, object_index: int, offset: int) -> int:
         """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has none."""
         known = self._table.objects[object_index]
-        found = self._ranks.get(rank)
+        index = self._indices.get(rank)
+        found = None if index is None else self._table.ranks[index]
         address = data_place(found, known, known.base + offset) if found else None
         if isinstance(address, int):
             return address

@@ -6,8 +6,9 @@ process are read until they stand still; a rank that is switched all the time ha
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from typing import Optional, Union
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Optional, TypeVar, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import kept
@@ -18,11 +19,14 @@ from pieglobalsfind.decoders.registry_layout import Records, path_text, text
 from pieglobalsfind.decoders.registry_snapshot import Snapshot, is_current, take, too_fast
 from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
+from pieglobalsfind.ranks import NOWHERE, Columns, RanksOnDemand
 from pieglobalsfind.target import Target
 
 ADDRESSES = 1 << 64
 MOST_MOMENTS = 20  # a job that creates or moves a rank while each is read, would be read for ever
 TORN = "the registry was being changed at this moment; what it says of ranks and copies may be half of that change"
+
+OfRank = TypeVar("OfRank", layout.Redirection, layout.Copy, layout.TlsBlock, layout.Root)
 
 _NO_STACK = Absent("the runtime does not say where its stack is")
 _NO_HEAP = Absent("the runtime does not say where its heap is")
@@ -52,7 +56,8 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
     )
     keeper = kept.keeper_of(target, records, registers, snapshot.order)
     evidence = Evidence(kept.TIER if keeper else "registry", snapshot.source)
-    ranks, warning = _ranks(snapshot, evidence, calls), ""
+    ranks: Sequence[model.Rank] = _ranks(snapshot, evidence, calls)
+    warning = ""
     if keeper is not None:
         ranks, warning = kept.as_now(target, keeper, ranks)
     heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None
@@ -105,12 +110,29 @@ def _objects(records: Records) -> tuple[Object, ...]:
     )
 
 
-def _ranks(snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> tuple[model.Rank, ...]:
-    placements = _placements(snapshot.records)
-    return tuple(
-        _rank(one, placements.get(one.rank, ()), calls, evidence, one.rank in snapshot.restless, record)
-        for one, record in sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
-    )
+def _ranks(snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> RanksOnDemand:
+    """In ascending order."""
+    found = sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
+    parts = Parts(snapshot.records)
+
+    def make(index: int) -> model.Rank:
+        one, record = found[index]
+        return _rank(one, parts.placements(one), calls, evidence, one.rank in snapshot.restless, record)
+
+    return RanksOnDemand(_columns([one for one, _ in found], parts), make)
+
+
+def _columns(found: Sequence[layout.Rank], parts: Parts) -> Columns:
+    gone = model.STATES.index(model.MIGRATED_OUT)
+    away = {one.rank for one in found if one.state == gone}
+    column = dict(zip(layout.Rank._fields, zip(*found))) if found else dict.fromkeys(layout.Rank._fields, ())
+    starts, sizes = column["stack_start"], column["stack_size"]
+    stacks = [
+        (start, start + size) if size and state != gone else NOWHERE
+        for start, size, state in zip(starts, sizes, column["state"])
+    ]
+    copies = sorted(base for rank, _, base in parts.records.copies if rank not in away)
+    return Columns(column["rank"], stacks, copies)
 
 
 def _rank(
@@ -150,37 +172,58 @@ def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Ab
     return Region(start, size) if size else none
 
 
-def _placements(records: Records) -> dict[int, tuple[Placement, ...]]:
-    """Every rank's placements, the special before the general: the first that matches wins."""
-    found: dict[int, list[Placement]] = defaultdict(list)
-    users = Counter(moved.storage for moved in records.redirections)
-    for moved in records.redirections:
-        shared = users[moved.storage] > 1
-        found[moved.rank].append(
-            model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot, shared)
+class Parts:
+    """What the records tell of ranks' memory, by rank."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._users = Counter(moved.storage for moved in records.redirections)
+        self._moved = by_rank(records.redirections)
+        self._copies = by_rank(records.copies)
+        self._blocks = by_rank(records.tls_blocks)
+        self._roots = by_rank(records.roots)
+
+    def placements(self, one: layout.Rank) -> tuple[Placement, ...]:
+        """A rank's placements, the special before the general: the first that matches wins."""
+        number = one.rank
+        alias = (model.Alias(0, ADDRESSES, one.address_space),) if one.address_space else ()
+        return (
+            *map(self._redirect, self._moved.get(number, ())),
+            *map(self._rebase, self._copies.get(number, ())),
+            *self._heap(one),
+            *map(_tls_block, self._blocks.get(number, ())),
+            *map(self._root, self._roots.get(number, ())),
+            *alias,
         )
-    extents = [(one.base, one.span) for one in records.objects]
-    for copy in records.copies:
-        base, span = extents[copy.object]
-        found[copy.rank].append(model.Rebase(copy.object, base, span, copy.base))
-    _add_heaps(records, found)
-    for block in records.tls_blocks:
-        whose = None if block.object == layout.NONE else block.object
-        pointer = block.kind == layout.TLS_THREAD_POINTER
-        found[block.rank].append(model.TlsBlock(whose, block.address, block.size, pointer, block.level))
-    for root in records.roots:
-        name = text(records.strings[root.type_name : root.type_name + 4096])
-        found[root.rank].append(model.Root(root.object, name, root.address))
-    for one in records.ranks:
-        if one.address_space:
-            found[one.rank].append(model.Alias(0, ADDRESSES, one.address_space))
-    return {rank: tuple(placements) for rank, placements in found.items()}
+
+    def _redirect(self, moved: layout.Redirection) -> Placement:
+        shared = self._users[moved.storage] > 1
+        return model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot, shared)
+
+    def _rebase(self, copy: layout.Copy) -> Placement:
+        known = self.records.objects[copy.object]
+        return model.Rebase(copy.object, known.base, known.span, copy.base)
+
+    def _heap(self, one: layout.Rank) -> Iterator[Placement]:
+        """What constructors allocated, if the rank's heap began as a replay of it (not with exact rewriting)."""
+        start, size = self.records.header.constructor_heap, self.records.header.constructor_heap_size
+        if size and self.records.blocks and one.heap_size >= size:
+            yield model.Rebase(None, start, size, one.heap_start)
+
+    def _root(self, root: layout.Root) -> Placement:
+        name = text(self.records.strings[root.type_name : root.type_name + 4096])
+        return model.Root(root.object, name, root.address)
 
 
-def _add_heaps(records: Records, found: dict[int, list[Placement]]) -> None:
-    """What constructors allocated, for ranks whose heap began as a replay of it (not with exact rewriting)."""
-    start, size = records.header.constructor_heap, records.header.constructor_heap_size
-    if size and records.blocks:
-        for one in records.ranks:
-            if one.heap_size >= size:
-                found[one.rank].append(model.Rebase(None, start, size, one.heap_start))
+def _tls_block(block: layout.TlsBlock) -> Placement:
+    whose = None if block.object == layout.NONE else block.object
+    pointer = block.kind == layout.TLS_THREAD_POINTER
+    return model.TlsBlock(whose, block.address, block.size, pointer, block.level)
+
+
+def by_rank(records: Iterable[OfRank]) -> dict[int, list[OfRank]]:
+    """Records by the rank that they begin with, in their own order."""
+    found: dict[int, list[OfRank]] = {}
+    for one in records:
+        found.setdefault(one[0], []).append(one)  # by its place: an attribute takes twice as long
+    return found

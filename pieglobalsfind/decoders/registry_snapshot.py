@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import standing_still
@@ -17,7 +17,7 @@ from pieglobalsfind.decoders.registry_layout import Header, Records, Table, pars
 from pieglobalsfind.elf import MACHINES
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
-from pieglobalsfind.facts import dataclass
+from pieglobalsfind.facts import NamedTuple, dataclass
 from pieglobalsfind.memory_map import mapping_at, naming
 from pieglobalsfind.target import MemoryMapping, Target
 

@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from pieglobalsfind.facts import replace
-from pieglobalsfind.model import MIGRATED_OUT, RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable
+from pieglobalsfind.ranks import columns_of, with_changes
 from pieglobalsfind.target import KernelThread
 
 STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64 psABI, figure 3.36), sp (AArch64 DWARF, table 1)
@@ -18,19 +19,17 @@ STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64 psABI, figure 3.36), sp (
 
 def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable:
     """The table with every rank that a thread is on as running on that thread, and without its stale context."""
-    stacks = sorted(
-        (rank.stack.start, rank.stack.end, index)
-        for index, rank in enumerate(table.ranks)
-        if isinstance(rank.stack, Region) and rank.state != MIGRATED_OUT
-    )
-    starts = [start for start, _, _ in stacks]
-    ranks = list(table.ranks)
+    extents = columns_of(table.ranks).stacks
+    stacks = sorted(zip(extents, range(len(extents))))
+    starts = [start for (start, _), _ in stacks]
+    changes = {}
     for thread in threads:
         pointer = stack_pointer(thread, [one.dwarf_register for one in table.context_layout])
         at = bisect_right(starts, pointer) - 1
-        if at >= 0 and pointer < stacks[at][1]:
-            ranks[stacks[at][2]] = _running(ranks[stacks[at][2]], thread.tid)
-    return replace(table, ranks=tuple(ranks))
+        if at >= 0 and pointer < stacks[at][0][1]:
+            index = stacks[at][1]
+            changes[index] = _running(table.ranks[index], thread.tid)
+    return replace(table, ranks=with_changes(table.ranks, changes))
 
 
 def stack_pointer(thread: KernelThread, registers: Sequence[int] = STACK_POINTERS) -> int:

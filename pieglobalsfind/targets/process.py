@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
-from typing import Optional, Union
+from typing import Optional
 
 from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
@@ -46,14 +45,14 @@ class Process:
             return self._mapped_file(path)
         if not path.startswith("/"):
             return None
-        inside = Path(f"{self._proc}/root{path}")
+        inside = f"{self._proc}/root{path}"
         try:
-            if inside.samefile(path):
+            if os.path.samefile(inside, path):
                 return path
-        except OSError:
+        except (OSError, ValueError):
             pass
         if is_file(inside):
-            return str(inside)
+            return inside
         if is_file(path):  # after chroot(2), /proc/PID/maps has paths as we see them
             return path
         return self._mapped_file(path + DELETED)
@@ -61,7 +60,7 @@ class Process:
     def _mapped_file(self, path: str) -> Optional[str]:
         """A deleted file through /proc/PID/exe or map_files, which needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
         try:
-            if str(Path(f"{self._proc}/exe").readlink()) == path:
+            if os.readlink(f"{self._proc}/exe") == path:
                 return f"{self._proc}/exe"
         except OSError:
             pass
@@ -73,7 +72,7 @@ class Process:
 
     def _contents(self, name: str) -> bytes:
         try:
-            return Path(f"{self._proc}/{name}").read_bytes()
+            return contents_of(f"{self._proc}/{name}")
         except PermissionError as error:
             raise self._no_permission() from error
         except OSError as error:
@@ -81,7 +80,7 @@ class Process:
 
     def _check_state(self) -> None:
         try:
-            status = Path(f"{self._proc}/stat").read_bytes()
+            status = contents_of(f"{self._proc}/stat")
         except (OSError, ValueError) as error:
             hint = "give the PID of a running job; `pgrep rankrun` lists them"
             raise TargetError(f"there is no process {self.pid}", hint) from error
@@ -109,7 +108,7 @@ class Process:
     def _running_program(self) -> tuple[bytes, ...]:
         """Differs after every execve(2): its begin, and where code and stack lie (proc(5), stat); () if it ended."""
         try:
-            words = Path(f"{self._proc}/stat").read_bytes().rpartition(b")")[2].split()
+            words = contents_of(f"{self._proc}/stat").rpartition(b")")[2].split()
         except OSError:
             return ()
         if len(words) < 26 or words[0] in (b"Z", b"X"):
@@ -130,7 +129,7 @@ class Process:
 
     def _no_permission(self) -> TargetError:
         try:
-            scope = int(Path(YAMA).read_text())
+            scope = int(contents_of(YAMA))
         except (OSError, ValueError):
             scope = 0
         sentence = f"no permission to read process {self.pid}"
@@ -142,9 +141,14 @@ class Process:
         return TargetError(sentence, ways)
 
 
-def is_file(path: Union[str, Path]) -> bool:
+def contents_of(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def is_file(path: str) -> bool:
     """Whether there is a regular file that we may look at; unlike `Path.is_file`, nothing makes it fail."""
     try:
-        return stat.S_ISREG(Path(path).stat().st_mode)
+        return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False

@@ -100,7 +100,7 @@ def test_what_nobody_uses_is_removed(library: Path, tmp_path: Path) -> None:
     for one in (unused, used, crashed, *others):
         age(one)
     assert views.view_of(str(library), bytes([2])) == str(used / library.name)
-    kept_views.remove_unused(folder)
+    kept_views.remove_unused(str(folder))
     assert set(folder.iterdir()) == {used, fresh, *others}
     assert elsewhere.exists()
     assert Path(views.view_of(str(library), bytes([1]))).exists(), "it is made again"
@@ -115,9 +115,9 @@ def test_making_a_view_removes_unused_ones(library: Path) -> None:
 def test_nothing_is_removed_while_somebody_looks_for_a_view(library: Path) -> None:
     """In another process: the lock is the kernel's."""
     unused = age(Path(views.view_of(str(library), b"\x01")).parent)
-    remove = f"import pathlib, gdbext.kept_views as kept; kept.remove_unused(pathlib.Path({str(unused.parent)!r}))"
+    remove = f"import gdbext.kept_views as kept; kept.remove_unused({str(unused.parent)!r})"
     command = [sys.executable, "-c", remove]
-    with kept_views.locked(unused.parent, fcntl.LOCK_SH):
+    with kept_views.locked(str(unused.parent), fcntl.LOCK_SH):
         subprocess.run(command, check=True, timeout=60, cwd=ROOT)
         assert list(unused.parent.iterdir()) == [unused]
     subprocess.run(command, check=True, timeout=60, cwd=ROOT)

@@ -1,9 +1,10 @@
-"""The frozen classes of facts.py behave as those of the standard's `dataclasses`, which is the oracle."""
+"""The frozen classes of facts.py behave as the standard's `dataclasses` and `NamedTuple`, which are the oracles."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Optional
+import pickle
+from typing import Any, NamedTuple, Optional
 
 import pytest
 
@@ -76,3 +77,53 @@ def test_replace(replace: Any) -> None:
     assert [one.name for one in dataclasses.fields(OURS)] == ["name", "address", "size", "label"]
     with pytest.raises(TypeError):
         replace(OURS("a", 1), other=3)
+
+
+class OurEntry(facts.NamedTuple):
+    """One line."""
+
+    kind: str
+    address: int
+    size: int = 8
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+class StandardEntry(NamedTuple):
+    """One line."""
+
+    kind: str
+    address: int
+    size: int = 8
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+def test_named_tuples() -> None:
+    for kind in (OurEntry, StandardEntry):
+        one = kind("a", address=1)
+        assert one == ("a", 1, 8) and (one.kind, one.address, one.size, one.end) == ("a", 1, 8, 9)
+        assert one._replace(size=2) == ("a", 1, 2) and type(one._replace(size=2)) is kind
+        assert kind._fields == ("kind", "address", "size") and one._asdict() == {"kind": "a", "address": 1, "size": 8}
+        made = kind._make(iter(("b", 2, 3)))
+        assert type(made) is kind and made == ("b", 2, 3) and hash(made) == hash(("b", 2, 3))
+        assert repr(made) == f"{kind.__name__}(kind='b', address=2, size=3)" and kind.__doc__ == "One line."
+        again = pickle.loads(pickle.dumps(made))
+        assert type(again) is kind and again == made
+        for wrong in ("size", "other"):
+            with pytest.raises(AttributeError):
+                setattr(made, wrong, 1)
+
+
+@pytest.mark.parametrize("values, named", [((), {}), (("a",), {}), (("a", 1), {"other": 2}), ((1, 2, 3, 4), {})])
+def test_wrong_named_tuples(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    said = []
+    for kind in (OurEntry, StandardEntry):
+        with pytest.raises(TypeError) as error:
+            kind(*values, **named)
+        said.append(str(error.value).partition("__new__")[2])
+    assert said[0] == said[1]

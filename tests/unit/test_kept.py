@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -78,7 +79,7 @@ def target_of(registry: Registry, words: Words, returns_to: int = CODE + 0x10) -
     return MemoryTarget([registry_memory, code, Mapped(WORDS, 0x1000, words.encode()), *stacks])
 
 
-def ranks_of(target: MemoryTarget) -> tuple[Rank, ...]:
+def ranks_of(target: MemoryTarget) -> Sequence[Rank]:
     return decode(target).ranks
 
 

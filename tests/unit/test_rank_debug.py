@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import random
 import struct
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pieglobalsfind import model
-from pieglobalsfind.decoders import decode, rank_debug
+from pieglobalsfind.decoders import decode, rank_debug, registry_check
 from pieglobalsfind.decoders.rank_state import while_suspended
-from pieglobalsfind.decoders.registry_snapshot import MOST_TRIES
+from pieglobalsfind.decoders.registry_snapshot import MOST_TRIES, take
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
+from pieglobalsfind.facts import replace as replace_fact
 from pieglobalsfind.model import Absent, RankTable, Region
+from pieglobalsfind.ranks import NOWHERE, RanksOnDemand, columns_of, with_changes
 from pieglobalsfind.target import KernelThread
 from tests.fabricate.memory import Mapped, MemoryTarget
 from tests.fabricate.registry import HEADER_SIZE, NONE, Object, Rank, Registry
@@ -411,6 +415,60 @@ def test_a_runtime_that_creates_ranks_all_the_time() -> None:
     with pytest.raises(RegistryError, match="changes too fast"):
         decode(target)
     assert len(target.reads) < 1000
+
+
+def test_columns_tell_no_record_right_that_is_wrong() -> None:
+    """Told of whole columns at once, records are right only where each of them alone is, and no images overlap."""
+    snapshot = take(target_of(registry(6)))
+    assert snapshot is not None
+    sound, chance, seen = snapshot.records, random.Random(1), set()
+    assert registry_check.are_plainly_right(sound)
+    for _ in range(3000):
+        records = sound
+        for _ in range(chance.randrange(1, 3)):
+            table = chance.choice(("ranks", "copies"))
+            rows = list(getattr(records, table))
+            row, field = chance.randrange(len(rows)), chance.choice(rows[0]._fields)
+            old = getattr(rows[row], field)
+            near = FIRST + chance.randrange(7) * RANGE + chance.choice((0, 0x1000, 0x8000, 0x10000, 0x100000, 0x110000))
+            rows[row] = rows[row]._replace(**{field: chance.choice((0, 1, 6, old + 1, near, near - 1, (1 << 64) - 1))})
+            changes: dict[str, Any] = {table: rows}
+            records = records._replace(**changes)
+        is_right = registry_check.are_plainly_right(records)
+        seen.add(is_right)
+        if is_right:
+            registry_check.check_ranks(records)
+            registry_check.check_images(records)
+    assert seen == {True, False}
+
+
+def test_ranks_on_demand_are_a_tuple_to_everybody() -> None:
+    ranks = table_of(registry(5)).ranks
+    assert isinstance(ranks, RanksOnDemand)
+    third = table_of(registry(5)).ranks[2]
+    whole = tuple(table_of(registry(5)).ranks)
+    assert third == ranks[2] == whole[2] and ranks[2] is ranks[2]
+    assert ranks == whole and whole == ranks and hash(ranks) == hash(whole) and repr(ranks) == repr(whole)
+    assert ranks != whole[:4] and ranks[1:4] == whole[1:4] and ranks[-1] == whole[-1] and len(ranks) == 5
+    with pytest.raises(IndexError):
+        ranks[5]
+    assert pickle.loads(pickle.dumps(ranks)) == whole
+    other = replace_fact(third, state=model.RUNNING)
+    changed = with_changes(ranks, {2: other})
+    assert tuple(changed) == with_changes(whole, {2: other}) == (*whole[:2], other, *whole[3:])
+    assert ranks[2] == third, "what was handed out does not change"
+
+
+def test_columns_are_what_the_ranks_say() -> None:
+    """Of ranks that have migrated, without a stack, with memory that constructors left, too."""
+    written = registry(5).changed(
+        ranks=(rank(3, state=4), rank(0), rank(2, stack=(0, 0)), rank(1, heap=(FIRST + RANGE + 0x100000, 0)), rank(4)),
+        constructor_heap=(0x1000, 0x100),
+        blocks=((0x1010, 16),),
+    )
+    ranks = table_of(written).ranks
+    assert columns_of(ranks) == columns_of(tuple(ranks))
+    assert columns_of(ranks).stacks[3] == NOWHERE != columns_of(ranks).stacks[0]
 
 
 @pytest.mark.parametrize("seed", range(20))
