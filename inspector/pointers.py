@@ -199,6 +199,11 @@ def read_or_nothing(target: Target, start: int, size: int) -> bytes:
         return b""
 
 
+def has_copy(rank: Rank, found: Object) -> bool:
+    """Libraries have none under `fs`, for instance."""
+    return any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements)
+
+
 class Comparison:
     """One rank against the originals."""
 
@@ -206,7 +211,8 @@ class Comparison:
         self._target = job.target
         self._rank = rank
         self._evidence = evidence
-        self._originals = originals
+        self._shared = [(one.base, one.end) for one in job.privatized if not has_copy(rank, one)]
+        self._originals = [one for one in originals if one not in self._shared] if self._shared else originals
         self._heap = job.table.constructor_heap
         self._guesses = job.table.rewrite_mode != EXACT
         self._homes = [
@@ -255,6 +261,8 @@ class Comparison:
 
     def _judge(self, part: Part, start: int, offset: int, old: int, new: int) -> None:
         """A word that named an original place when the copy was made."""
+        if any(low <= old < high for low, high in self._shared):
+            return  # of an object that all ranks use as it is
         ground, moved = self._ground(part, offset), self._moved(old)
         rewritten = moved is not None and new == moved
         self._count_relocated(part, start + offset, ground, new == old)

@@ -6,6 +6,7 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
 
 from rich.console import Console
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
 
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
+MOST_SHARED = 6
 LONGEST_VALUE = 120
 SHORT_VALUE = 24
 LONGEST_RANKS = 30
@@ -159,6 +161,7 @@ def print_globals(report: Report, console: Console) -> None:
     found = list(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
+    print_shared(report.globals, console)
     if not found:
         return
     table = Listing(("variable", "declared", "type", "ranks", "value"))
@@ -179,6 +182,17 @@ def print_needless(found: Globals, console: Console) -> None:
     if found.needless:
         size = byte_count(found.needless)
         console.print(Text(f"  {size} of each rank are the same on all ranks, and might be shared", style="dim"))
+
+
+def print_shared(found: Globals, console: Console) -> None:
+    """What the method leaves one for several ranks: where results differ from a native run's, look here."""
+    from .globals import SHARED
+
+    shared = [one for one in found.values if one.verdict == SHARED]
+    names = ", ".join(f"{one.name} in {Path(one.object).name}" for one in shared[:MOST_SHARED])
+    more = f" and {len(shared) - MOST_SHARED} more" if len(shared) > MOST_SHARED else ""
+    if shared:
+        console.print(Text(f"  one for several ranks, whatever they write: {harmless(names)}{more}", style="yellow"))
 
 
 def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> None:

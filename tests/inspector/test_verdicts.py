@@ -139,3 +139,45 @@ def test_structs_of_globals(start_job: StartJob, tmp_path: Path) -> None:
     for _ in range(2):  # the second time out of the cache
         done = subprocess.run([str(built("inspector")), "globals", str(job.pid)], capture_output=True, text=True)
         assert "has no debug information" not in done.stdout + done.stderr
+
+
+LIBRARY = "int tally_total;\nint tally(int by) { return tally_total += by; }\n"
+USER = """
+#include <mpi.h>
+#include <stdio.h>
+int tally(int by);
+int own;
+int main(int argc, char **argv) {
+    int nothing, rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    own = tally(rank + 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&nothing, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("method", "is_shared"), [("fs", True), ("pie", False)])
+def test_a_library_that_ranks_share_is_named_and_no_defect(
+    start_job: StartJob, rankrun: Path, tmp_path: Path, method: str, is_shared: bool
+) -> None:
+    """The calls into it go to the one library that there is, which is what the method promises."""
+    (tmp_path / "tally.c").write_text(LIBRARY)
+    (tmp_path / "user.c").write_text(USER)
+    library = ["gcc", "-g", "-shared", "-fPIC", "-o", "libtally.so", "tally.c"]
+    program = [built("rankcc"), "-g", "-o", "user", "user.c", "-L.", "-ltally", f"-Wl,-rpath,{tmp_path}"]
+    for command in (library, program):
+        subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+    job = start_job(rankrun, "-n", 3, "--method", method, tmp_path / "user")
+    job.wait_for("ready")
+    command = [built("inspector"), "report", str(job.pid)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert ("one for several ranks, whatever they write: tally_total in libtally.so\n" in said) == is_shared, said
+    assert (
+        "privatization of" not in said and "stale  " not in said.partition("Payload")[0].partition("ranks  finding")[2]
+    )
