@@ -169,15 +169,12 @@ def test_a_library_that_ranks_share_is_named_and_no_defect(
     """The calls into it go to the one library that there is, which is what the method promises."""
     (tmp_path / "tally.c").write_text(LIBRARY)
     (tmp_path / "user.c").write_text(USER)
-    library = ["gcc", "-g", "-shared", "-fPIC", "-o", "libtally.so", "tally.c"]
-    program = [built("rankcc"), "-g", "-o", "user", "user.c", "-L.", "-ltally", f"-Wl,-rpath,{tmp_path}"]
-    for command in (library, program):
-        subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+    program = [str(built("rankcc")), "-g", "-o", "user", "user.c", "-L.", "-ltally", f"-Wl,-rpath,{tmp_path}"]
+    for words in (["gcc", "-g", "-shared", "-fPIC", "-o", "libtally.so", "tally.c"], program):
+        subprocess.run(words, check=True, timeout=60, cwd=tmp_path)
     job = start_job(rankrun, "-n", 3, "--method", method, tmp_path / "user")
     job.wait_for("ready")
-    command = [built("inspector"), "report", str(job.pid)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    inspect = [str(built("inspector")), "report", str(job.pid)]
+    said = subprocess.run(inspect, capture_output=True, text=True, check=True, timeout=60).stdout
     assert ("one for several ranks, whatever they write: tally_total in libtally.so\n" in said) == is_shared, said
-    assert (
-        "privatization of" not in said and "stale  " not in said.partition("Payload")[0].partition("ranks  finding")[2]
-    )
+    assert "privatization of" not in said and "JUMP_SLOT" not in said, said
