@@ -20,6 +20,7 @@ from pieglobalsfind.call_tree import Call
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
 from pieglobalsfind.whole_file import write_whole
+from pieglobalsfind.wording import waiting_text
 
 from .holdings import holdings
 from .payload import CATEGORIES, Payload
@@ -118,7 +119,7 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
 
 def ranks_sheet(report: Report) -> Sheet:
     rows: Iterable[tuple[Cell, ...]] = (
-        (one.rank.rank, *rank_row(one.rank, lambda waiting: waiting.call), cell(one.switches), cell(one.total))
+        (one.rank.rank, *rank_row(one.rank, waiting_text), cell(one.switches), cell(one.total))
         for one in holdings(report.subject.table.ranks, report.payload)
     )
     columns = ("rank", "state", "waits in", "element", "found by", "switches", "bytes")

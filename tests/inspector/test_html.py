@@ -128,12 +128,35 @@ def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path
     assert not list(tmp_path.glob(".*"))
 
 
+# how many lines a cell of the table of ranks takes at most that holds a single word
+LINES = """Math.max(...Array.from(document.querySelectorAll("#ranks td"))
+    .filter(one => /^\\S+$/.test(one.textContent))
+    .map(one => { const all = document.createRange(); all.selectNodeContents(one); return all; })
+    .map(one => one.getClientRects().length))
+"""
+
+
+def check_looks(page: browser.Page) -> None:
+    """In a narrow window and a wide one, light and dark: no short word breaks, and only tables go sideways."""
+    colours = set()
+    for width, scheme in ((400, "light"), (1300, "dark")):
+        page.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        assert page.value("document.documentElement.scrollWidth") <= width
+        assert page.value(LINES) == 1, "a word is broken"
+        assert page.value("getComputedStyle(document.querySelector('#ranks th')).textAlign") == "right"
+        colours.add(page.value("getComputedStyle(document.body).backgroundColor"))
+    assert len(colours) == 2
+    page.ask("Emulation.clearDeviceMetricsOverride")
+
+
 def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
     """A head is clicked to sort, a box is typed into to search; what comes from the target stays text meanwhile."""
     shown = "[...document.querySelectorAll('#globals tbody tr:not([hidden])')].map(row => row.cells[{}].textContent)"
     with browser.page(tmp_path) as page:
         page.open(report.as_uri())
         assert sorted(page.value(shown.format(0))) == sorted(row[0] for row in rows(report.read_text(), "globals"))
+        check_looks(page)
         page.click("#globals th:nth-child(4)")
         sizes = [int(one) for one in page.value(shown.format(3))]
         assert sizes == sorted(sizes) and len(set(sizes)) > 2
