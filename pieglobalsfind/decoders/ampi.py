@@ -16,6 +16,7 @@ from pieglobalsfind.decoders.ampi_images import Images
 from pieglobalsfind.decoders.ampi_loader import Loader, find_loader, has_loader, word
 from pieglobalsfind.decoders.ampi_stripped import find_stripped
 from pieglobalsfind.decoders.ampi_threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
+from pieglobalsfind.decoders.initial_stack import variable
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
@@ -33,6 +34,7 @@ UNPLACED = "AMPI's loader has no .symtab, and no stack tells the copies of ranks
 NOT_THREADS = "AMPI's threads do not have the form that is known: stacks and saved registers are unknown"
 NO_RANKS = "no rank of AMPI validates: the job is starting or ending, or its ranks are in other processes"
 RESTLESS = "AMPI switched ranks while they were read: stacks are unknown; stop the job, or take a core file"
+LAUNCH = "NETSTART"  # environment, by charmrun: "process address port pid port"
 MOST_TRIES = 20
 PAGE = 4096
 NOT_SAVED = Absent("what it would return to is no code of AMPI's", "it may be being switched: look again")
@@ -83,6 +85,7 @@ def _table(
     warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, _unplaced(loader, images, ranks)) if one]
     return dataclasses.replace(
         _empty(loader),
+        job_id=variable(target, maps, LAUNCH).partition(" ")[2],  # the first number is the process's own
         method=images.method,
         objects=images.objects,
         ranks=ranks,

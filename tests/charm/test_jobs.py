@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pieglobalsfind.jobs import members_of
 from pieglobalsfind.processes import ancestors, environment, processes
 from tests.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, wait_until_asleep
 from tests.conftest import BIN, StartJob
+from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -62,6 +64,25 @@ def test_each_launch_is_found_by_whatever_is_known_of_it(jobs: tuple[Launched, L
             assert members.name == f"job {name}"
     with pytest.raises(UsageError, match=f"process {os.getpid()} has started 2 jobs"):
         members_of(str(os.getpid()))
+
+
+@pytest.mark.parametrize("jobs", [LOCALLY], indirect=True, ids=["local"])
+def test_reports_of_two_runs_are_not_merged(jobs: tuple[Launched, Launched], tmp_path: Path) -> None:
+    """Without a hook too: a core file has the launcher's words that each process was started with."""
+    reports = []
+    for number, (_, found) in enumerate(jobs):
+        first, second = sorted(found, key=lambda pid: min(found[pid]))
+        for pid, target in ((first, str(first)), (second, str(make_core(second, tmp_path)))):
+            said = subprocess.run([BIN / "inspector", "report", target, "--json"], capture_output=True, timeout=120)
+            report = tmp_path / f"{number}.{pid}.json"
+            report.write_bytes(said.stdout)
+            reports.append(report)
+            assert json.loads(said.stdout)["job"] == name_of(pid)
+    one, other = reports[:2], [reports[0], reports[3]]
+    for files, status in ((one, 0), (other, 2)):
+        done = subprocess.run([BIN / "inspector", "merge", *files], capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done.stderr
+    assert re.fullmatch(r"inspector: \S+ is of job .*, \S+ is of job .*: merge files of one job\n", done.stderr)
 
 
 @pytest.mark.parametrize("jobs", [BY_MPIEXEC], indirect=True, ids=["mpiexec"])

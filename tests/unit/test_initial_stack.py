@@ -1,0 +1,34 @@
+"""A variable of a process's first environment, running and in a core file; what it has changed since is not asked."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from pieglobalsfind.decoders.initial_stack import variable
+from pieglobalsfind.target import Target
+from pieglobalsfind.targets import open_target
+from tests.fabricate.memory import Mapped, MemoryTarget
+from tests.gdb.conftest import make_core
+from tests.waiting import wait_until
+
+VALUE = "1 10.0.0.7 34987 é"
+
+
+def told(target: Target, name: str) -> str:
+    return variable(target, target.maps(), name)
+
+
+def test_it_is_read_where_the_kernel_has_put_it(tmp_path: Path) -> None:
+    environment = {"FIRST": "1", "NETSTART_NOT": "2", "NETSTART": f"{VALUE}\x1b\n", "EMPTY": ""}
+    with subprocess.Popen(["/bin/sleep", "300"], env=environment, stdout=subprocess.PIPE) as process:
+        try:
+            wait_until(lambda: told(open_target(pid=process.pid), "NETSTART") == VALUE, "no variable was found")
+            for target in (open_target(pid=process.pid), open_target(core=str(make_core(process.pid, tmp_path)))):
+                assert [told(target, name) for name in ("FIRST", "NETSTART", "EMPTY", "ABSENT")] == ["1", VALUE, "", ""]
+        finally:
+            process.kill()
+
+
+def test_a_file_that_is_called_like_a_loader_tells_nothing() -> None:
+    assert told(MemoryTarget([Mapped(0x1000, 0x1000, b"\x7fELF", "/lib/ld-none.so")]), "NETSTART") == ""
