@@ -34,7 +34,7 @@ _NO_CONTEXT = {
     model.MIGRATED_OUT: GONE,
     model.EXITED: Absent("it has ended"),
 }
-_UNSAVED = Absent("the runtime has not saved its registers")
+_UNSAVED = Absent("the runtime has saved none: it runs, or is just being left")
 
 
 def context_of(one: layout.Rank) -> Union[int, Absent]:
@@ -155,7 +155,7 @@ def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable
         if (after.state, after.context, after.switches) == (now.state, now.context, now.switches):
             if value is not None:
                 return now, value[0]
-            if now.state != model.RUNNING or late:
+            if (now.state != model.RUNNING and now.context is not _UNSAVED) or late:
                 raise problem or _restless(rank)
             time.sleep(BREATH)
         elif late:

@@ -111,7 +111,12 @@ static inline void enter_method(uint64_t token) {
         scheduler.enter(token);
 }
 
-static inline void switch_to(struct rank *to) {
+/*
+ * Returns the context to go on with.  None is in the record until the rank is left again: its state is written before
+ * its registers are saved, and a reader would take those of its last suspension for them.
+ */
+static inline uint64_t switch_to(struct rank *to) {
+    uint64_t context = to->record->context;
     if (scheduler.job)
         element->since = __builtin_ia32_rdtsc();
     enter_method(to->work.token);
@@ -119,7 +124,9 @@ static inline void switch_to(struct rank *to) {
     heap_here = to->work.heap;
     *element->exceptions = to->exceptions;
     to->record->switches++;
+    __atomic_store_n(&to->record->context, 0, __ATOMIC_RELEASE);
     set_state(to, RANK_DEBUG_STATE_RUNNING);
+    return context;
 }
 
 /* Goes on with `to`, or on the kernel thread's own stack. */
@@ -129,9 +136,9 @@ static inline void leave_for(struct rank *from, struct rank *to) {
     from->exceptions = *element->exceptions;
     int error = *element->error;
     if (to) {
-        switch_to(to);
+        uint64_t next = switch_to(to);
         fiber_leave(&from->fiber, &to->fiber);
-        context_switch(&from->record->context, to->record->context);
+        context_switch(&from->record->context, next);
     } else {
         element->current = NULL;
         enter_method(element->token);
@@ -178,9 +185,9 @@ bool element_run_ready(struct element *self) {
     struct rank *next = take_ready(self);
     if (!next)
         return false;
-    switch_to(next);
+    uint64_t context = switch_to(next);
     fiber_leave(&self->fiber, &next->fiber);
-    context_switch(&self->idle_context, next->record->context);
+    context_switch(&self->idle_context, context);
     element_after_switch(&self->fiber);
     return true;
 }

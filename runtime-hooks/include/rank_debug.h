@@ -169,7 +169,7 @@ struct rank_debug_rank {
     uint32_t state;              /* [live] */
     uint32_t processing_element; /* index of the scheduler that runs it */
     uint32_t kernel_thread;      /* tid of that scheduler's kernel thread */
-    uint64_t context;            /* [live] address of its saved registers when it is not running */
+    uint64_t context;            /* [live] address of its saved registers when it is not running, else 0 */
     uint64_t range_start;        /* the address range that is this rank's in every process of the job */
     uint64_t range_size;
     uint64_t stack_start; /* lowest usable byte */

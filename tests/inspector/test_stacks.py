@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from tests.conftest import BIN, Job
+from inspector.job import checked, open_job
+from inspector.stacks import read_one
+from pieglobalsfind.rankset import Span
+from tests.conftest import BIN, Job, StartJob
 from tests.find.conftest import gcore
 from tests.gdb.conftest import make_core
 from tests.inspector.conftest import SOURCES, StartRanks
@@ -173,3 +176,18 @@ def test_a_recorder_of_no_process_says_what_it_reads(words: list[str], tmp_path:
     done = inspect(*words, "--every", "500ms", "-o", tmp_path / "d")
     assert (done.returncode, done.stdout) == (2, "") and not (tmp_path / "d").exists()
     assert done.stderr.startswith("inspector: the flight recorder reads one process: give its PID")
+
+
+def test_registers_of_an_earlier_wait_are_not_believed(start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """A rank that gives way and goes on at once says that it is ready, and has saved no registers for that."""
+    program = tmp_path / "polls"
+    command = [str(BIN / "rankcc"), "-g", "-O1", str(SOURCES / "polls.c"), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=60)
+    job = start_job(rankrun, "-n", 2, program)
+    job.wait_for("ready")
+    with checked(open_job(str(job.pid), None)) as opened:
+        for _ in range(60):
+            found = read_one(opened, (Span(0, 0),), with_runtime=False)
+            stacks = [[call.function for call in calls] for calls in found.calls.values()]
+            assert all(one[:2] == ["main", "poll_for_ever"] for one in stacks), stacks
+            assert stacks or "makes no sense" not in found.missing[0], found.missing

@@ -34,22 +34,25 @@ static ucontext_t scheduler;
 static int current, turns;
 static uint32_t waiting_call;
 
-/* What a scheduler stores at a switch: plain stores, the state last. */
 static void wait_in_call(int peer) {
     struct rank_debug_rank *record = ranks[current].record;
     record->call = waiting_call;
     record->wait_peer = peer;
     record->wait_tag = TAG;
-    record->state = RANK_DEBUG_STATE_BLOCKED;
     swapcontext(&ranks[current].context, &scheduler);
 }
 
+/* Plain stores: no context while the rank runs, and its context and state once its registers are saved. */
 static void run(int number) {
+    struct rank_debug_rank *record = ranks[number].record;
     current = number;
-    ranks[number].record->call = 0;
-    ranks[number].record->switches++;
-    ranks[number].record->state = RANK_DEBUG_STATE_RUNNING;
+    record->call = 0;
+    record->switches++;
+    record->context = 0;
+    record->state = RANK_DEBUG_STATE_RUNNING;
     swapcontext(&scheduler, &ranks[number].context);
+    record->context = (uint64_t)(uintptr_t)&ranks[number].context;
+    record->state = RANK_DEBUG_STATE_BLOCKED;
 }
 
 static void rank_entry(int number) {
