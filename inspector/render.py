@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.rankset import compact
-from pieglobalsfind.wording import element_text, waiting_text
+from pieglobalsfind.wording import element_text, state_word, waiting_text
 
 from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
@@ -152,7 +152,7 @@ def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...
 
 def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
     waits = harmless(wording(rank.waiting)) if rank.waiting is not None else "-"
-    return rank.state, waits, element_text(rank), rank.evidence.tier
+    return state_word(rank), waits, element_text(rank), rank.evidence.tier
 
 
 def print_globals(report: Report, console: Console) -> None:

@@ -100,6 +100,7 @@ def rank_as_json(found: Holding) -> dict[str, Any]:
         "source": harmless(rank.evidence.source),
         "process": rank.process,
         "moves": rank.moves,
+        "exit_status": rank.exit_status,
         "processing_element": rank.processing_element,
         "kernel_thread": rank.kernel_thread,
         "waiting": None

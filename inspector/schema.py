@@ -42,6 +42,7 @@ _RANK = _object(
         "source": _TEXT,
         "process": {"type": "integer"},
         "moves": _COUNT,
+        "exit_status": _OPTIONAL_COUNT,
         "processing_element": {"type": "integer"},
         "kernel_thread": _COUNT,
         "waiting": {"anyOf": [_WAITING, {"type": "null"}]},

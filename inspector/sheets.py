@@ -14,7 +14,7 @@ from pieglobalsfind import call_tree
 from pieglobalsfind.call_tree import Call, Node
 from pieglobalsfind.model import Absent
 from pieglobalsfind.rankset import compact
-from pieglobalsfind.wording import element_text, waiting_text
+from pieglobalsfind.wording import element_text, state_word, waiting_text
 
 from .globals import GlobalValues, differing
 from .holdings import Holding
@@ -94,7 +94,7 @@ def rank_row(look: Look, one: Holding, earlier: Optional[Holding], passed: float
     rank = one.rank
     cells = (
         number_cell(rank.rank),
-        text_cell(rank.state),
+        text_cell(state_word(rank)),
         text_cell(waiting_text(rank.waiting) if rank.waiting is not None else "-"),
         text_cell(where(look, rank.rank)),
         Cell(element_text(rank), float(rank.processing_element)),
@@ -203,7 +203,7 @@ def variable_lines(one: GlobalValues) -> Iterator[str]:
 
 def rank_lines(look: Look, one: Holding) -> Iterator[str]:
     rank = one.rank
-    yield f"rank {rank.rank}, {rank.state}" + (f" in {waiting_text(rank.waiting)}" if rank.waiting else "")
+    yield f"rank {rank.rank}, {state_word(rank)}" + (f" in {waiting_text(rank.waiting)}" if rank.waiting else "")
     yield f"element {element_text(rank)}, switched to {number_cell(one.switches).text} times"
     yield from one.unknown
     yield ""

@@ -200,7 +200,7 @@ class Rank:
     `kernel_thread` is the tid that runs it or would, 0 if unknown. `placements` are in order, first match wins.
     `record` is where the runtime publishes the rank, so that what changes can be read again (0: nowhere). `process` is
     the index of the process where it is, or is on its way to, as far as this one knows (-1: unknown), `moves` how often
-    it had moved when that was so.
+    it had moved when that was so. `exit_status` is None before it has exited, and where nobody tells.
     """
 
     rank: int
@@ -220,6 +220,7 @@ class Rank:
     record: int = field(default=0, compare=False)
     process: int = -1
     moves: int = 0
+    exit_status: Optional[int] = None
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,16 @@ def waiting_text(waiting: Waiting) -> str:
     return waiting.call + peer + tag
 
 
+def state_word(rank: Rank) -> str:
+    """`blocked`, or `exited (7)` with the status if that is known."""
+    return rank.state if rank.exit_status is None else f"{rank.state} ({rank.exit_status})"
+
+
 def state_text(rank: Rank) -> str:
     """`blocked in MPI_Recv from 3, tag 7`, `running on thread 4711`."""
     if rank.state == RUNNING and rank.kernel_thread:
         return f"{rank.state} on thread {rank.kernel_thread}"
-    return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else rank.state
+    return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else state_word(rank)
 
 
 def element_text(rank: Rank) -> str:

@@ -9,7 +9,7 @@ from pieglobalsfind.command import Block, Column, Face, Finding, Moment, Table, 
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
-from pieglobalsfind.wording import element_text, waiting_text
+from pieglobalsfind.wording import element_text, state_word, waiting_text
 
 MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked
 NAME = "rank list"
@@ -76,7 +76,7 @@ def row(face: Face, job: JobMoment, rank: Rank, located: bool) -> tuple[str, ...
     return (
         "*" if rank.rank == face.selected else "",
         str(rank.rank),
-        rank.state,
+        state_word(rank),
         element_text(rank),
         str(rank.kernel_thread or ""),
         waiting_text(rank.waiting) if rank.waiting else "",

@@ -163,6 +163,7 @@ def _rank(
         record,
         -1 if one.process == layout.NONE else one.process,
         one.moves,
+        one.exit_status - 1 if state == model.EXITED and one.exit_status else None,
     )
 
 

@@ -136,7 +136,7 @@ def as_recorded(table: RankTable, rank: Rank, record: bytes) -> Rank:
 @lru_cache(maxsize=2)
 def _form(order: str) -> struct.Struct:
     """Of the part of a rank's record that every writer has."""
-    return struct.Struct(order + layout.FIRST_FORMS[layout.Rank])
+    return struct.Struct(order + layout.first_form(layout.Rank))
 
 
 def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> tuple[Rank, Value]:

@@ -104,6 +104,8 @@ class Rank(NamedTuple):
     switches: int
     process: int = NONE
     moves: int = 0
+    exit_status: int = 0
+    reserved0: int = 0
 
 
 class Copy(NamedTuple):
@@ -184,7 +186,7 @@ TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
     Object: "QQQQQQQQIIIII36s",
     Segment: "QQQII",
-    Rank: "iIIIQQQQQQQQIIiiQQII",
+    Rank: "iIIIQQQQQQQQIIiiQQIIII",
     Copy: "iIQ",
     TlsBlock: "iIIIQQ",
     Redirection: "iIQQQQ",
@@ -197,8 +199,8 @@ FORMS: dict[type[Any], str] = {
     EventEntry: "QQQIiIIII",
 }
 
-# What the first writers of version 1 had of records that have grown since.
-FIRST_FORMS: dict[type[Any], str] = {Rank: "iIIIQQQQQQQQIIiiQQ"}
+# What earlier writers of version 1 had of records that have grown since, the first ones' form first.
+EARLIER_FORMS: dict[type[Any], tuple[str, ...]] = {Rank: ("iIIIQQQQQQQQIIiiQQ", "iIIIQQQQQQQQIIiiQQII")}
 
 # The header's tables in its order; None: bytes. The first writers of version 1 ended with the blocks.
 TABLES = (
@@ -235,13 +237,23 @@ class Records(NamedTuple):
 
 def record_size(kind: type[Any]) -> int:
     """Bytes that every record of version 1 has."""
-    return struct.calcsize("<" + FIRST_FORMS.get(kind, FORMS[kind]))
+    return struct.calcsize("<" + first_form(kind))
+
+
+def first_form(kind: type[Any]) -> str:
+    """What every writer of version 1 has of a record."""
+    return EARLIER_FORMS.get(kind, (FORMS[kind],))[0]
+
+
+def known_form(kind: type[Any], stride: int) -> str:
+    """What this reader knows of a record of that stride: the largest form that fits into it."""
+    forms = (FORMS[kind], *reversed(EARLIER_FORMS.get(kind, ())))
+    return next((one for one in forms if struct.calcsize("<" + one) <= stride), forms[-1])
 
 
 def known_size(kind: type[Any], stride: int) -> int:
     """Bytes of a record of that stride that this reader knows."""
-    whole = struct.calcsize("<" + FORMS[kind])
-    return whole if stride >= whole else record_size(kind)
+    return struct.calcsize("<" + known_form(kind, stride))
 
 
 def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
@@ -268,12 +280,10 @@ def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> l
 
     What newer writers appended to them is skipped; fields that older ones had not have their defaults.
     """
-    size = known_size(kind, stride)
-    is_whole = size > record_size(kind) or kind not in FIRST_FORMS
-    form = f"{order}{FORMS[kind] if is_whole else FIRST_FORMS[kind]}{stride - size}x"
+    form = known_form(kind, stride)
     make: Any = kind
-    rows: Iterable[tuple[Any, ...]] = struct.iter_unpack(form, data)
-    return list(map(make._make, rows)) if is_whole else [make(*row) for row in rows]
+    rows: Iterable[tuple[Any, ...]] = struct.iter_unpack(f"{order}{form}{stride - known_size(kind, stride)}x", data)
+    return list(map(make._make, rows)) if form is FORMS[kind] else [make(*row) for row in rows]
 
 
 def path_text(field: bytes) -> str:

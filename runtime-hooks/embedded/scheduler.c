@@ -228,6 +228,7 @@ void rank_exit(int status) {
     struct rank *self = element->current;
     status &= 0xff; /* as a process's */
     self->status = status;
+    self->record->exit_status = (uint32_t)status + 1;
     heap_here = NULL;
     rank_hooks_event(RANK_DEBUG_EVENT_EXITED, self->record, RANK_DEBUG_NONE);
     set_state(self, RANK_DEBUG_STATE_EXITED);

@@ -49,6 +49,7 @@ class Rank:
     switches: int = 1
     process: int = 0
     moves: int = 0
+    exit_status: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Registry:
             ([bytes([one]) for one in strings], 1),
             self._records("QQQQQQQQIIIII36s", [self._object(i, one, paths[i]) for i, one in enumerate(self.objects)]),
             self._records("QQQII", [(*one, 0) for known in self.objects for one in known.segments]),
-            self._records("iIIIQQQQQQQQIIiiQQII", [self._rank(one) for one in self.ranks]),
+            self._records("iIIIQQQQQQQQIIiiQQIIII", [self._rank(one) for one in self.ranks]),
             self._records("iIQ", list(self.copies)),
             self._records("iIIIQQ", list(self.tls_blocks)),
             self._records("iIQQQQ", list(self.redirections)),
@@ -197,4 +198,6 @@ class Registry:
             one.switches,
             one.process,
             one.moves,
+            one.exit_status,
+            0,
         )

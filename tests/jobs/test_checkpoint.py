@@ -144,8 +144,9 @@ def test_a_rank_that_had_exited_is_known_and_can_be_sent_to(
     os.killpg(job.pid, signal.SIGKILL)
     again = start_job(rankrun, "--restart", folder, *words[2:], *keep)
     wait_for_next(folder)
-    known = {one["rank"]: one["state"] for one in report("--job", again.pid)["ranks"]}
-    assert known.pop(1) == "exited" and set(known) == {0, 2, 3} and "exited" not in known.values()
+    known = {one["rank"]: (one["state"], one["exit_status"]) for one in report("--job", again.pid)["ranks"]}
+    assert known.pop(1) == ("exited", 0) and set(known) == {0, 2, 3}
+    assert all(state != "exited" and status is None for state, status in known.values())
     os.killpg(again.pid, signal.SIGKILL)
     again.process.wait()
     go.touch()

@@ -15,6 +15,7 @@ import pytest
 
 from inspector.schema import SCHEMA
 from tests.conftest import BIN, Job, StartJob
+from tests.waiting import wait_until
 
 from .conftest import Build
 from .test_processes import children
@@ -212,3 +213,19 @@ def test_no_such_job() -> None:
     assert done.returncode == 2 and "no process of job nobody can be found here" in done.stderr
     assert inspector("report").returncode == 2
     assert inspector("report", "1", "--job", "1").returncode == 2
+
+
+def test_ranks_that_have_exited_are_listed_with_their_status(
+    start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    job = start_job(rankrun, "-n", 4, "--procs", 2, "--pes", 2, build("leaves.c"), go, "statuses")
+    job.wait_for("finalized")
+
+    def statuses() -> dict[int, Any]:
+        return {one["rank"]: one["exit_status"] for one in report("--job", job.pid)["ranks"]}
+
+    wait_until(lambda: statuses() == {0: None, 1: 10, 2: 20, 3: 30}, lambda: f"the ranks' statuses are {statuses()}")
+    assert "exited (10)" in inspector("ranks", children(job.pid)[0]).stdout
+    go.touch()
+    assert job.finish() == 30

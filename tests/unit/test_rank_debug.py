@@ -16,6 +16,7 @@ import pytest
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import decode, rank_debug, registry_check
+from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import while_suspended
 from pieglobalsfind.decoders.registry_snapshot import MOST_TRIES, take
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
@@ -313,7 +314,7 @@ class Switching(MemoryTarget):
 
     def read(self, address: int, size: int) -> bytes:
         data = super().read(address, size)
-        if size in (3 * 120, 120, 112) and self.left:
+        if size in (3 * 128, 128, 112) and self.left:
             self.left -= 1
             self.done += 1
             ranks = (
@@ -506,3 +507,15 @@ def test_ten_thousand_ranks_at_once() -> None:
     target = target_of(registry(10_000))
     table = decode(target)
     assert [one.rank for one in table.ranks] == list(range(10_000)) and len(target.reads) < 20
+
+
+@pytest.mark.parametrize(
+    ("stride", "process", "moves", "status"),
+    [(112, layout.NONE, 0, 0), (119, layout.NONE, 0, 0), (120, 5, 6, 0), (128, 5, 6, 8), (200, 5, 6, 8)],
+)
+def test_records_of_every_writer(stride: int, process: int, moves: int, status: int) -> None:
+    """Each is read as far as it goes, and what is not known of it is skipped."""
+    whole = struct.pack("<iIIIQQQQQQQQIIiiQQIIII", *range(1, 18), 4, 5, 6, 8, 9).ljust(stride, b"x")[:stride]
+    for one in layout.parse_records(layout.Rank, whole * 2, stride, "<"):
+        assert (one.rank, one.switches) == (1, 4)
+        assert (one.process, one.moves, one.exit_status) == (process, moves, status)
