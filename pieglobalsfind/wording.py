@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from pieglobalsfind.command import Frame, Moment
 
 INDENT = "        "
+SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 
 
 def waiting_text(waiting: Waiting) -> str:
-    """`MPI_Recv from 3, tag 7`."""
-    peer = {-1: " from any rank", -2: ""}.get(waiting.peer, f" from {waiting.peer}")
+    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`."""
+    way = "to" if waiting.call in SENDS else "from"
+    peer = {-1: f" {way} any rank", -2: ""}.get(waiting.peer, f" {way} {waiting.peer}")
     tag = {-1: ", any tag", -2: ""}.get(waiting.tag, f", tag {waiting.tag}")
     return waiting.call + peer + tag
 
