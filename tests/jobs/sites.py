@@ -19,7 +19,9 @@ import pytest
 LOCAL = ("127.0.0.1", "127.0.0.2")
 SPACES = ("alpha", "beta")
 TOOLS = ("ip", "unshare", "nsenter")
-HOST = 'mount -t proc none /proc; echo "$0" >/proc/sys/kernel/hostname; ip link set lo up; echo there; exec cat'
+UNSHARE = ("unshare", "--net", "--pid", "--fork", "--mount", "--uts")
+LAST_PID = "/proc/sys/kernel/ns_last_pid"
+HOST = 'set -e; mount -t proc none /proc; echo "$0" >/proc/sys/kernel/hostname; ip link set lo up; echo there; exec cat'
 
 
 @dataclass(frozen=True)
@@ -89,19 +91,17 @@ def lacking() -> Optional[str]:
     absent = [tool for tool in TOOLS if shutil.which(tool) is None]
     if absent:
         return f"namespaces as hosts take {', '.join(absent)}"
-    made = subprocess.run(
-        ["unshare", "--net", "--pid", "--fork", "--mount", "--uts", "ip", "link", "add", "cable", "type", "veth"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return f"this machine makes no namespaces with links: {made.stderr}" if made.returncode else None
+    links = "ip link add bridge type bridge; ip link add cable type veth peer name other"
+    script = f"{HOST.rpartition(';')[0]}; {links}; echo 20000 >{LAST_PID}"
+    words = [*UNSHARE, "sh", "-c", script, "trial"]
+    made = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return f"this machine makes no such namespaces as hosts take: {made.stderr}" if made.returncode else None
 
 
 @contextmanager
 def held(name: str) -> Iterator[int]:
     """A process alone in namespaces of its own; all in them ends with the block."""
-    words = ["unshare", "--net", "--pid", "--fork", "--mount", "--uts", "--kill-child", "sh", "-c", HOST, name]
+    words = [*UNSHARE, "--kill-child", "sh", "-c", HOST, name]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdin is not None and holder.stdout is not None
         assert holder.stdout.readline() == "there\n"

@@ -21,7 +21,7 @@ from tests.gdb.session import Session
 from tests.waiting import wait_until
 
 from .conftest import STEPS, Build, run, run_on
-from .sites import LOCAL, Site, agents, alive, children, cut
+from .sites import LAST_PID, LOCAL, Site, agents, alive, children, cut
 from .test_checkpoint import wait_for_next
 from .test_collectors import libraries
 from .test_tools import RANKS, check_ranks
@@ -71,7 +71,7 @@ def test_arguments_environment_and_input_arrive(
 @pytest.fixture
 def placed(start_job: StartJob, namespaces: Site, build: Build, tmp_path: Path) -> Job:
     """Process 0 on the first host, 1 and 2 on the second; the pids are the same as far as they can be."""
-    same_pids = 'echo 70000 | nsenter -t $pid --pid --mount tee /proc/sys/kernel/ns_last_pid >"$0.log"'
+    same_pids = "echo 20000 | nsenter -t $pid --pid --mount tee " + LAST_PID + ' >"$0.log"'
     shell = namespaces.shell(tmp_path)
     shell.write_text(shell.read_text().replace("exec nsenter", f"{same_pids}\nexec nsenter"))
     words = ("-n", RANKS, "--procs", 3, "--hosts", "alpha,beta:2", "--remote-shell", shell, build("placed.c"))
