@@ -208,9 +208,8 @@ static void compare_loaded(const struct remote *remote, char *theirs) {
     const char *line = loaded_difference(own_lines, their_lines);
     line = line ? line : loaded_difference(their_lines, own_lines);
     if (line && starts_with(line, LOADED_PROCESSOR))
-        fail("host %s: its processor has other instructions than the one here, so what libc has chosen for ranks here "
-             "may "
-             "not run there",
+        fail("host %s: its processor has other instructions than the one here, so what libc has chosen for ranks "
+             "here may not run there",
              remote->name);
     if (line && starts_with(line, "checkpoint "))
         fail("host %s: %s is not the checkpoint that it is here; it has to be on a file system that all hosts share",
