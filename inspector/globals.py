@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Optional, Union
@@ -22,11 +23,12 @@ from pieglobalsfind.dwarf_types import (
     Variable,
     Variables,
 )
-from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.place import data_place, is_shared, place
 
 from .addresses import AddressNames
+from .bare_variables import by_symbols
 from .job import Job
 from .layout import WORD, pointer_offsets
 from .memory import RankMemory
@@ -121,6 +123,9 @@ def read_globals(job: Job) -> Globals:
             columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
         elif found.is_program:
             absent.append(declared)
+            columns += [
+                Column(found, bare.types, one, job.pristine(found)) for bare in untyped(job, found) for one in bare
+            ]
     for found, known in roots(job):
         if isinstance(known, Variables):
             columns += [Column(found, known.types, one, None) for one in known.variables]
@@ -132,6 +137,14 @@ def read_globals(job: Job) -> Globals:
         for column in columns:
             column.add(rank, memory, names)
     return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+
+
+def untyped(job: Job, program: Object) -> Iterator[Variables]:
+    """What symbols tell of a program without debug information, if its file is there."""
+    path = job.file(program)
+    if not isinstance(path, Absent):
+        with suppress(ObjectFileError):
+            yield by_symbols(path)
 
 
 def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:

@@ -32,6 +32,7 @@ from .text import harmless, of_ranks
 LARGEST = 1 << 30  # bytes of one file
 MOST_RANKS = 1 << 24  # a set of ranks in a file may name no more
 ODD = 4  # groups that are told, smallest first
+MOST_CALLS = 5  # of each of them
 Content = dict[str, Any]
 
 
@@ -196,14 +197,16 @@ def show_stacks(merged: Content) -> None:
     if len(merged["stacks"]) > 1:
         heading(screen, "Odd ones out", "the stacks that the fewest ranks have")
         for one in merged["stacks"][: -ODD - 1 : -1]:
-            screen.print(Text(f"{one['ranks']}: {harmless(innermost(one['calls']))}"), soft_wrap=True)
+            screen.print(Text(f"{of_ranks(one['ranks'])}: {harmless(way_to(one['calls']))}"), soft_wrap=True)
     for one in merged["missing"]:
         screen.print(Text(f"! {of_ranks(one['ranks'])}: {harmless(one['reason'])}", style="bold red"), soft_wrap=True)
 
 
-def innermost(calls: list[Content]) -> str:
-    """Where the innermost call of a stack is."""
-    return label(call_of(calls[-1])) if calls else "??"
+def way_to(calls: list[Content]) -> str:
+    """`... > even > receive > MPI_Recv from librankmpi.so`: the innermost calls of a stack."""
+    shown = [call_of(one) for one in calls[-MOST_CALLS:]]
+    names = [*(one.function for one in shown[:-1]), *(label(one) for one in shown[-1:])]
+    return " > ".join(["..."] * (len(calls) > MOST_CALLS) + names) or "??"
 
 
 def call_of(content: Content) -> Call:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Optional
 
-from pieglobalsfind.dwarf_types import Array, Struct, TypeTable
+from pieglobalsfind.dwarf_types import Array, Struct, TypeTable, Void
 from pieglobalsfind.model import Rank, Rebase, Region
 
 from .layout import WORD, leaves_at, pointer_offsets
@@ -27,7 +27,7 @@ def shown_whole(types: TypeTable, index: int) -> bool:
         element = types.size(bare.element)
         few = element > 0 and bare.size // element <= MOST_ELEMENTS
         return bare.data_location is None and few and shown_whole(types, bare.element)
-    return True
+    return not isinstance(bare, Void)
 
 
 class Meaning:

@@ -28,7 +28,7 @@ def byte_count(size: int) -> str:
 
 def declared(file: str, line: int) -> str:
     """Where a variable is: `heat.c:14`; what compilers make by themselves, as of Fortran's types, is nowhere."""
-    return f"{file.rpartition('/')[2]}:{line}" if file else "by the compiler"
+    return f"{file.rpartition('/')[2]}:{line}" if file else "no line"
 
 
 def of_ranks(ranks: str) -> str:

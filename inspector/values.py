@@ -39,6 +39,7 @@ from .scalars import (
 )
 
 DEEPEST = 20  # GDB's `print max-depth`
+MOST_RAW = 32  # bytes of no known type that are shown
 LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
 
 
@@ -81,7 +82,17 @@ def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> s
         return quoted(found.data[: bare.size], "'")
     if isinstance(bare, MemberPointer):
         return decode_member_pointer(around, bare, found.data)
-    return f"<{bare.size} bytes>" if not isinstance(bare, Function) else "<a function>"
+    if isinstance(bare, Function):
+        return "<a function>"
+    return raw(found.data) if depth == 0 and found.data else f"<{bare.size} bytes>"
+
+
+def raw(data: bytes) -> str:
+    """Bytes of no known type: a number in hex where they are as long as one, else byte by byte."""
+    if len(data) in (1, 2, 4, 8):
+        return hex(int.from_bytes(data, "little"))
+    more = "..." if len(data) > MOST_RAW else ""
+    return f"<{len(data)} bytes: {data[:MOST_RAW].hex(' ')}{more}>"
 
 
 def decode_pointer(around: Surroundings, bare: Pointer, data: bytes) -> str:

@@ -159,7 +159,7 @@ class StoredTypes:
 
 def unknown(reason: str) -> Types:
     """Types of which nobody knows anything, and why."""
-    return defaultdict(lambda: Void(reason=reason), {VOID: Void()})
+    return defaultdict(lambda: Void("?", reason=reason), {VOID: Void()})
 
 
 # ---- as bytes ----

@@ -45,7 +45,8 @@ def test_stacks_of_parts_are_those_of_the_whole(held: Job, tmp_path: Path) -> No
         assert functions(merged) == functions(whole) == {"0,2": EVEN, "1": ODD}
         assert [one["ranks"] for one in merged["missing"]] == ["3"]
     said = run("merge", *parts).stdout
-    assert "main at waits.c" in said and said.index("\n1: ") < said.index("\n0,2: "), said
+    assert "main at waits.c" in said and said.index("\nrank 1: ") < said.index("\nranks 0,2: "), said
+    assert "even > receive > MPI_Recv from" in said and "odd > receive > MPI_Recv from" in said
 
 
 def test_the_newest_moment_counts(tmp_path: Path) -> None:

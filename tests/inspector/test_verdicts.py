@@ -88,6 +88,28 @@ def test_verdicts(method: str, start_job: StartJob, tmp_path: Path) -> None:
     assert json.loads(report.stdout)["needless"] == sum(needless.values())
 
 
+@pytest.mark.parametrize("stripped", [False, True])
+def test_without_debug_information(stripped: bool, start_job: StartJob, tmp_path: Path) -> None:
+    """Symbols tell names and sizes, values are bytes: so too if it was stripped since its variables were kept."""
+    source, program = tmp_path / "verdicts.c", tmp_path / "verdicts"
+    source.write_text(PROGRAM)
+    command = [str(built("rankcc")), *(["-g"] if stripped else []), str(source), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=60)
+    if stripped:
+        subprocess.run([str(built("inspector")), "audit", str(program)], check=True, capture_output=True, timeout=60)
+        subprocess.run(["strip", "--strip-debug", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", 3, program)
+    job.wait_until_still()
+    found = {one["name"]: one for one in inspected(job.pid) if one["name"] in VERDICTS}
+    bytes_alone = {**VERDICTS, "moved": "differs"}  # nobody knows that it is a pointer
+    if not stripped:
+        del bytes_alone["constant"]  # no mutable memory
+    assert {name: one["verdict"] for name, one in found.items()} == bytes_alone
+    assert {one["type"] for one in found.values()} == {"?"}
+    assert [one["value"] for one in found["differs"]["groups"]] == ["0x0", "0x1", "0x2"]
+    assert found["large"]["groups"] == [{"ranks": "0-2", "value": f"<8000 bytes: {'00 ' * 31}00...>"}]
+
+
 def test_what_is_shared_is_not_private(start_job: StartJob, tmp_path: Path) -> None:
     source, program = tmp_path / "verdicts.c", tmp_path / "verdicts"
     source.write_text(PROGRAM)
