@@ -186,7 +186,7 @@ def test_registers_of_an_earlier_wait_are_not_believed(start_job: StartJob, rank
     job = start_job(rankrun, "-n", 2, program)
     job.wait_for("ready")
     with checked(open_job(str(job.pid), None)) as opened:
-        for _ in range(60):
+        for _ in range(15):
             found = read_one(opened, (Span(0, 0),), with_runtime=False)
             stacks = [[call.function for call in calls] for calls in found.calls.values()]
             assert all(one[:2] == ["main", "poll_for_ever"] for one in stacks), stacks
