@@ -9,10 +9,11 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext import commands, functions, navigation, refusals, stops
+from gdbext import commands, displays, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.followers import follows
+from gdbext.locations import has_silent_commands
 from gdbext.quiet import warnings
 from gdbext.target import path_in_target
 
@@ -29,6 +30,7 @@ class Extension:
         functions.bind(self.face)
         refusals.bind(self.face, self.breakpoints.watch_step)
         navigation.bind(self.face, self._show)
+        displays.bind(self.face.displays)
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -55,10 +57,12 @@ class Extension:
         self.breakpoints.spare_tasks()
         with warnings("no rank is selected"):
             moved = self.face.follow()
-            if self.breakpoints.hit is not None:
+            told = self.breakpoints.hit
+            if told is not None:
                 self.breakpoints.tell_hit()
             elif moved:
                 self._show()
+            self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
 
     def _show(self) -> None:
         """Where the rank is that runs on the thread: GDB has told it without the rank's symbols."""
@@ -70,6 +74,8 @@ class Extension:
         self.face.inferiors.has_run()
         self.face.selection.clear("the target runs")
         self.face.state().focus.announce()
+        if self.face.state().focus.paths:
+            self.face.displays.rest()
 
     def _ended(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
@@ -108,6 +114,14 @@ class Extension:
         if thread is not None and thread.global_num != self.face.selection.thread and not thread.is_running():
             with warnings("no rank is selected"):
                 self.face.follow()
+        if thread is None or not thread.is_running():
+            self.face.displays.settle()
+
+
+def is_silent(event: Any) -> bool:
+    """Whether GDB stops without a word, as a breakpoint's commands ask for."""
+    hit = getattr(event, "breakpoints", ())
+    return bool(hit) and all(map(has_silent_commands, hit))
 
 
 def switch_on() -> None:

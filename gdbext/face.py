@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Optional, TypeVar, Union
 import gdb
 
 from gdbext import backtraces, frames, stacks
+from gdbext.displays import Displays
 from gdbext.frames import RankFilter, RankUnwinder, select_level
 from gdbext.inferiors import Inferiors, State, enter
 from gdbext.locations import forget_hit
@@ -61,7 +62,8 @@ class GdbFace:
     def __init__(self) -> None:
         self._settings = Settings()
         self.selection = Selection(RankUnwinder(), RankFilter(self.folded))
-        self.inferiors = Inferiors(self.selection, self._settings)
+        self.displays = Displays()
+        self.inferiors = Inferiors(self.selection, self._settings, self.displays)
         self._is_visiting = False
         self._applied: Optional[int] = None  # whom a user's command is carried out for
         self.progress = Progress()
@@ -239,6 +241,7 @@ class GdbFace:
             if home is not None and home.runs == self.inferiors.runs:  # else what was selected is no more
                 with uninterrupted():
                     self._return(home)
+            self.displays.settle()
 
     def _here(self) -> Home:
         """What is selected now, also where GDB has told nobody: of another thread, or of a core file just opened."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
+from gdbext.displays import Displays
 from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
@@ -52,8 +53,9 @@ class Placed:
 class Focus:
     """The focus of one inferior."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, displays: Displays) -> None:
         self._settings = settings
+        self._displays = displays
         self.rank: Optional[int] = None
         self._placed: tuple[Placed, ...] = ()
         self._originals_out = False
@@ -72,6 +74,8 @@ class Focus:
 
     def forget(self) -> None:
         """The process is gone, or another one runs: GDB has dropped what belonged to it."""
+        if self._placed:
+            self._displays.save()
         self._remove(self._placed)
         self._placed, self._originals_out, self.rank = (), False, None
         self._kernel_library = ""
@@ -179,6 +183,7 @@ class Focus:
 
     def _place(self, wanted: tuple[Placed, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
+        self._displays.save()
         old = self._placed
         for one in wanted:
             command = "symbol-file" if one.is_main else "add-symbol-file"
@@ -210,6 +215,7 @@ class Focus:
             if one.owner is not None and path_in_target(one.owner) in paths:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
         if any(path_in_target(one) in paths for one in loaded):
+            self._displays.save()
             self._kernel_library = kernel_library() or self._kernel_library
             stay = [one for one in loaded if path_in_target(one) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)

@@ -17,7 +17,7 @@ import gdb
 from gdbext import stacks
 from gdbext.face import GdbFace
 from gdbext.hits import Hits
-from gdbext.locations import IN_MEMORY, locations_in, locations_of
+from gdbext.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
 from gdbext.quiet import DebuggerError, execute, quoted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
@@ -232,7 +232,7 @@ class Follower(Pinned):
         user = self._user
         with warnings("the rank's symbols are missing"):
             self._move_symbols()
-        silent = (user.commands or "").split("\n")[0].strip() == "silent" or bool(user.silent)
+        silent = has_silent_commands(user)
         where = self._where() if user.commands and not silent else ""
         return Hit(user, user.number, self.rank, bool(user.temporary), silent, where)
 

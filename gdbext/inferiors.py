@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Optional
 
 import gdb
 
+from gdbext.displays import Displays
 from gdbext.focus import Focus
 from gdbext.frames import select_level
 from gdbext.quiet import execute, gdb_errors
@@ -31,19 +32,20 @@ JobKey = tuple[str, object]
 class State:
     """What is known of one inferior."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, displays: Displays) -> None:
         self.pid = 0
         self.moment: Optional[Moment] = None
-        self.focus = Focus(settings)
+        self.focus = Focus(settings, displays)
         self.told: set[str] = set()
 
 
 class Inferiors:
     """All inferiors, and the rank tables of their processes while these stand still."""
 
-    def __init__(self, selection: Selection, settings: Settings) -> None:
+    def __init__(self, selection: Selection, settings: Settings, displays: Displays) -> None:
         self._selection = selection
         self._settings = settings
+        self._displays = displays
         self._states: dict[int, State] = {}
         self._jobs: dict[int, JobMoment] = {}
         self.runs = 0  # how often something has run since
@@ -59,7 +61,7 @@ class Inferiors:
         inferior = gdb.selected_inferior()
         state = self._states.get(inferior.num)
         if state is None:
-            state = self._states[inferior.num] = State(self._settings)
+            state = self._states[inferior.num] = State(self._settings, self._displays)
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.told.clear()

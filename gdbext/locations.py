@@ -66,6 +66,13 @@ def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
     return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
 
 
+def has_silent_commands(breakpoint: gdb.Breakpoint) -> bool:
+    """Whether it stops without a word."""
+    if not breakpoint.is_valid():
+        return False
+    return bool(breakpoint.silent) or (breakpoint.commands or "").split("\n")[0].strip() == "silent"
+
+
 def forget_hit() -> None:
     """Have GDB forget at which location of which breakpoint the selected thread has stopped.
 

@@ -1,0 +1,130 @@
+"""What `display` shows at every stop, kept while symbols move from rank to rank, and never told of the wrong rank.
+
+Takes GDB's displays. GDB deletes all of them whenever it forgets symbols; they are made again, with new numbers, where
+their expressions mean something. As it stops, GDB shows them before the extension can move symbols to the rank that has
+stopped, and would show another rank's values: they are disabled while the program runs, and shown once that is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import gdb
+
+from gdbext import hooks
+from gdbext.quiet import DebuggerError, execute
+from pieglobalsfind.facts import dataclass
+
+NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
+LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)(?:{re.escape(NOT_NOW)})?$"
+HOOKS = {
+    "info hookpost-display": "ranklens-tell-displays",
+    "hookpost-undisplay": "ranklens-forget-displays",
+    "delete hookpost-display": "ranklens-forget-displays",
+}
+
+
+@dataclass(frozen=True)
+class Display:
+    """One of GDB's displays; `form` is its format such as "/x", "" if it has none."""
+
+    number: int
+    enabled: bool
+    form: str
+    expression: str
+
+
+class Displays:
+    """Those of one GDB."""
+
+    def __init__(self) -> None:
+        self._lost: list[Display] = []  # in their order
+        self._resting: set[int] = set()  # disabled as long as the program runs
+        self._rests = False
+
+    def save(self) -> None:
+        """GDB is about to delete them."""
+        for one in listed():
+            enabled = one.enabled or one.number in self._resting
+            self._lost.append(Display(one.number, enabled, one.form, one.expression))
+        self._resting.clear()
+
+    def rest(self) -> None:
+        """The program goes on; also called each time that it does so by itself before it stops."""
+        if self._rests:
+            return
+        self._rests = True
+        self._resting = {one.number for one in listed() if one.enabled}
+        switch("disable", self._resting)
+
+    def settle(self, show: bool = False) -> None:
+        """The program has stopped, or a command has ended, and symbols are where they belong."""
+        if not self._rests and not self._lost:
+            return
+        switch("enable", self._resting & {one.number for one in listed()})
+        self._resting.clear()
+        lost, self._lost = self._lost, []
+        for one in lost:
+            try:
+                execute(f"display{one.form} {one.expression}")
+            except DebuggerError:  # its variables are not there now
+                self._lost.append(one)
+                continue
+            if not one.enabled:
+                switch("disable", {max(made.number for made in listed())})
+        if show and (self._rests or lost):
+            gdb.execute("display")
+        self._rests = False
+
+    def tell(self) -> None:
+        """Behind `info display`: those that GDB does not have at the moment."""
+        for one in self._lost:
+            enabled = "y" if one.enabled else "n"
+            gdb.write(f"     {enabled}  {one.form}{' ' * bool(one.form)}{one.expression}{NOT_NOW}\n")
+
+    def forget(self) -> None:
+        """After the user has deleted displays: if all, then those too that GDB does not have at the moment."""
+        if not any(listed()):
+            self._lost.clear()
+
+
+def listed() -> Iterator[Display]:
+    for number, enabled, form, expression in re.findall(LISTED, execute("info display")):
+        yield Display(int(number), enabled == "y", form, expression)
+
+
+def switch(command: str, numbers: set[int]) -> None:
+    """Enable or disable displays."""
+    if numbers:
+        execute(f"{command} display {' '.join(map(str, sorted(numbers)))}")
+
+
+class Tell(gdb.Command):
+    """Tell of displays whose variables are not there now."""
+
+    def __init__(self, displays: Displays) -> None:
+        super().__init__(HOOKS["info hookpost-display"], gdb.COMMAND_MAINTENANCE)
+        self._displays = displays
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self._displays.tell()
+
+
+class Forget(gdb.Command):
+    """Forget displays that the user has deleted."""
+
+    def __init__(self, displays: Displays) -> None:
+        super().__init__(HOOKS["hookpost-undisplay"], gdb.COMMAND_MAINTENANCE)
+        self._displays = displays
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self._displays.forget()
+
+
+def bind(displays: Displays) -> None:
+    """Make GDB tell of them, where the user has no such hooks."""
+    Tell(displays)
+    Forget(displays)
+    for hook, command in HOOKS.items():
+        hooks.define({hook: command})
