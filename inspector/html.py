@@ -160,9 +160,9 @@ def page_bars(cases: Sequence[WhatIf]) -> Bars:
     rows = []
     for one in cases:
         shared = max(one.common - one.original, 0)  # what is as in the original is common as well
-        alone = max(one.used_stack - one.zero - one.original - shared, 0)
+        alone = max(one.used_stack - one.zero - one.original - shared - one.unread, 0)
         parts = [("zero", one.zero), ("as in the original", one.original), ("the same on others", shared)]
-        rows.append((one.rank, [*parts, ("its own", alone)]))
+        rows.append((one.rank, [*parts, ("its own", alone), ("can't be read", one.unread)]))
     return bars("pages", rows)
 
 

@@ -172,6 +172,8 @@ def print_globals(report: Report, console: Console) -> None:
 
 def counted(found: Sequence[GlobalValues], among: str) -> str:
     """How many differ between the ranks, are equal, or are not known."""
+    if found and all(sum(len(group.ranks) for group in one.groups) == 1 for one in found):
+        return f"{len(found)} on the only rank, with none to compare them with"
     differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
     unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
     return f"{differing} of {len(found)} differ between {among}; {known - differing} are equal{unread}"
@@ -280,6 +282,9 @@ def print_what_if(found: Sequence[WhatIf], link: Link, console: Console) -> None
     )
     for line in WHAT_IF_WORDS:
         console.print(Text(f"  {line}", style="dim"))
+    for (unread,), ranks in by_cells((one.rank, (byte_count(one.unread),)) for one in found if one.unread).items():
+        words = f"  {unread} of {of_ranks(ranks_text(ranks))} can't be read, and count as differing"
+        console.print(Text(words, style="yellow"))
 
 
 WHAT_IF_WORDS = (

@@ -200,5 +200,5 @@ def what_if_as_json(found: WhatIf, link: Link) -> dict[str, Any]:
         "rank": found.rank,
         "bytes": ways,
         "seconds": {name: link.seconds(size) for name, size in ways.items()},
-        "pages": {"zero": found.zero, "original": found.original, "common": found.common},
+        "pages": {"zero": found.zero, "original": found.original, "common": found.common, "unread": found.unread},
     }

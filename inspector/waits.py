@@ -3,7 +3,8 @@
 Takes the calls that ranks publish (peer, tag, communicator), of one process or of a whole job; gives the wait-for
 graph, its cycles, and for collectives the ranks that are not in the call yet. What a rank does not publish is not
 guessed: a receive from any rank waits for all others. A cycle in a running job is told only if all its ranks waited at
-one moment.
+one moment. Who belongs to a communicator is not published, so no cycle goes through a collective; that all ranks of the
+job wait is told for that.
 """
 
 from __future__ import annotations
@@ -56,12 +57,16 @@ class Collective:
 
 @dataclass(frozen=True)
 class Waits:
-    """`peers`: a waiting rank and the one rank that can let it go on. `cycles` of these never end by themselves."""
+    """`peers`: a waiting rank and the one rank that can let it go on. `cycles` of these never end by themselves.
+
+    `standstill`: the job's ranks that have not exited, if every one of them is blocked.
+    """
 
     peers: dict[int, int]
     cycles: tuple[tuple[int, ...], ...]
     collectives: tuple[Collective, ...]
     of_any: tuple[int, ...]
+    standstill: tuple[int, ...]
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -106,13 +111,16 @@ def read_members(members: Members) -> tuple[Subject, Waits]:
 
 
 def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
-    """Without cycles that never were: tables of running processes, and ranks in them, are read one after the other.
+    """Without what never was: tables of running processes, and ranks in them, are read one after the other.
 
     Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
     """
-    return replace(
-        found, cycles=tuple(one for one in found.cycles if all(still_waits(homes[rank], rank) for rank in one))
-    )
+
+    def all_wait(ranks: tuple[int, ...]) -> bool:
+        return all(rank in homes and still_waits(homes[rank], rank) for rank in ranks)
+
+    cycles = tuple(one for one in found.cycles if all_wait(one))
+    return replace(found, cycles=cycles, standstill=found.standstill if all_wait(found.standstill) else ())
 
 
 def still_waits(job: Job, number: int) -> bool:
@@ -139,7 +147,15 @@ def find(table: RankTable) -> Waits:
     of_any = tuple(one.rank for one in single if one.waiting is not None and one.waiting.peer == ANY)
     blocked = {rank.rank for rank in single if rank.state == BLOCKED}  # others have got what they waited for
     stuck = {rank: peer for rank, peer in peers.items() if rank in blocked}
-    return Waits(peers, tuple(cycles(stuck)), tuple(collectives(waiting, table)), of_any)
+    return Waits(peers, tuple(cycles(stuck)), tuple(collectives(waiting, table)), of_any, standstill(table))
+
+
+def standstill(table: RankTable) -> tuple[int, ...]:
+    """All of the job's ranks that have not exited, if all are known and blocked; else none."""
+    living = [rank for rank in table.ranks if rank.state != EXITED]
+    if len(table.ranks) < table.rank_count or any(rank.state != BLOCKED for rank in living):
+        return ()
+    return tuple(rank.rank for rank in living)
 
 
 def cycles(peers: dict[int, int]) -> Iterator[tuple[int, ...]]:
@@ -204,6 +220,10 @@ def sentences(found: Waits) -> Iterator[str]:
     for cycle in found.cycles:
         chain = " -> ".join(map(str, (*cycle, cycle[0])))
         yield f"deadlock: ranks {compact(cycle)} wait for one another, {chain}"
+    if found.standstill:
+        waits = "waits" if len(found.standstill) == 1 else "wait"
+        whom = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
+        yield f"standstill: {whom} {waits}; only a message that is still on its way could let one go on"
     for one in found.collectives:
         lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody that is known here"
         inside = f"{of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
@@ -221,6 +241,7 @@ def as_json(subject: Subject, found: Waits) -> dict[str, object]:
         "waits": [{"rank": rank, "for": peer} for rank, peer in found.peers.items()],
         "any": compact(found.of_any),
         "cycles": [list(one) for one in found.cycles],
+        "standstill": compact(found.standstill),
         "collectives": [
             {
                 "call": one.call,

@@ -51,7 +51,8 @@ class Link:
 class WhatIf:
     """One rank's bytes: as packed now, and under each saving alone; `smallest` has all of them.
 
-    `zero`, `original` and `common` are bytes in pages that are zero, as in the original, or as another rank has them.
+    `zero`, `original` and `common` are bytes in pages that are zero, as in the original, or as another rank has them;
+    of `unread` that can't be told, so they count as differing.
     """
 
     rank: int
@@ -63,13 +64,16 @@ class WhatIf:
     zero: int
     original: int
     common: int
+    unread: int
 
 
 @dataclass(frozen=True)
 class Page:
+    """`size` is what of it moves. Of pages that can't be read, some hundred are one."""
+
     key: Key
-    size: int  # of it that moves
-    digest: bytes  # b"": zero
+    size: int
+    digest: Optional[bytes]  # b"": zero, None: it can't be read
     is_original: bool
 
 
@@ -101,9 +105,9 @@ def what_if(job: Job, payload: tuple[Payload, ...]) -> tuple[WhatIf, ...]:
 
 def savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes]]) -> WhatIf:
     code = payload.code + payload.rodata
-    zero = sum(page.size for page in pages if not page.digest)
+    zero = sum(page.size for page in pages if page.digest == b"")
     original = sum(page.size for page in pages if page.digest and page.is_original)
-    common = sum(page.size for page in pages if users[page.key, page.digest] > 1)
+    common = sum(page.size for page in pages if page.digest is not None and users[page.key, page.digest] > 1)
     return WhatIf(
         payload.rank,
         payload.total,
@@ -114,6 +118,7 @@ def savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes
         zero,
         original,
         common,
+        sum(page.size for page in pages if page.digest is None),
     )
 
 
@@ -147,8 +152,11 @@ def compared(
         length = min(CHUNK, start + size - at)
         data = read(job, at, length)
         pristine = None if original is None else read(job, original + at - start, length)
+        if data is None:
+            yield Page((place[0], place[1] + at - start), length, None, False)
+            continue
         position = 0
-        while data is not None and position < length:
+        while position < length:
             part = min(PAGE - (at + position) % PAGE, length - position)
             content = data[position : position + part]
             same = pristine is not None and is_rewritten(

@@ -81,7 +81,9 @@ def test_waits(ring: Job) -> None:
     assert found["cycles"] == [[0, 1, 2]] and found["any"] == "4"
     (barrier,) = found["collectives"]
     assert (barrier["call"], barrier["inside"], barrier["lacking"]) == ("MPI_Barrier", "5-6", "0-4")
+    assert found["standstill"] == "0-6"
     said = inspect("waits", ring.pid).stdout
+    assert "standstill: ranks 0-6, all that have not exited, wait; only a message" in said
     assert "deadlock: ranks 0-2 wait for one another, 0 -> 1 -> 2 -> 0" in said
     assert "MPI_Barrier: ranks 5-6 are in it, it still lacks 0-4" in said
 

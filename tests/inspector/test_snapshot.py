@@ -81,6 +81,13 @@ def test_how_much_is_kept(start_job: StartJob, tmp_path: Path, shared: Shared) -
     assert {one["value"] for each in unread for one in each["groups"]} == {"<can't be read, it is not in the snapshot>"}
     different = inspector("why-different", 0, 1, tmp_path / "none", "--json")
     assert (different["variables"], different["unread"]) == ([], len(unread))
+    cases = inspector("payload", tmp_path / "none", "--what-if", "--json")
+    assert all(one["pages"]["unread"] == one["bytes"]["used_stack"] == one["bytes"]["smallest"] > 0 for one in cases)
+    assert all(one["pages"]["unread"] == 0 for one in inspector("payload", tmp_path / "all", "--what-if", "--json"))
+    assert (
+        "can't be read, and count as differing"
+        in run(built("inspector"), "payload", tmp_path / "none", "--what-if").stdout
+    )
     assert "no rank has copies whose words" in run(built("inspector"), "pointers", tmp_path / "none").stdout
     assert inspector("audit", tmp_path / "none", "--json") == inspector("audit", held.job.pid, "--json")
 
