@@ -63,6 +63,8 @@ class Extension:
             elif moved:
                 self._show()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
+        if getattr(event, "inferior_thread", None) is not None:  # non-stop: GDB goes back to the user's thread
+            gdb.post_event(self._follow_thread)
 
     def _show(self) -> None:
         """Where the rank is that runs on the thread: GDB has told it without the rank's symbols."""
@@ -108,14 +110,20 @@ class Extension:
         self.breakpoints.deleted(breakpoint)
 
     def _before_prompt(self, *_: object) -> None:
-        """`thread N` selects the rank that runs on that thread; GDB has no event for it."""
+        """After `thread N` and `core-file`: GDB has no event for them, and has told the frame without the symbols."""
         self.breakpoints.settle()
-        thread = gdb.selected_thread()
+        if self._follow_thread():
+            self._show()
+
+    def _follow_thread(self) -> bool:
+        """Select the rank that runs on the thread that GDB has selected; True if symbols moved to it."""
+        thread, moved = gdb.selected_thread(), False
         if thread is not None and thread.global_num != self.face.selection.thread and not thread.is_running():
             with warnings("no rank is selected"):
-                self.face.follow()
+                moved = self.face.follow()
         if thread is None or not thread.is_running():
             self.face.displays.settle()
+        return moved
 
 
 def is_silent(event: Any) -> bool:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
-import signal
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import hold
 from tests.gdb.session import EXTENSION, Session
+from tests.gdb.terminal import PROMPT, terminal
 
 RANKS, MANY = 300, 1000
-PROMPT = rb"\(gdb\) $"
 CONTROL_C = "\x03"
-PATIENCE = 120  # seconds until GDB must have answered
 BAR = rb"Rank (\d+) of (\d+) \[#* *\]"
 
 # A real signal to GDB itself, from the middle of what the command does for one of the ranks
@@ -88,59 +78,10 @@ def test_a_signal_in_the_middle(session: Session, start_job: StartJob, rankrun: 
     assert len(objfiles) == 1, "symbols were left behind"
 
 
-class Terminal:
-    """A GDB on a terminal, and all that it has written there."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.written = b""
-
-    def type(self, line: str) -> None:
-        self.written = b""
-        os.write(self._descriptor, line.encode())
-
-    def wait_for(self, pattern: bytes) -> re.Match[bytes]:
-        """Read on until a pattern is in what was written since the last line was typed."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = re.search(pattern, self.written)
-            if found is not None:
-                return found
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._descriptor], [], [], left)[0]:
-                pytest.fail(f"GDB did not write {pattern!r}: {self.written[-3000:]!r}")
-            self.written += os.read(self._descriptor, 65536)
-
-
-@contextmanager
-def terminal(gdb: Path, pid: int) -> Iterator[Terminal]:
-    """GDB in the foreground of a terminal of its own, where a typed Ctrl-C is a signal."""
-    command = [str(gdb), "-nx", "-q", "-iex", "set debuginfod enabled off", "-iex", "set pagination off"]
-    command += [
-        "-iex",
-        "set style enabled off",
-        "-iex",
-        "set confirm off",
-        "-p",
-        str(pid),
-        "-ex",
-        f"source {EXTENSION}",
-    ]
-    child, descriptor = pty.fork()
-    if child == 0:
-        os.environ["TERM"] = "dumb"
-        os.execv(command[0], command)
-    try:
-        yield Terminal(descriptor)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        os.close(descriptor)
-
-
 def test_progress_and_control_c(gdb: Path, start_job: StartJob, rankrun: Path, program: Path) -> None:
     """As a user: the bar appears, Ctrl-C ends the command, the next one works."""
-    with terminal(gdb, many(start_job, rankrun, program, MANY)) as user:
+    job = many(start_job, rankrun, program, MANY)
+    with terminal(gdb, "-p", job, "-ex", f"source {EXTENSION}") as user:
         user.wait_for(PROMPT)
         user.type("rank apply all info locals\n")
         bar = user.wait_for(BAR)

@@ -1,0 +1,52 @@
+"""Symbols go with GDB's thread: to the one that is selected, also of a core file, and back when another has stopped.
+
+Under `set non-stop on` threads stop one by one, and GDB stays with the user's.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.gdb.conftest import compile_program
+from tests.gdb.session import EXTENSION
+from tests.gdb.terminal import PROMPT, terminal
+
+TWO_HITS = rb"(?s)hit Breakpoint 1.*hit Breakpoint 1.*ticks \+= 1;"
+
+
+def test_the_rank_of_the_users_thread_stays(gdb: Path, rankrun: Path, tmp_path: Path) -> None:
+    ticks = compile_program("rankcc", tmp_path, "ticks.c")
+    words = ["-ex", "set non-stop on", "-ex", f"source {EXTENSION}", "--args", rankrun, "-n", 4, "--pes", 2, ticks, 2]
+    with terminal(gdb, *words) as user:
+        user.wait_for(PROMPT)
+        user.ask("break tick")
+        user.type("run\n")
+        user.wait_for(TWO_HITS)  # of a rank of each processing element
+        user.wait_for_idle()
+        ranks = []
+        for thread in (None, 1, 2, 1):
+            said = user.ask(f"thread {thread}") if thread is not None else ""
+            rank = number(user.ask("print rank"))  # an argument of the function where the thread has stopped
+            assert number(user.ask("print $_rank")) == rank
+            assert user.ask("print level").endswith(f"= {rank}.25\r\n(gdb) ")
+            assert re.search(rf"#0 +tick \(rank={rank}\)", user.ask("bt 1"))
+            ranks.append(rank)
+            assert thread is None or tells(said, rank)
+        assert ranks[0] in ranks[1:] and ranks[1] == ranks[3] != ranks[2]
+        core = tmp_path / "core"
+        user.ask(f"gcore {core}")
+        user.ask("kill")
+        said = user.ask(f"core-file {core}")
+        assert tells(said, number(user.ask("print rank")))
+
+
+def tells(said: str, rank: int) -> bool:
+    """Whether the frame is told with its name: when GDB tells another rank's, it has no symbols of it yet."""
+    return re.search(rf"#0 +tick \(rank={rank}\)", said) is not None
+
+
+def number(said: str) -> int:
+    found = re.search(r"= (\d+)\r\n", said)
+    assert found is not None, said
+    return int(found[1])
