@@ -45,7 +45,7 @@ static const struct launch *plan;
 static struct remote *remotes;
 static struct remote_process *processes;
 static int connected; /* processes that have called */
-static struct secret secret;
+static struct secret job_secret;
 static struct gate gate;
 static int agents = -1; /* epoll, of their sockets */
 static char token[PATH_MAX + JOB_ID_SIZE + 16];
@@ -106,7 +106,8 @@ static void start_shell(int host, const struct orders *orders, const char *addre
 static void start_shells(void) {
     struct rlimit stack = {0};
     char addresses[GATE_ADDRESSES];
-    struct orders orders = {.version = ORDERS_VERSION, .secret = secret, .silence = plan->silence, .port = gate.port};
+    struct orders orders = {
+        .version = ORDERS_VERSION, .secret = job_secret, .silence = plan->silence, .port = gate.port};
     getrlimit(RLIMIT_STACK, &stack);
     orders.stack_limit = stack.rlim_cur;
     checkpoint_guards(orders.guards);
@@ -342,8 +343,8 @@ void hosts_start(const struct launch *launch, struct remote_process *list, int s
     processes = list;
     remotes = calloc((size_t)plan->hosts->count, sizeof *remotes);
     agents = epoll_create1(EPOLL_CLOEXEC);
-    random_bytes(&secret, sizeof secret);
-    int error = remotes && agents >= 0 ? gate_open(&gate, &secret) : errno;
+    random_bytes(&job_secret, sizeof job_secret);
+    int error = remotes && agents >= 0 ? gate_open(&gate, &job_secret) : errno;
     if (error)
         refuse("other hosts can't be connected: %s", strerror(error));
     for (int i = 0; i < plan->hosts->count; i++)
