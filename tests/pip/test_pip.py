@@ -63,10 +63,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with root and task; a task is a shared object, if it is stock glibc that loads it."""
     folder = tmp_path_factory.mktemp("pip")
     words = ["gcc", "-g", "-O0", "-fPIC", "-I", str(HOME / "include")]
-    library = ["-L", str(HOME / "lib"), f"-Wl,-rpath,{HOME / 'lib'}", "-lpip", "-ldl", "-lpthread"]
+    library = ["-L", str(HOME / "lib"), f"-Wl,--no-as-needed,-rpath,{HOME / 'lib'}", "-lpip", "-ldl", "-lpthread"]
     if GLIBC:
         loader = next(Path(GLIBC).glob("ld-linux*"))
-        words += [f"-B{GLIBC}/", f"-L{GLIBC}", f"-Wl,-rpath,{GLIBC}", f"-Wl,--dynamic-linker={loader}", "-rdynamic"]
+        words += [f"-B{GLIBC}/", f"-L{GLIBC}", f"-Wl,--disable-new-dtags,-rpath,{GLIBC}", f"-Wl,--dynamic-linker={loader}", "-rdynamic"]
     task = [str(HERE / "main.c"), str(HERE.parent / "tasks" / "task.c")]
     for name, kind, sources in (
         ("root", "-pie", [str(HERE / "root.c")]),
