@@ -66,7 +66,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = ["-L", str(HOME / "lib"), f"-Wl,--no-as-needed,-rpath,{HOME / 'lib'}", "-lpip", "-ldl", "-lpthread"]
     if GLIBC:
         loader = next(Path(GLIBC).glob("ld-linux*"))
-        words += [f"-B{GLIBC}/", f"-L{GLIBC}", f"-Wl,--disable-new-dtags,-rpath,{GLIBC}", f"-Wl,--dynamic-linker={loader}", "-rdynamic"]
+        words += [f"-B{GLIBC}/", f"-L{GLIBC}", f"-Wl,--disable-new-dtags,-rpath,{GLIBC}"]
+        words += [f"-Wl,--dynamic-linker={loader}", "-rdynamic"]
     task = [str(HERE / "main.c"), str(HERE.parent / "tasks" / "task.c")]
     for name, kind, sources in (
         ("root", "-pie", [str(HERE / "root.c")]),
