@@ -100,31 +100,9 @@ def switch(command: str, numbers: set[int]) -> None:
         execute(f"{command} display {' '.join(map(str, sorted(numbers)))}")
 
 
-class Tell(gdb.Command):
-    """Tell of displays whose variables are not there now."""
-
-    def __init__(self, displays: Displays) -> None:
-        super().__init__(HOOKS["info hookpost-display"], gdb.COMMAND_MAINTENANCE)
-        self._displays = displays
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        self._displays.tell()
-
-
-class Forget(gdb.Command):
-    """Forget displays that the user has deleted."""
-
-    def __init__(self, displays: Displays) -> None:
-        super().__init__(HOOKS["hookpost-undisplay"], gdb.COMMAND_MAINTENANCE)
-        self._displays = displays
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        self._displays.forget()
-
-
 def bind(displays: Displays) -> None:
     """Make GDB tell of them, where the user has no such hooks."""
-    Tell(displays)
-    Forget(displays)
+    hooks.Called(HOOKS["info hookpost-display"], displays.tell)
+    hooks.Called(HOOKS["hookpost-undisplay"], displays.forget)
     for hook, command in HOOKS.items():
         hooks.define({hook: command})

@@ -49,11 +49,12 @@ class Hits:
             if user.is_valid():
                 self.notice(user, None)
 
-    def take_over(self, user: gdb.Breakpoint) -> None:
-        """Leave GDB's count at 0."""
-        self.notice(user, None)
-        user.hit_count = 0
-        self._counted[user.number] = 0
+    def take_over(self, users: Iterator[gdb.Breakpoint]) -> None:
+        """Leave GDB's counts of these at 0."""
+        for user in users:
+            self.notice(user, None)
+            user.hit_count = 0
+            self._counted[user.number] = 0
 
     def forget(self, number: int) -> None:
         for known in (self._by_rank, self._counted, self._users):
@@ -72,6 +73,11 @@ class Hits:
     @property
     def numbers(self) -> list[int]:
         return sorted(number for number in self._by_rank if self.of(number))
+
+    def tell(self) -> None:
+        """Behind `info breakpoints`."""
+        for number in self.numbers:
+            gdb.write(self.text(number) + "\n")
 
     def text(self, number: int) -> str:
         """`Breakpoint 1 already hit 9 times: 3 times each by ranks 0-1, 2 times by rank 3, once elsewhere`."""
@@ -118,33 +124,9 @@ class RankHits(gdb.Function):
             raise UsageError(f"there is no breakpoint {number}")
 
 
-class TakeHits(gdb.Command):
-    """Take over GDB's counts of breakpoints that stand in ranks' copies."""
-
-    def __init__(self, hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
-        super().__init__(HOOKS["hook"], gdb.COMMAND_MAINTENANCE)
-        self._hits, self._users = hits, users
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        for user in self._users():
-            self._hits.take_over(user)
-
-
-class TellHits(gdb.Command):
-    """Tell how often ranks have hit breakpoints."""
-
-    def __init__(self, hits: Hits) -> None:
-        super().__init__(HOOKS["hookpost"], gdb.COMMAND_MAINTENANCE)
-        self._hits = hits
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        for number in self._hits.numbers:
-            gdb.write(self._hits.text(number) + "\n")
-
-
 def bind(hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
     """Make them known to GDB; `users` are the breakpoints that followers stand for. A user's own hook is left alone."""
     RankHits(hits, users)
-    TakeHits(hits, users)
-    TellHits(hits)
+    hooks.Called(HOOKS["hook"], lambda: hits.take_over(users()))
+    hooks.Called(HOOKS["hookpost"], hits.tell)
     hooks.define({f"info {hook}-breakpoints": command for hook, command in HOOKS.items()})

@@ -5,7 +5,20 @@ Takes names of hooks and commands of ours. Hooks of the user's own are left alon
 
 from __future__ import annotations
 
+from typing import Callable
+
 import gdb
+
+
+class Called(gdb.Command):
+    """A command that hooks call, and no user."""
+
+    def __init__(self, name: str, act: Callable[[], object]) -> None:
+        super().__init__(name, gdb.COMMAND_MAINTENANCE)
+        self._act = act
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self._act()
 
 
 def define(hooks: dict[str, str]) -> None:
