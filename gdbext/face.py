@@ -324,13 +324,14 @@ class GdbFace:
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
         with self._evaluating(rank):
             try:
-                value = gdb.parse_and_eval(expression)
-                gdb.set_convenience_variable(RESULT, value)
-                text = execute(f"output{form} ${RESULT}")
-                address = value.address
+                with self.selection.explaining_calls():
+                    value = gdb.parse_and_eval(expression)
+                    gdb.set_convenience_variable(RESULT, value)
+                    text = execute(f"output{form} ${RESULT}")
+                    address = value.address
                 return Value(text, None if address is None else int(address) % ADDRESS)
-            except (gdb.error, DebuggerError) as error:
-                return Absent(str(error).rstrip("."))
+            except DebuggerError as error:
+                return Absent(error.sentence, error.hint)
             finally:
                 gdb.set_convenience_variable(RESULT, None)
 
@@ -402,7 +403,7 @@ class GdbFace:
             with self.returning():
                 self._go_to(rank)
                 return self._backtraces().text(rank, command)
-        with self.visiting(rank), self._applying(rank):
+        with self.visiting(rank), self._applying(rank), self.selection.explaining_calls():
             return execute(command)
 
     @contextmanager

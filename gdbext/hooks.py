@@ -9,6 +9,8 @@ from typing import Callable
 
 import gdb
 
+from gdbext.quiet import DebuggerError, execute
+
 
 class Called(gdb.Command):
     """A command that hooks call, and no user."""
@@ -29,5 +31,12 @@ def define(hooks: dict[str, str]) -> None:
 
 
 def is_defined(command: str) -> bool:
-    """Whether there is a command of just that name: `help` and `show user` take the beginning of another one's, too."""
-    return command in gdb.execute(f"complete {command}", to_string=True).splitlines()
+    """Whether the user has defined a command of just that name.
+
+    `show user` takes the beginning of another one's, too, and what completes a name may be one of the program's.
+    """
+    try:
+        execute(f"show user {command}")
+    except DebuggerError:
+        return False
+    return command in execute(f"complete {command}").splitlines()

@@ -1,6 +1,7 @@
 """Commands that make a rank go on, refused while the selected rank is suspended: only the runtime can make it go on.
 
-Takes GDB's hooks (hooks.py).
+Takes GDB's hooks (hooks.py). Calls inside expressions GDB itself refuses (selection.py), in its own words and before
+Python could say a word; those name a setting, and whoever asks for that setting or changes it is told here.
 """
 
 from __future__ import annotations
@@ -12,36 +13,55 @@ import gdb
 from gdbext import hooks
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
+from gdbext.selection import INSTEAD, MAY_CALL, NO_CALLS
 
-COMMANDS = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
-CHECK = "ranklens-check-running"
+GO_ON = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
+CALL = ("hook-call", "compile hook-code", "compile hook-file", "compile hook-print")
+CHECK, CHECK_CALL, CHECK_SETTING = "ranklens-check-running", "ranklens-check-call", "ranklens-check-may-call"
+SETTING_HOOKS = {f"set hookpost-{MAY_CALL}": CHECK_SETTING, f"show hookpost-{MAY_CALL}": CHECK_SETTING}
 
 
 class CheckRunning(gdb.Command):
-    """Refuse a command that needs the selected rank to run."""
+    """Refuse a command that needs the selected rank to run; `before` is called if it does."""
 
-    def __init__(self, face: GdbFace, before_step: Callable[[], None]) -> None:
-        super().__init__(CHECK, gdb.COMMAND_MAINTENANCE)
+    def __init__(self, name: str, face: GdbFace, before: Callable[[], None], besides: str) -> None:
+        super().__init__(name, gdb.COMMAND_MAINTENANCE)
         self._face = face
-        self._before_step = before_step
+        self._before = before
+        self._besides = besides
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         selection = self._face.selection
         if selection.rank is None or not selection.is_suspended:
             with warnings("a rank that leaves may take the step's end along"):
-                self._before_step()
+                self._before()
             return
         from pieglobalsfind.wording import state_text
 
         rank = self._face.job().shown(selection.rank)
         raise gdb.GdbError(
             f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
-            f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`"
+            f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`{self._besides}"
         )
+
+
+def keep_calls_off(face: GdbFace) -> None:
+    """After `set` and `show may-call-functions`: it is off while a suspended rank is selected, which we say."""
+    if not face.selection.forbids_calls:
+        return
+    if gdb.parameter(MAY_CALL):
+        gdb.execute(f"set {MAY_CALL} off", to_string=True)
+    gdb.write(f"{NO_CALLS.capitalize()}, and the selected one is suspended: {INSTEAD}.\n")
 
 
 def bind(face: GdbFace, before_step: Callable[[], None]) -> None:
     """`before_step` is called before a command that makes a rank go on."""
-    CheckRunning(face, before_step)
-    for command in COMMANDS:
+    CheckRunning(CHECK, face, before_step, "")
+    CheckRunning(CHECK_CALL, face, lambda: None, "; `print EXPR` shows what needs no call")
+    hooks.Called(CHECK_SETTING, lambda: keep_calls_off(face))
+    for command in GO_ON:
         hooks.define({f"hook-{command}": f"{CHECK} {command}"})
+    for hook in CALL:
+        hooks.define({hook: f"{CHECK_CALL} {hook.replace('hook-', '')}"})
+    for hook, command in SETTING_HOOKS.items():
+        hooks.define({hook: command})

@@ -7,12 +7,13 @@ runs if a thread's stack pointer lies in its stack, whatever the registry says: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Optional
 
 import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
-from gdbext.quiet import execute, gdb_errors
+from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.target import NAMES, is_selected, thread_registers
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
@@ -20,6 +21,8 @@ from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.stackless import check_is_here, no_registers
 
 MAY_CALL = "may-call-functions"
+NO_CALLS = "functions can be called only in a rank that runs"
+INSTEAD = "`rank list --state running` tells them"
 NO_RANK = -1
 NOT_YET = "nothing has been looked at yet"
 
@@ -35,7 +38,7 @@ class Selection:
         self.stack: Optional[Stack] = None
         self.thread = 0
         self.inferior = 0
-        self._forbids_calls = False
+        self.forbids_calls = False  # what the user has not
         self._registers: dict[int, Mapping[int, int]] = {}  # of threads, since the last stop
 
     @property
@@ -117,12 +120,23 @@ class Selection:
 
     def _permit_calls(self) -> None:
         """A function called from a suspended rank would run on another rank's stack: not while one is selected."""
-        if self.is_suspended and not self._forbids_calls and gdb.parameter(MAY_CALL):
+        if self.is_suspended and not self.forbids_calls and gdb.parameter(MAY_CALL):
             execute(f"set {MAY_CALL} off")
-            self._forbids_calls = True
-        elif self._forbids_calls and not self.is_suspended:
+            self.forbids_calls = True
+        elif self.forbids_calls and not self.is_suspended:
+            self.forbids_calls = False
             execute(f"set {MAY_CALL} on")
-            self._forbids_calls = False
+
+    @contextmanager
+    def explaining_calls(self) -> Iterator[None]:
+        """GDB's errors become `DebuggerError`; of calls that we have forbidden in our words."""
+        try:
+            with gdb_errors():
+                yield
+        except DebuggerError as error:
+            if self.forbids_calls and MAY_CALL in error.sentence:
+                raise DebuggerError(NO_CALLS, INSTEAD) from error
+            raise
 
 
 def stack_of(moment: Moment, rank: Rank) -> Stack:

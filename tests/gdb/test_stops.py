@@ -269,7 +269,7 @@ tell("after", value("ticks"))
     assert told["called"] == 42 and told["after"] == 2
 
 
-@pytest.mark.parametrize("command", ["step", "next", "finish", "until", "return", "jump 40"])
+@pytest.mark.parametrize("command", ["step", "next", "finish", "until", "return", "jump 40", "call move_on(1, 1)"])
 def test_suspended_ranks_do_not_go_on(session: Session, places: Places, command: str) -> None:
     told = session.attach(
         f"""
@@ -310,19 +310,32 @@ def test_nothing_is_called_from_a_suspended_rank(session: Session, places: Place
     told = session.attach(
         """
 gdb.execute("rank 1")
-for command in ("call move_on(1, 1)", "print move_on(1, 1)", "call shared_name", "print table"):
+for command in ("print move_on(1, 1)", "call shared_name", "compile print shared_name", "print table",
+                "rank print move_on(1, 1) 0-2", "rank apply 2 print move_on(1, 1)"):
     tell(command, ask(command))
+tell("turned on", ask("set may-call-functions on"))
+tell("still off", ask("print move_on(1, 1)"))
+tell("why", ask("show may-call-functions"))
 gdb.execute("rank 3")
-tell("running", ask("print move_on(3, 1)"))
+tell("permitted", ask("show may-call-functions"))
+tell("running", [ask(f"{word} move_on(3, 1)") for word in ("print", "call")])
 gdb.execute("rank 1")
 tell("calls", value("move_on::calls"))
 """,
         places.pid,
     )
-    for command in ("call move_on(1, 1)", "print move_on(1, 1)"):
-        assert "Cannot call functions" in told[command], told[command]
-    assert told["call shared_name"].endswith("= 11\n") and "{100, 101, 102, 0}" in told["print table"]
-    assert told["running"].split(" = ")[1] == "46\n"
+    only = "unctions can be called only in a rank that runs"
+    for command in ("print move_on(1, 1)", "still off"):
+        assert told[command].startswith("error: Cannot call functions"), told[command]
+    for command in ("call shared_name", "compile print shared_name"):
+        assert "needs a rank that runs" in told[command] and "`print EXPR` shows" in told[command], told[command]
+    assert told["rank print move_on(1, 1) 0-2"].startswith(f"0-2: <f{only}>")
+    assert told["rank apply 2 print move_on(1, 1)"] == f"error: f{only}: `rank list --state running` tells them"
+    assert told["turned on"].startswith(f"F{only}, and the selected one is suspended: `rank list")
+    assert told["turned on"] in told["why"] and "is off" in told["why"]
+    assert told["permitted"] == "Permission to call functions in the program is on.\n"
+    assert "{100, 101, 102, 0}" in told["print table"]
+    assert [said.split(" = ")[1] for said in told["running"]] == ["46\n", "50\n"]
     assert told["calls"] == places.owned[1, "calls"].value
 
 
