@@ -18,7 +18,10 @@ from pieglobalsfind.facts import dataclass
 
 NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
 LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)(?:{re.escape(NOT_NOW)})?$"
+CALLING_NOTHING = "with may-call-functions off --"
+CHANGES = r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}="  # an expression that is not only looked at
 HOOKS = {
+    "hookpost-display": "ranklens-learn-displays",
     "info hookpost-display": "ranklens-tell-displays",
     "hookpost-undisplay": "ranklens-forget-displays",
     "delete hookpost-display": "ranklens-forget-displays",
@@ -27,7 +30,7 @@ HOOKS = {
 
 @dataclass(frozen=True)
 class Display:
-    """One of GDB's displays; `form` is its format such as "/x", "" if it has none."""
+    """One of GDB's displays; `form` is its format such as "/x" or "/rx", "" if it has none."""
 
     number: int
     enabled: bool
@@ -42,13 +45,29 @@ class Displays:
         self._lost: list[Display] = []  # in their order
         self._resting: set[int] = set()  # disabled as long as the program runs
         self._rests = False
+        self._raw: set[int] = set()  # without pretty-printers, which GDB does not list
+        self._newest = 0
+        self._makes = False
+
+    def learn(self) -> None:
+        """After `display`: whether a new one of the user's is raw."""
+        if self._makes:
+            return
+        found = list(listed())
+        new = [one for one in found if one.number > self._newest]
+        self._newest = max((one.number for one in found), default=0)
+        for one in new:
+            if not re.search(CHANGES, one.expression) and shows_raw(one, found):
+                self._raw.add(one.number)
 
     def save(self) -> None:
         """GDB is about to delete them."""
         for one in listed():
             enabled = one.enabled or one.number in self._resting
-            self._lost.append(Display(one.number, enabled, one.form, one.expression))
+            form = raw_form(one) if one.number in self._raw else one.form
+            self._lost.append(Display(one.number, enabled, form, one.expression))
         self._resting.clear()
+        self._raw.clear()
 
     def rest(self) -> None:
         """The program goes on; also called each time that it does so by itself before it stops."""
@@ -65,14 +84,19 @@ class Displays:
         switch("enable", self._resting & {one.number for one in listed()})
         self._resting.clear()
         lost, self._lost = self._lost, []
+        self._makes = True
         for one in lost:
             try:
                 execute(f"display{one.form} {one.expression}")
             except DebuggerError:  # its variables are not there now
                 self._lost.append(one)
                 continue
+            made = self._newest = max(made.number for made in listed())
+            if one.form.startswith("/r"):
+                self._raw.add(made)
             if not one.enabled:
-                switch("disable", {max(made.number for made in listed())})
+                switch("disable", {made})
+        self._makes = False
         if show and (self._rests or lost):
             gdb.execute("display")
         self._rests = False
@@ -94,6 +118,30 @@ def listed() -> Iterator[Display]:
         yield Display(int(number), enabled == "y", form, expression)
 
 
+def shows_raw(one: Display, found: list[Display]) -> bool:
+    """Whether what a display shows now is its value without pretty-printers; nothing is called for it."""
+    try:
+        forms = raw_form(one), one.form
+        raw, printed = (execute(f"{CALLING_NOTHING} output{form} {one.expression}") for form in forms)
+        return raw != printed and shown_alone(one, found).endswith(f" = {raw}\n")
+    except DebuggerError:  # it is not there now, or is memory, which has no pretty-printers
+        return False
+
+
+def raw_form(one: Display) -> str:
+    return f"/r{one.form[1:]}"
+
+
+def shown_alone(one: Display, found: list[Display]) -> str:
+    """What GDB shows of one display."""
+    others = {other.number for other in found if other.enabled} - {one.number}
+    switch("disable", others)
+    try:
+        return execute(f"{CALLING_NOTHING} display")
+    finally:
+        switch("enable", others)
+
+
 def switch(command: str, numbers: set[int]) -> None:
     """Enable or disable displays."""
     if numbers:
@@ -102,6 +150,7 @@ def switch(command: str, numbers: set[int]) -> None:
 
 def bind(displays: Displays) -> None:
     """Make GDB tell of them, where the user has no such hooks."""
+    hooks.Called(HOOKS["hookpost-display"], displays.learn)
     hooks.Called(HOOKS["info hookpost-display"], displays.tell)
     hooks.Called(HOOKS["hookpost-undisplay"], displays.forget)
     for hook, command in HOOKS.items():

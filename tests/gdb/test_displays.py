@@ -17,15 +17,27 @@ def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_displays_follow_the_rank_that_stops(session: Session, rankrun: Path, ticks: Path) -> None:
-    """At breakpoints, watched variables and steps, in silence too; those of another function wait for theirs."""
+    """At breakpoints, watched variables and steps, in silence too; those of another function wait for theirs.
+
+    What is shown without pretty-printers stays so; to find out which does, nothing is evaluated that changes the
+    program (of scripts GDB evaluates no display before it shows it).
+    """
     told = session.run(
         """
+class Mixed:
+    def to_string(self):
+        return "printed"
 gdb.execute("break tick")
 gdb.execute("run")
 gdb.execute("display $_rank * 100")
 gdb.execute("display/x rank + 16")
 gdb.execute("display ticks")
 gdb.execute("disable display 3")
+gdb.pretty_printers.append(lambda value: Mixed() if value.type.code == gdb.TYPE_CODE_STRUCT else None)
+for command in ("display/r mixed", "display mixed", "display/rx mixed", "display level += 2"):
+    gdb.execute(command)
+tell("unchanged", [value("$_rank"), value("level")])
+gdb.execute("undisplay 7")
 first = value("$_rank")
 stops = []
 for _ in range(4):
@@ -57,16 +69,27 @@ tell("none", ask("info display"))
         3,
     )
     for rank, said in told["stops"]:
-        assert re.findall(r"\d+: (.*) = (.*)", said) == [
+        assert re.findall(r"\d+: (.*?) = (.*)", said) == [
             ("$_rank * 100", f"{100 * rank}"),
             ("/x rank + 16", hex(rank + 16)),
+            ("mixed", f"{{letter = 120 'x', numbers = {{7, {8 + rank}, 9}}}}"),
+            ("mixed", "printed"),
+            ("/x mixed", f"{{letter = 0x78, numbers = {{0x7, {8 + rank:#x}, 0x9}}}}"),
         ]
+    assert told["unchanged"][0] == told["unchanged"][1]
     assert len({one[0] for one in told["stops"]}) > 1
     here, said = told["stepped"]
     assert f"$_rank * 100 = {100 * here}\n" in said and said.count("$_rank * 100") == 1
     assert "/x rank + 16 (cannot be evaluated in the current context)" in told["elsewhere"]
     listed = re.findall(r"\d+:   ([yn])  (.*)", told["back"])
-    assert sorted(listed) == [("n", "ticks"), ("y", "$_rank * 100"), ("y", "/x rank + 16")]
+    assert sorted(listed) == [
+        ("n", "ticks"),
+        ("y", "$_rank * 100"),
+        ("y", "/x mixed"),
+        ("y", "/x rank + 16"),
+        ("y", "mixed"),
+        ("y", "mixed"),
+    ]
     assert " = " not in told["silent"]
     watched, said, rank, ticks_now = told["watched"]
     assert rank == watched
