@@ -170,7 +170,7 @@ def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
     columns: Columns = tuple(zip(*found.variables)) if found.variables else ((),) * len(COLUMNS)
     if not reader.has_all(columns[TYPE]):
         return None
-    words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS))))
+    words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS if any(columns[column])))))
     text = "\0".join([*words, ""]).encode("utf-8", "replace")
     sizes = map(len, words) if text.isascii() else (len(word.encode("utf-8", "replace")) for word in words)
     starts = dict(zip(words, map(add, accumulate(sizes, initial=0), count())))  # a NUL behind each

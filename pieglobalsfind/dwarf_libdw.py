@@ -26,7 +26,7 @@ from ctypes import (
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import repeat
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind import dwarf_file
@@ -557,10 +557,12 @@ class Module:
 
     def texts(self, found: Sequence[Union[int, bytes, None]]) -> Iterable[str]:
         """The `text` of each."""
-        strings, places = self._strings, [one for one in found if isinstance(one, int)]
-        texts = [strings[at : strings.find(b"\0", at)] for at in places]
-        if len(texts) != len(found) or max(map(len, texts), default=0) > LONGEST_STRING:
+        strings, end_from = self._strings, self._strings.find
+        if set(map(type, found)) != {int}:
             return map(self.text, found) if any(found) else repeat("", len(found))
+        texts = [strings[at : end_from(b"\0", at)] for at in cast("Sequence[int]", found)]
+        if max(map(len, texts)) > LONGEST_STRING:
+            return map(self.text, found)
         return b"\0".join(texts).decode("utf-8", "replace").split("\0")
 
     def offset_in_unit(self, die: Die) -> int:
@@ -582,9 +584,9 @@ class Module:
     def _attributes_of(self, abbreviation: int) -> Iterator[tuple[int, int, int]]:
         """Until the last: dwarf_getattrcnt() miscounts where a form's value stands in the abbreviation (0.188)."""
         code, form, value, offset = c_uint(), c_uint(), ctypes.c_int64(), ctypes.c_int64()
-        read = self.lib.dwarf_getabbrevattr_data
+        read, places = self.lib.dwarf_getabbrevattr_data, (byref(code), byref(form), byref(value), byref(offset))
         for number in range(MOST_ATTRIBUTES):
-            if read(abbreviation, number, byref(code), byref(form), byref(value), byref(offset)) != 0:
+            if read(abbreviation, number, *places) != 0:
                 return
             if not code.value and not form.value:
                 return

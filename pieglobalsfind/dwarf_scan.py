@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter, mul
@@ -31,7 +31,7 @@ from pieglobalsfind.dwarf_libdw import Die, Module, Section, Unit
 from pieglobalsfind.dwarf_walk import DEEPEST
 
 Value = Union[int, bytes, None]
-Place = Union[int, tuple[int, struct.Struct]]
+Place = tuple[int, Optional[Callable[[bytes, int], tuple[Any, ...]]]]
 Of = TypeVar("Of")
 
 MOST_ABBREVIATIONS = 100_000  # of one unit
@@ -176,13 +176,13 @@ class Kinds:
         return self._tables[qualified]
 
     @cached_property
-    def sizes(self) -> dict[int, Place]:
+    def sizes(self) -> list[Optional[Place]]:
         """Where DIEs say the size of a type."""
         sized = {code: one for code, one in self.abbreviations.items() if one.tag in SIZED}
         return places_of(dw.DW_AT_byte_size, sized, (dw.DW_AT_signature,))
 
     @cached_property
-    def names(self) -> dict[int, Place]:
+    def names(self) -> list[Optional[Place]]:
         """Where DIEs say their names, of those in .debug_str."""
         named = {
             code: one for code, one in self.abbreviations.items() if one.forms.get(dw.DW_AT_name) == dw.DW_FORM_strp
@@ -255,68 +255,74 @@ class UnitBytes:
 
     def entries(self, qualified: bool) -> Iterator[Entry]:
         """Static variables and the scopes they are in, in order; with `qualified` all that has a name in a scope."""
+        table, begin = self._kinds.table(qualified), self.begin
+        # what ends children, behind the last DIE, as often as there can be need of it: no end has to be looked for
+        data = self.data[begin : self.end] + bytes(DEEPEST + 1)
+        passed, skipped, located, opened = table.passed, table.skipped, table.located, table.opened
+        before_location, behind_location = table.before_location, table.behind_location
+        far, known, sibling_at, zero_from = table.far, table.abbreviations, SIBLING.unpack_from, data.index
         try:
-            yield from self._entries(self._kinds.table(qualified))
+            code, body = leb128(data, self.first - begin)
+            at, depth = self._behind(data, body, known[code]), 1
+            if not known[code].has_children:
+                return
+            while True:
+                code = data[at]
+                step = before_location[code]
+                if step:  # what there is most of is asked for first
+                    place = at + step
+                    length = data[place]
+                    if data[place + 1] not in STATIC and length < 128:
+                        at = place + length + behind_location[code]
+                        continue
+                step = skipped[code]
+                if step:
+                    (sibling,) = sibling_at(data, at + step)
+                    if sibling > at:
+                        at = sibling
+                        continue
+                step = passed[code]
+                if step:
+                    at += step
+                    continue
+                if code == 0:
+                    at, depth = at + 1, depth - 1
+                    if depth == 0:
+                        return
+                    continue
+                step = opened[code]
+                if step and depth < DEEPEST:
+                    at, depth = at + step, depth + 1
+                    continue
+                body, one = at + 1, located[code]
+                if code > 127:
+                    code, body = leb128(data, at)
+                    one = far.get(code)
+                if one is not None:
+                    text, location, after, found, told = one
+                    place = location + (zero_from(0, body + text) + 1 if text >= 0 else body)
+                    length = data[place]
+                    if length < 128:
+                        if length and data[place + 1] in STATIC and found.tag == dw.DW_TAG_variable:
+                            yield depth, begin + at, found, told
+                        at = place + 1 + length + after
+                        continue
+                found = known[code]
+                if table.is_told(found):
+                    yield depth, begin + at, found, None
+                at = self._behind(data, body, found)
+                if found.has_children:
+                    if found.tag in table.entered and depth < DEEPEST:
+                        depth += 1
+                    else:
+                        at = self._behind_children(data, at, table)
         except (IndexError, ValueError, struct.error, KeyError):
             raise UnreadableError from None
 
-    def _entries(self, table: Table) -> Iterator[Entry]:
-        data, begin, end = self.data, self.begin, self.end
-        passed, skipped, located, opened = table.passed, table.skipped, table.located, table.opened
-        far, known, sibling_at, zero_from = table.far, table.abbreviations, SIBLING.unpack_from, data.index
-        code, body = leb128(data, self.first)
-        at, depth = self._behind(body, known[code]), 1
-        if not known[code].has_children:
-            return
-        while at < end:
-            code = data[at]
-            step = passed[code]
-            if step:
-                at += step
-                continue
-            step = skipped[code]
-            if step:
-                sibling = begin + sibling_at(data, at + step)[0]
-                if at < sibling <= end:
-                    at = sibling
-                    continue
-            step = opened[code]
-            if step and depth < DEEPEST:
-                at, depth = at + step, depth + 1
-                continue
-            if code == 0:
-                at, depth = at + 1, depth - 1
-                if depth == 0:
-                    return
-                continue
-            body, one = at + 1, located[code]
-            if code > 127:
-                code, body = leb128(data, at)
-                one = far.get(code)
-            if one is not None:
-                text, location, after, found, told = one
-                place = location + (zero_from(0, body + text) + 1 if text >= 0 else body)
-                length = data[place]
-                if length < 128:
-                    if length and data[place + 1] in STATIC and found.tag == dw.DW_TAG_variable:
-                        yield depth, at, found, told
-                    at = place + 1 + length + after
-                    continue
-            found = known[code]
-            if table.is_told(found):
-                yield depth, at, found, None
-            at = self._behind(body, found)
-            if found.has_children:
-                if found.tag in table.entered and depth < DEEPEST:
-                    depth += 1
-                else:
-                    at = self._behind_children(at, table)
-
-    def _behind(self, body: int, found: Abbreviation) -> int:
+    def _behind(self, data: bytes, body: int, found: Abbreviation) -> int:
         """Where the DIE's attributes end."""
         if found.size >= 0:
             return body + found.size
-        data = self.data
         for one in found.segments:
             body += one.form.size
             if one.last_form == dw.DW_FORM_exprloc and data[body] < 128:
@@ -325,17 +331,15 @@ class UnitBytes:
                 body = behind_value(data, body, one.last_form)
         return body
 
-    def _behind_children(self, at: int, table: Table) -> int:
-        data, depth = self.data, 1
+    def _behind_children(self, data: bytes, at: int, table: Table) -> int:
+        depth = 1
         while depth:
-            if at >= self.end:
-                raise UnreadableError
             code, body = leb128(data, at)
             if code == 0:
                 at, depth = body, depth - 1
                 continue
             inner = table.abbreviations[code]
-            at = self._behind(body, inner)
+            at = self._behind(data, body, inner)
             depth += inner.has_children
         return at
 
@@ -364,38 +368,49 @@ class UnitBytes:
             addresses = tuple(map(mul, addresses, is_plain))
         return (*told.pick((*read, *([one] * len(places) for one in told.constants))), addresses)
 
-    def size_told(self, at: int) -> Optional[int]:
-        """The size of the type whose DIE is at an offset of the unit, where that says it plainly."""
-        return number_told(self.data, at, self._kinds.sizes)
+    def sizes_told(self, distances: Iterable[int]) -> list[Optional[int]]:
+        """Of types whose DIEs are so far from the unit's begin: their sizes, where those say them plainly."""
+        return numbers_told(self.data, self.begin, distances, self._kinds.sizes)
 
-    def name_told(self, at: int) -> Optional[int]:
-        """Where in .debug_str the name of the DIE at an offset is, if nothing is said of it elsewhere."""
-        return number_told(self.data, at, self._kinds.names) if self.first <= at < self.end else None
-
-
-def number_told(data: bytes, at: int, places: dict[int, Place]) -> Optional[int]:
-    place = places.get(data[at])
-    if place is None or isinstance(place, int):
-        return place
-    try:
-        return int(place[1].unpack_from(data, at + place[0])[0])
-    except struct.error:
-        return None
+    def names_told(self, distances: Iterable[int]) -> list[Optional[int]]:
+        """Where in .debug_str the names of DIEs are, of each if nothing is said of it elsewhere."""
+        return numbers_told(self.data, self.begin, distances, self._kinds.names)
 
 
-def places_of(wanted: int, kinds: dict[int, Abbreviation], without: Sequence[int]) -> dict[int, Place]:
-    """Where the attribute is in DIEs by their code: (bytes from the begin, form), or its value itself."""
+def numbers_told(
+    data: bytes, begin: int, distances: Iterable[int], kinds: list[Optional[Place]]
+) -> list[Optional[int]]:
+    """A number of each DIE, by where those of its kind have it; None where they have none."""
+    told: list[Optional[int]] = []
+    add = told.append
+    for distance in distances:
+        at = begin + distance
+        place = kinds[data[at]]
+        if place is None:
+            add(None)
+            continue
+        more, read = place
+        try:
+            add(read(data, at + more)[0] if read is not None else more)
+        except struct.error:
+            add(None)
+    return told
+
+
+def places_of(wanted: int, kinds: dict[int, Abbreviation], without: Sequence[int]) -> list[Optional[Place]]:
+    """By DIEs' code where the attribute is: (bytes from the begin, who reads it there), or (its value, None)."""
     found: dict[int, Place] = {}
     for code, one in kinds.items():
         if code > 127 or any(other in one.forms for other in without):
             continue
         if wanted in one.constants:
-            found[code] = one.constants[wanted]
+            found[code] = one.constants[wanted], None
         elif wanted in one.segments[0].codes and one.forms[wanted] in UNSIGNED:
             letters = LETTER.findall(one.segments[0].form.format)
             number = one.segments[0].codes.index(wanted)
-            found[code] = 1 + struct.calcsize("<" + "".join(letters[:number])), struct.Struct("<" + letters[number])
-    return found
+            reader = struct.Struct("<" + letters[number]).unpack_from
+            found[code] = 1 + struct.calcsize("<" + "".join(letters[:number])), reader
+    return by_code(found, None)
 
 
 class Table:
@@ -417,6 +432,10 @@ class Table:
         placed = {code: one for code, one in abbreviations.items() if one.location >= 0}
         near = {code: located(one, one.told) for code, one in placed.items() if code < 128}
         self.located: list[Optional[Located]] = by_code(near, None)
+        # bytes, 0 for other codes: before a location that no inline name is before; of its length, and behind it
+        fixed_before = {code: one for code, one in placed.items() if code < 128 and one.text < 0}
+        self.before_location = by_code({code: 1 + one.location for code, one in fixed_before.items()}, 0)
+        self.behind_location = by_code({code: 1 + one.after for code, one in fixed_before.items()}, 0)
         self.far = {code: located(one, None) for code, one in placed.items() if code > 127}
 
     def is_told(self, found: Abbreviation) -> bool:

@@ -8,10 +8,11 @@ left out; so is what the linker discarded.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import NamedTuple, Optional
 
@@ -65,7 +66,7 @@ LANGUAGES = {
     ),
 }
 
-NAME, ADDRESS, TLS_OFFSET = map(Variable._fields.index, ("name", "address", "tls_offset"))
+NAME, SIZE, ADDRESS, TLS_OFFSET = map(Variable._fields.index, ("name", "size", "address", "tls_offset"))
 UNTOLD = -1  # a size that more has to be read for than one DIE
 MOST_TEXT = 1 << 28  # characters of qualifications in all
 MOST_AROUND = 50  # functions around one whose names are part of its own
@@ -84,10 +85,34 @@ class Scope(NamedTuple):
 ANYWHERE = Scope()  # in no scope that has a name
 
 
-# A variable whose DIE tells all: its number among the unit's, the DIE's offset in the section, its scope.
-Note = tuple[int, int, Scope]
+# A variable whose DIE tells all: the DIE's offset in the section, its scope.
+Note = tuple[int, Scope]
 # A variable but for what its scope says of it, that scope, and where its declaration is if that stands elsewhere, or 0.
 Found = tuple[Variable, Scope, int]
+
+
+class Described(NamedTuple):
+    """The fields of variables as their DIEs tell them, column by column."""
+
+    names: Sequence[str]
+    linkages: Iterable[str]
+    files: Iterable[str]
+    lines: Iterable[int]
+    indices: Iterable[int]
+    sizes: Iterable[int]
+    storages: Iterable[str]
+    addresses: Sequence[int]
+
+    def rows(self, functions: Sequence[Optional[str]], language: str) -> Iterator[Variable]:
+        """The variables, each a static one of the function of that name if there is one."""
+        names, *more, storages, addresses = self
+        if any(functions):
+            names = [f"{function}::{name}" if function else name for function, name in zip(functions, names)]
+            storages = [FUNCTION_STATIC if function else one for function, one in zip(functions, storages)]
+        else:
+            functions = [""] * len(functions)
+        same = repeat(language), addresses, repeat(None), functions, repeat("")
+        return map(tuple.__new__, repeat(Variable), zip(names, *more, storages, *same))
 
 
 class FunctionTold(NamedTuple):
@@ -136,15 +161,16 @@ class TypesTold(dict[Optional[int], tuple[int, int]]):
         self._found = found
         self._first_index = index_at(number, 0) - found.first
 
-    def __missing__(self, distance: Optional[int]) -> tuple[int, int]:
-        found = self._found
-        at = found.begin + (distance or 0)
-        told = UNREADABLE, 0
-        if found.first < at < found.end:
-            size = found.size_told(at)
-            told = self._first_index + at, size if size and size <= LARGEST_SIZE else UNTOLD
-        self[distance] = told
-        return told
+    def fill(self, distances: Iterable[Optional[int]]) -> None:
+        """Look up all that are not known yet."""
+        found, more = self._found, self._first_index + self._found.begin
+        low, high = found.first - found.begin, found.end - found.begin
+        unknown = [one or 0 for one in set(distances).difference(self)]
+        inside = [one for one in unknown if low < one < high]
+        if len(inside) < len(unknown):
+            self.update(dict.fromkeys(unknown, (UNREADABLE, 0)))
+        for one, size in zip(inside, found.sizes_told(inside)):
+            self[one] = more + one, size if size and size <= LARGEST_SIZE else UNTOLD
 
 
 class VariableReader:
@@ -183,21 +209,25 @@ class VariableReader:
             row if scope is ANYWHERE and not declared else self._placed(row, scope, declared)
             for row, scope, declared in rows
         ]
-        local = sorted((row for row in found if row.address is None), key=itemgetter(TLS_OFFSET, NAME))
-        fixed = sorted((row for row in found if row.address is not None), key=itemgetter(ADDRESS, NAME))
-        found = [*without_repetitions(local, TLS_OFFSET), *without_repetitions(fixed, ADDRESS)]
-        for number, row in enumerate(found):
-            if row.size == UNTOLD:
-                found[number] = row._replace(size=self._table.size(row.type))
-        return Variables(found, self._table, [row.address or 0 for row in found])
+        fixed, local = found, list[Variable]()
+        if None in map(itemgetter(ADDRESS), found):
+            fixed = [row for row in found if row.address is not None]
+            local = [row for row in found if row.address is None]
+        found = [*in_order(local, TLS_OFFSET), *in_order(fixed, ADDRESS)]
+        if UNTOLD in map(itemgetter(SIZE), found):
+            for number, row in enumerate(found):
+                if row.size == UNTOLD:
+                    found[number] = row._replace(size=self._table.size(row.type))
+        return Variables(found, self._table, [address or 0 for address in map(itemgetter(ADDRESS), found)])
 
     def has_all(self, indices: Iterable[int]) -> bool:
         """Whether indices are of types in this file, in units that are read as bytes."""
-        largest: dict[int, int] = {}  # by unit
-        for index in set(indices):
-            if index > largest.get(index >> UNIT_SHIFT, VOID):
-                largest[index >> UNIT_SHIFT] = index
-        return all(map(self._has, largest.values()))
+        named = sorted(set(indices))
+        largest, left = list[int](), len(named)
+        while left and named[left - 1] > VOID:  # of each unit
+            largest.append(named[left - 1])
+            left = bisect_left(named, largest[-1] >> UNIT_SHIFT << UNIT_SHIFT, 0, left)
+        return all(map(self._has, largest))
 
     def _has(self, index: int) -> bool:
         number, distance = place_of(index)
@@ -253,8 +283,7 @@ class VariableReader:
                     scopes.pop()
                 inside, scope = scopes[-1]
             if told is not None:
-                noted[kind].append((len(rows), at, scope))
-                rows.append(None)
+                noted[kind].append((at, scope))
             elif kind.tag in (dw.DW_TAG_variable, dw.DW_TAG_member):
                 rows.append(self._variable(Die(first + at, cu), kind.tag, scope))
             else:
@@ -263,36 +292,63 @@ class VariableReader:
                     inside, scope = depth, inner
                     scopes.append((depth, inner))
         files, types = FileNames(self._reader, unit), TypesTold(self._numbers[cu], found)
+        plain = self._plain_functions(found, chain.from_iterable(noted.values()))
         for kind, notes in noted.items():
-            numbers, places, around = zip(*notes)
-            made = self._described(found, places, kind, files, types)
-            for number, at, row in zip(numbers, places, zip(made, around, repeat(0))):
-                is_told = row[0].name and self._low < (row[0].address or 0) < self._high
-                rows[number] = row if is_told else self._variable(Die(first + at, cu), kind.tag, row[1])
+            places, around = zip(*notes)
+            functions = list(map(plain.get, map(id, around)))
+            columns = self._described(found, places, kind, files, types)
+            if None not in functions and self._are_all_told(columns):
+                rows += zip(columns.rows(functions, self._language), repeat(ANYWHERE), repeat(0))
+                continue
+            bare = columns.rows([None] * len(places), self._language)
+            for at, row, outer in zip(places, bare, around):
+                is_told = row.name and self._low < (row.address or 0) < self._high
+                rows.append((row, outer, 0) if is_told else self._variable(Die(first + at, cu), kind.tag, outer))
         return [row for row in rows if row is not None]
+
+    def _plain_functions(self, found: UnitBytes, notes: Iterable[Note]) -> dict[int, str]:
+        """Scopes, by their `id`, in which a variable is all that its DIE tells: names of the functions that they are.
+
+        The name is "" outside of functions.
+        """
+        names = {id(ANYWHERE): ""}
+        if self._language == "C++":
+            return names
+        start, places = found.address(found.begin), dict[int, int]()
+        for scope in {id(scope): scope for _, scope in notes}.values():
+            prefix, die, kind = scope
+            if die is not None and not prefix and kind == FUNCTION_STATIC:
+                place = die.addr or 0
+                if self._scopes[place] is ANYWHERE:
+                    places[id(scope)] = place - start
+        told = {one: name for one, name in zip(places, found.names_told(places.values())) if name is not None}
+        texts = zip(told, self._module.texts(list(told.values())) if told else ())
+        names.update((one, text) for one, text in texts if text and len(text) < LONGEST_STRING - 1)
+        return names
+
+    def _are_all_told(self, columns: Described) -> bool:
+        """Whether nothing more has to be looked up of any of them, or cut."""
+        is_here = self._low < min(columns.addresses) and max(columns.addresses) < self._high
+        return is_here and all(columns.names)
 
     def _described(
         self, found: UnitBytes, places: Sequence[int], kind: Abbreviation, files: FileNames, types: TypesTold
-    ) -> Iterator[Variable]:
+    ) -> Described:
         """What `_describe` gives for each DIE of this kind, in a tenth of the time."""
         assert kind.told is not None
         names, linkages, numbers, lines, distances, external, addresses = found.columns(places, kind.told)
+        types.fill(distances)
         indices, sizes = zip(*map(types.__getitem__, distances))
-        columns = (
-            self._module.texts(names),
+        return Described(
+            list(self._module.texts(names)),
             self._module.texts(linkages),
             map(files.__getitem__, numbers),
-            lines if all(lines) else (line or 0 for line in lines),
+            lines if all(lines) else [line or 0 for line in lines],
             indices,
             sizes,
-            repeat(GLOBAL) if all(external) else (GLOBAL if one else FILE_STATIC for one in external),
-            repeat(self._language),
+            repeat(GLOBAL) if all(external) else [GLOBAL if one else FILE_STATIC for one in external],
             addresses,
-            repeat(None),
-            repeat(""),
-            repeat(""),
         )
-        return map(tuple.__new__, repeat(Variable), zip(*columns))
 
     # ---- by libdw ----
 
@@ -417,11 +473,7 @@ class VariableReader:
         """`work` in C, `module::work` in Fortran, `app::work(int)` in C++."""
         key = die.addr or 0
         if key not in self._names:
-            own = self._own_name(die) if self._scopes.get(key) is ANYWHERE else ""
-            if own and self._language_of(die.cu) != "C++":
-                self._names[key] = own  # as most are: what `_name_functions` comes to
-            else:
-                self._name_functions(die)
+            self._name_functions(die)
         return self._names[key]
 
     def _name_functions(self, innermost: Die) -> None:
@@ -458,8 +510,10 @@ class VariableReader:
     def _own_name(self, die: Die) -> str:
         """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
         found = self._bytes.get(die.cu)
-        name = found.name_told((die.addr or 0) - found.address(0)) if found is not None else None
-        return self._module.text(name) if name is not None else ""
+        at = (die.addr or 0) - found.address(0) if found is not None else 0
+        if found is None or not found.first <= at < found.end:
+            return ""
+        return self._module.text(found.names_told([at - found.begin])[0])
 
     def _parameters(self, told: FunctionTold) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
@@ -469,16 +523,17 @@ class VariableReader:
         return ", ".join(type_name(self._table, one, "C++") for one in found)
 
 
-def without_repetitions(found: list[Variable], place: int) -> Iterator[Variable]:
-    """The first of those that have place, name and line in common; `found` is in the order of place and name."""
+def in_order(found: list[Variable], place: int) -> list[Variable]:
+    """By place and name; of those that have these and the line in common the first."""
     if len(set(map(itemgetter(place), found))) == len(found):
-        yield from found
-        return
+        return sorted(found, key=itemgetter(place))
     known = set[tuple[object, str, int]]()
-    for row in found:
+    left = []
+    for row in sorted(found, key=itemgetter(place, NAME)):
         if (row[place], row.name, row.line) not in known:
             known.add((row[place], row.name, row.line))
-            yield row
+            left.append(row)
+    return left
 
 
 def constant_sum(operations: tuple[tuple[int, int], ...]) -> int:

@@ -99,6 +99,9 @@ EXPECTED = {
         "hidden_per_thread": ("thread-local", "long"),
         "row": ("global", "int (*)[4]"),
         "step::calls": ("function static", "int"),
+        "with_a_long_name::again": ("function static", "int"),
+        "with_a_long_name::accumulated_so_far": ("function static", "int"),
+        "brief::accumulated_so_far": ("function static", "int"),
     },
     "shapes.cpp": {
         "app::total": ("global", "int"),

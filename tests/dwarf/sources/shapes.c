@@ -58,6 +58,18 @@ static int step(int by) {
     return ++calls;
 }
 
+/* Names of more than seven letters are kept elsewhere than shorter ones. */
+static int with_a_long_name(int by) {
+    static int accumulated_so_far, again;
+    again += by;
+    return accumulated_so_far += again;
+}
+
+int brief(int by) {
+    static int accumulated_so_far;
+    return accumulated_so_far += with_a_long_name(by);
+}
+
 int work(int by) {
     hidden_per_thread += by;
     kept += (short)by;
