@@ -18,7 +18,15 @@ import gdb
 
 from gdbext import hits
 from gdbext.face import ADDRESS, GdbFace
-from gdbext.followers import Followers, Hit, Pinned, follows, leave_to_followers
+from gdbext.followers import (
+    Followers,
+    Hit,
+    Pinned,
+    catches_in_code,
+    follows,
+    is_anything_in_code,
+    leave_to_followers,
+)
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
 from gdbext.locations import locations_in, locations_of
@@ -100,7 +108,7 @@ class Breakpoints:
 
     def watch_events(self) -> None:
         """Break on the runtime's events as soon as the function is there, and somebody wants to know of them."""
-        if not self._events.is_on and not any(map(follows, gdb.breakpoints())):
+        if not self._events.is_on and not is_anything_in_code():
             return
         self._watch()
 
@@ -135,7 +143,7 @@ class Breakpoints:
             known.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
 
     def _on_call(self, function: str, arguments: tuple[int, int, int]) -> bool:
-        if not any(map(follows, gdb.breakpoints())) and not self._events.is_on:
+        if not is_anything_in_code() and not self._events.is_on:
             return False
         self._face.inferiors.forget_moment()
 
@@ -174,7 +182,7 @@ class Breakpoints:
         """Whether GDB shall stop: it steps in a rank that leaves, by a breakpoint of its own that would leave too."""
         self._face.inferiors.forget_moment()
         self._events.tell(kind, rank)
-        if any(map(follows, gdb.breakpoints())):
+        if is_anything_in_code():
             self._follow(kind, rank)
         return kind == BEFORE_PACK and self._ends_step(rank)
 
@@ -235,6 +243,8 @@ class Breakpoints:
         if isinstance(breakpoint, Pinned):
             breakpoint.stay()
         if not follows(breakpoint):
+            if catches_in_code(breakpoint):
+                self.watch_events()
             return
         if self._face.state().focus.moving:
             self._share_out()

@@ -276,6 +276,21 @@ def follows(breakpoint: Any) -> bool:
     return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
 
 
+def catches_in_code(breakpoint: Any) -> bool:
+    """Whether it is a user's `catch throw` or the like: in a library's code, unlike `catch syscall`.
+
+    GDB 12 tells Python of none.
+    """
+    if not breakpoint.is_valid() or breakpoint.type != getattr(gdb, "BP_CATCHPOINT", None):
+        return False
+    return bool(breakpoint.pending) or any(one.address for one in locations_of(breakpoint))
+
+
+def is_anything_in_code() -> bool:
+    """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
+    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints())
+
+
 def leave_to_followers(user: gdb.Breakpoint) -> None:
     """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
     if user.condition and re.search(RANK_IN_FOCUS, user.condition) and ranks_of(user.condition)[1]:

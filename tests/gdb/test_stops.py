@@ -269,6 +269,62 @@ tell("after", value("ticks"))
     assert told["called"] == 42 and told["after"] == 2
 
 
+def test_running_ranks_are_sent_elsewhere(session: Session, rankrun: Path, ticks: Path) -> None:
+    """`return` leaves tick() before it counts, `jump` has it called once more; the other ranks are left alone."""
+    told = launch(
+        session,
+        """
+gdb.execute("rank tbreak tick 2")
+gdb.execute("run")
+found = []
+for command in ("return (long) 5", "tbreak tick", "jump turn", "until", "advance turn", "continue"):
+    gdb.execute(command)
+    stands = gdb.selected_inferior().pid and gdb.selected_frame()
+    found.append([value("$_rank"), stands.name(), value("ticks")] if stands else None)
+tell("found", found)
+""",
+        rankrun,
+        ticks,
+        1,
+    )
+    assert told["found"] == [[2, "turn", 0], [2, "turn", 0], [2, "tick", 0], [2, "tick", 1], [2, "turn", 1], None]
+    assert sorted(re.findall(r"rank (\d) ticked (\d+)", told.output)) == [(str(rank), "1") for rank in range(RANKS)]
+
+
+@pytest.fixture(scope="module")
+def throws(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcxx", tmp_path_factory.mktemp("throws"), "throws.cpp")
+
+
+def test_exceptions_are_caught_in_every_rank(session: Session, rankrun: Path, throws: Path) -> None:
+    """Set before there is a rank: in the C++ library's code, which all ranks share."""
+    told = session.run(
+        """
+gdb.execute("catch throw")
+gdb.execute("catch catch")
+gdb.execute("run")
+stops = []
+while gdb.selected_inferior().pid:
+    stops.append([value("$_rank"), value("thrown"), functions()[:2]])
+    gdb.execute("continue")
+tell("stops", stops)
+tell("hits", [one.hit_count for one in gdb.breakpoints() if one.number > 0])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        throws,
+    )
+    expected = []
+    for rank in range(RANKS):
+        expected += [[rank, 40 + rank, ["__cxa_throw", "fail"]], [rank, 40 + rank, ["__cxa_begin_catch", "main"]]]
+    assert sorted(told["stops"], key=lambda stop: stop[0]) == expected
+    assert told["hits"] == [RANKS, RANKS]
+    assert "warning: location" not in told.output
+    assert [f"rank {rank} caught on purpose" in told.output for rank in range(RANKS)] == [True] * RANKS
+
+
 @pytest.mark.parametrize("command", ["step", "next", "finish", "until", "return", "jump 40", "call move_on(1, 1)"])
 def test_suspended_ranks_do_not_go_on(session: Session, places: Places, command: str) -> None:
     told = session.attach(
