@@ -1,6 +1,6 @@
 // throws.cpp: every rank throws one exception, and catches it.
-#include <mpi.h>
 #include <cstdio>
+#include <mpi.h>
 #include <stdexcept>
 
 static int thrown = 40;
