@@ -112,6 +112,7 @@ class Extension:
     def _before_prompt(self, *_: object) -> None:
         """After `thread N` and `core-file`: GDB has no event for them, and has told the frame without the symbols."""
         self.breakpoints.settle()
+        self.face.inferiors.settle()
         if self._follow_thread():
             self._show()
 

@@ -64,6 +64,7 @@ class Focus:
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
         self._main_program = ""
+        self._instead: tuple[Placed, ...] = ()
         self._apart: Optional[Apart] = None
         self.moving = False
 
@@ -73,16 +74,24 @@ class Focus:
         return frozenset(one.path for one in self._placed)
 
     def forget(self) -> None:
-        """The process is gone, or another one runs: GDB has dropped what belonged to it."""
+        """The process is gone, or another one runs: GDB has dropped what belonged to it.
+
+        What stands for the main program stays until `restore_program`.
+        """
         if self._placed:
             self._displays.save()
-        self._remove(self._placed)
+        self._instead = tuple(one for one in self._placed if one.is_main) or self._instead
+        self._remove(tuple(one for one in self._placed if not one.is_main))
         self._placed, self._originals_out, self.rank = (), False, None
         self._kernel_library = ""
+
+    def restore_program(self) -> None:
+        """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
         if self._main_program:
             with suppress(DebuggerError):  # another program may be there by now
                 execute(f"symbol-file {quoted(self._main_program)}")
-        self._main_program = ""
+        self._remove(self._instead)
+        self._instead, self._main_program = (), ""
 
     def original_loaded(self, path: str, moment: Optional[Moment]) -> None:
         """GDB has read symbols of `path` by itself."""

@@ -66,6 +66,7 @@ class Inferiors:
             state.pid = inferior.pid
             state.told.clear()
             state.focus.forget()
+            state.focus.restore_program()
             self.forget_moment()
             if self._selection.inferior in (0, inferior.num):
                 self._selection.forget("the process is new")
@@ -95,6 +96,12 @@ class Inferiors:
             self._states[inferior.num].pid = -1
         if self._selection.inferior == inferior.num:
             self._selection.clear("the process has ended")
+
+    def settle(self) -> None:
+        """After the end of the selected inferior's process: only then may GDB be told what its program is."""
+        here = gdb.selected_inferior()
+        if not here.pid and here.num in self._states:
+            self._states[here.num].focus.restore_program()
 
     def removed(self, inferior: gdb.Inferior) -> None:
         """GDB has no such inferior any more."""

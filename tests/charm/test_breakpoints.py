@@ -21,11 +21,11 @@ pytestmark = [
 ]
 RANKS = 3
 TURNS = 3
-METHODS = ("pie", "pip", "fs", "none")
+METHODS = ("pie", "pip", "fs", "tls", "none")
 SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>
-int g_rank = -1, s_counter;
+PRIVATE int g_rank = -1, s_counter;
 __attribute__((noinline)) int leaf(int n) {
   s_counter += n;
   return s_counter;
