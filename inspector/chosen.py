@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pieglobalsfind import rankset
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.fold import location
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING
 from pieglobalsfind.rankset import RankSet
 from pieglobalsfind.stack_walk import Walker
@@ -52,7 +53,7 @@ def among(job: Job, wanted: RankSet) -> Chosen:
         if ranks[number].state in (STARTING, EXITED, MIGRATED_OUT):
             return ""
         try:
-            call = walker.location(ranks[number])
+            call = location(job.table, job.translator, walker, ranks[number])
         except RanklensError as error:
             why = re.sub(f"^rank {number} ", "it ", error.sentence)
             unknown[number] = f"nobody knows its function, {why}"

@@ -2,7 +2,7 @@
 
 Takes frames, innermost first; gives those to show and how many were folded, or the one that is the program's own. The
 call that the program made (`MPI_Recv`) stays, what the runtime does inside it goes. It never touches frames of the
-program.
+program; but where program and runtime are one file, names alone tell: what MPI calls back goes with the call.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.blocked import MPI_CALL
 from pieglobalsfind.call_tree import Call
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.facts import dataclass
-from pieglobalsfind.model import RankTable
+from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.translate import Translator
 
 if TYPE_CHECKING:
     from pieglobalsfind.command import Moment
+    from pieglobalsfind.stack_walk import Walker
 
 Item = TypeVar("Item")
 
@@ -42,19 +44,37 @@ def runtime_path(table: RankTable, translator: Translator) -> str:
     return translator.owner(function).path.removesuffix(" (deleted)") if function else ""
 
 
+def is_one_file(table: RankTable, path: str) -> bool:
+    """Whether the program's code is in the runtime's own file, `path`, as a program that is linked with AMPI is."""
+    return any(one.is_program and one.path.removesuffix(" (deleted)") == path for one in table.objects)
+
+
+def program_calls(functions: Sequence[str]) -> int:
+    """How many of a stack's functions, outermost first, lead to MPI, its call included; 0 if none is MPI's."""
+    for at, function in enumerate(functions):
+        inner = MPI_CALL.fullmatch(functions[at + 1]) if at + 1 < len(functions) else None
+        if MPI_CALL.fullmatch(function) or (inner and function.strip("_").lower() == inner[1].lower()):  # Fortran's
+            return at + 1
+    return 0
+
+
 def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
     """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it."""
     end = len(calls)
     while end > 0 and path and calls[end - 1].library == path:
         end -= 1
     if end == 0:  # program and runtime are one file: the name alone tells
-        end = next((at for at, call in enumerate(calls) if MPI_CALL.fullmatch(call.function)), 0)
+        end = program_calls([one.function for one in calls]) - 1
     return calls[: end + 1] if end > 0 else calls
 
 
 def fold(moment: Moment, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
     """Leave out the runtime's frames inside the innermost call that the program made."""
     path = runtime_path(moment.table, moment.translator)
+    if is_one_file(moment.table, path):
+        whole = list(frames)
+        inside = _inside_call(moment, [pc_of(one) for one in whole]) or 0
+        return Folded(inside, iter(whole[inside:]))
     rest = iter(frames)
     inner: list[Item] = []
     for frame in rest:
@@ -65,16 +85,42 @@ def fold(moment: Moment, frames: Iterable[Item], pc_of: Callable[[Item], int]) -
     return Folded(0, iter(inner))
 
 
+def _inside_call(moment: Moment, pcs: Sequence[int]) -> Optional[int]:
+    """How many frames, innermost first, are inside the program's call of MPI; None if it is in none."""
+    try:
+        functions = [moment.walker.calls(pc)[-1].function.partition("(")[0] for pc in reversed(pcs)]
+    except RanklensError:  # nobody can tell names here
+        return None
+    return len(pcs) - program_calls(functions) if program_calls(functions) else None
+
+
 def user_frame(moment: Moment, rank: int, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Optional[Item]:
-    """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None."""
+    """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None.
+
+    All ranks may use one copy; if that is the runtime's file, too, it is the frame that has called MPI.
+    """
+    if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
+        whole = list(frames)
+        inside = _inside_call(moment, [pc_of(one) for one in whole])
+        frames = whole if inside is None else whole[inside + 1 :]
     nearest: Optional[Item] = None
     for frame in frames:
         owner = moment.translator.owner(pc_of(frame))
-        if owner.rank == rank and owner.object is not None:
+        if owner.object is not None and (owner.rank == rank or owner.kind == "shared"):
             if moment.table.objects[owner.object].is_program:
                 return frame
             nearest = nearest or frame
     return nearest
+
+
+def location(table: RankTable, translator: Translator, walker: Walker, rank: Rank) -> Optional[Call]:
+    """The innermost of the program's own calls, as `user_frame` has it; raises as `Walker.stack` does."""
+    if is_one_file(table, runtime_path(table, translator)):
+        calls = walker.stack(rank).calls
+        count = program_calls([one.function for one in calls])
+        if count > 1:
+            return calls[count - 2]
+    return walker.location(rank)
 
 
 def _joined(before: list[Item], frame: Item, rest: Iterator[Item]) -> Iterator[Item]:

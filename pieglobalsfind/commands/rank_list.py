@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind import rankset
+from pieglobalsfind import fold, rankset
 from pieglobalsfind.command import Block, Column, Face, Finding, Moment, Table, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
@@ -62,7 +62,7 @@ def where(face: Face, moment: Moment, rank: Rank) -> str:
     if rank.state in (STARTING, EXITED, MIGRATED_OUT):
         return ""
     try:
-        call = moment.walker.location(rank)
+        call = fold.location(moment.table, moment.translator, moment.walker, rank)
     except TargetEndedError:
         raise
     except RanklensError:

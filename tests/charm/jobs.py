@@ -26,6 +26,7 @@ CHARM = os.environ.get("CHARM_HOME", "")
 AMPICC = str(Path(CHARM, "bin", "ampicc")) if CHARM else shutil.which("ampicc") or ""
 HOME = Path(AMPICC).resolve().parents[1] if AMPICC else Path()
 HOOK = ROOT / "runtime-hooks" / "adapters" / "charm"
+WORKERS = os.environ.get("CHARM_WORKERS", "").split()  # options of an SMP build's jobs, such as "+ppn 2"
 RANKS = 4
 METHODS = ("pie", "pip", "fs", "tls", "none")
 COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "gated.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
@@ -111,7 +112,8 @@ int main(int count, char **words) {
 """
 FORTRAN_SOURCE = """
 module state
-  integer :: g_rank = -1
+  integer, save :: g_rank = -1
+  !$omp threadprivate(g_rank)
 end module
 subroutine mpi_main
   use mpi
@@ -131,7 +133,9 @@ subroutine mpi_main
   write(*, '(A,I0,A,Z0,A,Z0)') 'TRUTH ', me, ' 0x', loc(g_rank), ' 0x', loc(here)
   flush(6)
   call MPI_Barrier(MPI_COMM_WORLD, ierr)
-  if (me == 0) here = c_sleep(300)
+  do while (me == 0)
+    here = c_sleep(300)
+  end do
   call MPI_Recv(here, 1, MPI_INTEGER, 0, 9, MPI_COMM_WORLD, status, ierr)
   call MPI_Finalize(ierr)
 end subroutine
@@ -172,9 +176,9 @@ def build(folder: Path, method: str, language: str, with_hook: bool = False, sou
     if with_hook:
         environment.update(hook_in(folder))
     options = [f"-{method}globals"] if method != "none" else []
-    private = "-DPRIVATE=__thread" if method == "tls" else "-DPRIVATE="
+    private = ["-DPRIVATE=__thread", "-fopenmp"] if method == "tls" else ["-DPRIVATE="]
     compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
-    _run_in(folder, [compiler, "-g", *options, private, f"prog.{language}", "-o", "prog"], environment)
+    _run_in(folder, [compiler, "-g", *options, *private, f"prog.{language}", "-o", "prog"], environment)
 
 
 def hook_in(folder: Path) -> dict[str, str]:
@@ -261,7 +265,9 @@ def turns_of(job: subprocess.Popen[str]) -> list[tuple[int, int, int]]:
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
     """The program of `folder` with four ranks, ended afterwards."""
-    with subprocess.Popen(["./prog", f"+vp{RANKS}"], cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        ["./prog", f"+vp{RANKS}", *WORKERS], cwd=folder, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             truth: dict[int, Truth] = {}
             assert process.stdout is not None

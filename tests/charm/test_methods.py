@@ -19,9 +19,7 @@ from tests.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, ru
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
-PROGRAMS = [(method, "c") for method in METHODS]
-PROGRAMS += [(method, language) for method in ("pie", "pip", "fs") for language in ("cpp", "f90")]
-PROGRAMS += [("tls", "cpp")]
+PROGRAMS = [(method, language) for language in ("c", "cpp", "f90") for method in METHODS]
 
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(one) for one in PROGRAMS])
