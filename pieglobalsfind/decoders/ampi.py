@@ -26,6 +26,7 @@ EVIDENCE = Evidence("runtime", "AMPI's own variables, by .symtab")
 EVIDENCE_STRIPPED = Evidence("runtime", "AMPI's exported variables, and the form of its threads")
 MISMATCH = "this looks like AMPI, but its layout does not validate: ranks are numbered by ascending address"
 UNKNOWN_LAYOUT = "this looks like AMPI, but its layout does not validate: no rank can be told"
+STARTING = "the job is starting: AMPI has not laid out its ranks yet"
 STRIPPED = (
     "AMPI's loader has no .symtab, and its threads do not tell the ranks' shares of addresses: "
     "only copies of -pieglobals can be found, and numbered by ascending address; do not strip the program"
@@ -57,7 +58,8 @@ def decode(target: Target) -> Optional[RankTable]:
     table = _table(target, maps, loader, scanned) if loader.space.is_valid else None
     if table is None:
         if scanned is None:
-            return dataclasses.replace(_empty(loader), warnings=(UNKNOWN_LAYOUT,))
+            why = STARTING if loader.space.is_unset else UNKNOWN_LAYOUT
+            return dataclasses.replace(_empty(loader), warnings=(why,))
         return dataclasses.replace(scanned, runtime="AMPI", warnings=(*scanned.warnings, MISMATCH))
     return with_running(table, target.threads())
 
@@ -77,7 +79,8 @@ def _table(
     threads, running, warning = _steady_threads(target, maps, loader)
     images = _images(target, maps, loader, scanned, threads)
     if images is None:
-        return None
+        is_early = not threads and not warning  # what links name may be half done
+        return dataclasses.replace(_empty(loader), warnings=(NO_RANKS,)) if is_early else None
     if loader.is_pie and not images.placements:
         images = ampi_images.of_original(target, maps)
     numbers = sorted(images.placements if loader.is_pie else threads)

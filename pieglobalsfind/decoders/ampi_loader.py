@@ -46,6 +46,11 @@ class Space:
         whole = 0 < self.count <= MOST_RANKS and self.slot > 0 and self.slot & (self.slot - 1) == 0
         return whole and 0 < self.start < self.end and (self.end - self.start) // self.slot > self.count
 
+    @property
+    def is_unset(self) -> bool:
+        """Whether AMPI, which is starting, has not set these yet: they are zero until then."""
+        return self.start == self.end == 0 or self.count == 0
+
     def begin(self, rank: int) -> int:
         """Where the rank's slots begin; one more share than ranks is for constructors."""
         return self.start + (self.end - self.start) // self.slot * rank // (self.count + 1) * self.slot

@@ -50,6 +50,7 @@ class Job:
     unsaved: tuple[int, ...] = ()  # their saved pc is no code of the loader's
     twice: tuple[int, ...] = ()  # two structures that both look alive
     slot: int = MEGABYTE
+    is_starting: bool = False  # nothing is laid out
     no_tokens: bool = False
     is_live: bool = False
     stripped: bool = False
@@ -100,7 +101,8 @@ class Job:
     def _variables(self) -> bytes:
         data = bytearray(0x1000)
         end = FIRST + SLOTS * MEGABYTE
-        struct.pack_into("<QQQi", data, 0, FIRST, end, self.slot, RANKS)
+        if not self.is_starting:
+            struct.pack_into("<QQQi", data, 0, FIRST, end, self.slot, RANKS)
         struct.pack_into("<Q", data, PLACES["current"], self.thread(self.running))
         struct.pack_into("<QQQ", data, PLACES["links"], HEAP + 0x10000, HEAP + 0x10000 + 24 * RANKS, 0)
         struct.pack_into("<QQ", data, PLACES["tls"], TLS_SIZE if self.method == "tls" else 0, 16)

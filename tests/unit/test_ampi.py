@@ -104,6 +104,13 @@ def test_a_range_that_does_not_validate_gives_no_rank_numbers_as_true(tmp_path: 
     assert method == "pie" or not table.ranks
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_job_that_starts_is_no_unknown_layout(tmp_path: Path, method: str) -> None:
+    absent = tuple(range(RANKS))
+    table = _decode(Job(method, is_starting=True, stale=absent, absent=absent), tmp_path)
+    assert (table.ranks, table.warnings) == ((), (ampi.STARTING,))
+
+
 @pytest.mark.parametrize("method", ["pip", "fs", "tls", "none"])
 def test_a_job_without_threads_is_said_to_start_or_end(tmp_path: Path, method: str) -> None:
     job = Job(method, stale=tuple(range(RANKS)))
