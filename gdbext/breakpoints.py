@@ -18,7 +18,9 @@ import gdb
 
 from gdbext import hits
 from gdbext.face import ADDRESS, GdbFace
+from gdbext.focus import always_inserted
 from gdbext.followers import (
+    SHARED,
     Followers,
     Hit,
     Pinned,
@@ -73,7 +75,7 @@ class Breakpoints:
         self.hit: Optional[Hit] = None
         self._hits = Hits()
         self.has_ended = False  # since hits were counted
-        hits.bind(self._hits, self._followed)
+        hits.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
 
     def _life(self, number: int = 0) -> Life:
@@ -189,6 +191,7 @@ class Breakpoints:
     def _follow(self, kind: int, rank: int) -> None:
         followers = self._followers
         if kind == BEFORE_COPIES:
+            followers.drop(lambda follower: follower.key[1] == SHARED)  # what has been shared may be copied now
             self._face.state().focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
             self._let_go(rank)
@@ -233,10 +236,18 @@ class Breakpoints:
         self._share_out()
 
     def _share_out(self) -> None:
-        """Whose condition GDB can't test where several inferiors have ranks is left to followers."""
+        """What GDB can't test, in shared code or where several inferiors have ranks, is left to followers."""
+        for life in self._lives.values():
+            life.followers.share_out()
         if sum(bool(life.followers.ranks) for life in self._lives.values()) > 1:
             for user in filter(follows, gdb.breakpoints()):
                 leave_to_followers(user)
+
+    def _show_as_enabled(self) -> None:
+        """What is left to followers GDB would list as disabled; not where it would be in memory, and stop somebody."""
+        if not always_inserted():
+            for life in self._lives.values():
+                life.followers.share_out(native=True)
 
     def changed(self, breakpoint: gdb.Breakpoint) -> None:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
@@ -286,6 +297,7 @@ class Breakpoints:
     def resumed(self) -> None:
         """Something goes on to run."""
         self.settle()
+        self._share_out()
         self._hits.look()
 
     def forget(self, inferior: int) -> None:
@@ -308,7 +320,8 @@ class Breakpoints:
         if not hit.silent:
             kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
             where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
-            gdb.write(f"\nRank {hit.rank} hit {kind} {hit.number}, {where}")
+            who = "" if hit.rank is None else f"Rank {hit.rank} hit "
+            gdb.write(f"\n{who}{kind} {hit.number}, {where}")
         if hit.temporary and hit.user.is_valid():
             hit.user.delete()
 

@@ -22,7 +22,7 @@ from gdbext.inferiors import Inferiors, State, enter
 from gdbext.locations import forget_hit
 from gdbext.progress import Progress
 from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
-from gdbext.selection import Selection
+from gdbext.selection import Selection, rank_at
 from gdbext.settings import Settings
 from gdbext.target import is_selected, open_inferior, path_of
 from pieglobalsfind.command import Frame, Moment, Value
@@ -286,6 +286,11 @@ class GdbFace:
     def in_focus(self) -> Optional[int]:
         """The rank that symbols mean."""
         return self.state().focus.rank
+
+    def rank_that_runs(self) -> Optional[int]:
+        """On the thread, inside a breakpoint's `stop`: there nothing of it has been selected yet."""
+        found = rank_at(self.moment(), int(gdb.parse_and_eval("$rsp")) % ADDRESS)
+        return None if found is None else found.rank
 
     def own_frames(self) -> Iterator[gdb.Frame]:
         """The selected rank's frames, innermost first."""

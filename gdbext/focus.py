@@ -136,7 +136,7 @@ class Focus:
                 failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
             elif bias is not None:
                 view = self._view(moment, found, rank, Placed(file, bias))
-                if rank is not None and not has_copy(moment, found, rank) and is_elsewhere(moment, rank):
+                if rank is not None and not has_copy(moment, found.index, rank) and is_elsewhere(moment, rank):
                     process = moment.rank(rank).address_space
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
                 if isinstance(view, Absent):
@@ -311,8 +311,9 @@ def is_elsewhere(moment: Moment, rank: int) -> bool:
     return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
 
 
-def has_copy(moment: Moment, found: Object, rank: int) -> bool:
-    return any(isinstance(one, Rebase) and one.object == found.index for one in moment.rank(rank).placements)
+def has_copy(moment: Moment, number: int, rank: int) -> bool:
+    """Whether a rank has its own copy of the object of a number."""
+    return any(isinstance(one, Rebase) and one.object == number for one in moment.rank(rank).placements)
 
 
 def is_copying(moment: Moment) -> bool:

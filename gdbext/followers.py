@@ -3,19 +3,23 @@
 Takes users' breakpoints and rank tables; keeps a `Follower` at every place of a breakpoint in every rank that lives in
 the inferior. It stops by the user's breakpoint's rules: condition, ignore count, thread, commands.
 
+In code that ranks share, such as the MPI library's, GDB stops by itself; but a condition it would test with the names
+of whichever rank has them at the moment. There one follower tests it with those of the rank that comes by.
+
 GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Container, Iterator
+from typing import Any, Optional
 
 import gdb
 
 from gdbext import stacks
 from gdbext.face import GdbFace
+from gdbext.focus import has_copy, is_copying
 from gdbext.hits import Hits
 from gdbext.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
 from gdbext.quiet import DebuggerError, execute, quoted, warnings
@@ -31,6 +35,7 @@ from pieglobalsfind.stop_request import is_in
 RANK_IN_FOCUS = r"\$_rank\b"
 
 Key = tuple[int, int, int]  # the user's breakpoint, the rank, the address
+SHARED = -1  # in place of the rank
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Hit:
 
     user: gdb.Breakpoint
     number: int
-    rank: int
+    rank: Optional[int]
     temporary: bool
     silent: bool
     where: str
@@ -71,15 +76,32 @@ class Followers:
         """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
         self.ranks = {one.rank for one in moment.table.ranks} - self._leaving
         wanted = dict(self._wanted(moment))
+        self._give_back(wanted)
         self.drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
             if key not in self._standing:
                 self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
             self._standing[key].adopt_commands()
+        self.share_out()
+
+    def share_out(self, native: bool = False) -> None:
+        """Leave to followers where they stand in shared code: GDB does not test the condition there."""
+        for (_, rank, _), follower in self._standing.items():
+            if rank == SHARED:
+                follower.leave(native)
+
+    def _give_back(self, wanted: Container[Key]) -> None:
+        """Let GDB stop again by itself where followers stood in shared code that are not wanted any more."""
+        for key, follower in self._standing.items():
+            if key[1] == SHARED and key not in wanted:
+                follower.leave(native=True)
 
     def _wanted(self, moment: Moment) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
         for user in gdb.breakpoints():
             if follows(user) and user.enabled:
+                if user.condition:
+                    for address in self._shared(moment, user):
+                        yield (user.number, SHARED, address), (user, address)
                 places = self._places(moment, user)
                 only, _ = ranks_of(user.condition)
                 for rank in moment.table.ranks:
@@ -103,9 +125,16 @@ class Followers:
             self._followed[user.number] = frozenset(found)
         return self._followed.get(user.number, frozenset())
 
+    def _shared(self, moment: Moment, user: gdb.Breakpoint) -> Iterator[int]:
+        """Where a breakpoint stands in code that ranks share."""
+        for location in locations_in(user, self._inferior):
+            owner = moment.translator.owner(location.address)
+            if owner.rank is None and is_shared(moment, owner.object) and tasks.danger(moment, location.address) is None:
+                yield location.address
+
     def stand_for(self, number: int) -> bool:
-        """Whether a user's breakpoint stands in copies here."""
-        return bool(self._followed.get(number))
+        """Whether followers stand for a user's breakpoint here, or have before GDB forgot the places."""
+        return bool(self._followed.get(number)) or any(key[0] == number for key in self._standing)
 
     def is_news(self, user: gdb.Breakpoint) -> bool:
         """Whether a user's breakpoint is not as it was when this was asked before."""
@@ -189,7 +218,7 @@ class Follower(Pinned):
         super().__init__(address)
         self._hits = hits
         self.key = key
-        self.rank = key[1]
+        self.rank = None if key[1] == SHARED else key[1]
         self._on_hit = on_hit
         self._face = face
         self._user = user
@@ -198,6 +227,12 @@ class Follower(Pinned):
         found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
         found.adopt_commands()
         return found
+
+    def leave(self, native: bool) -> None:
+        """Leave it to GDB itself to stop here, or take it from GDB."""
+        for one in locations_in(self._user, self.home) if self._user.is_valid() else ():
+            if one.address == self.address and bool(one.enabled) != native:
+                one.enabled = native
 
     def adopt_commands(self) -> None:
         wanted = self._user.commands
@@ -213,7 +248,9 @@ class Follower(Pinned):
             return False
         only, condition = ranks_of(user.condition)
         try:
-            if only is not None and not is_in(self.rank, only):
+            if self.key[1] == SHARED:
+                self.rank = self._face.rank_that_runs()
+            if only is not None and (self.rank is None or not is_in(self.rank, only)):
                 return False
             if condition is not None and not self._is_true(condition):
                 return False
@@ -268,7 +305,15 @@ class Follower(Pinned):
         return bool(gdb.parse_and_eval(condition))
 
     def _move_symbols(self) -> None:
-        self._face.state().focus.move(self._face.moment(), self.rank, inserted=True)
+        if self.rank is not None:
+            self._face.state().focus.move(self._face.moment(), self.rank, inserted=True)
+
+
+def is_shared(moment: Moment, number: Optional[int]) -> bool:
+    """Whether all ranks use one copy of an object, now and later; None is none of the program's."""
+    if number is None or not moment.table.objects[number].privatized:
+        return True
+    return not is_copying(moment) and not has_copy(moment, number, moment.table.ranks[0].rank)
 
 
 def follows(breakpoint: Any) -> bool:

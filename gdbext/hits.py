@@ -28,7 +28,7 @@ class Hits:
         self._counted: dict[int, int] = {}  # GDB's count when it was looked at last
         self._users: dict[int, gdb.Breakpoint] = {}
 
-    def add(self, number: int, rank: int) -> None:
+    def add(self, number: int, rank: Optional[int]) -> None:
         """One hit that GDB does not count."""
         self._by_rank[number][rank] += 1
 
@@ -89,7 +89,9 @@ class Hits:
         elsewhere = self._by_rank[number][None]
         if elsewhere:
             parts.append(f"{times(elsewhere)} elsewhere")
-        return f"Breakpoint {number} already hit {times(self.of(number))}: {', '.join(parts)}"
+        total = times(self.of(number))
+        all_of_it = parts[0] if parts[0].startswith(total) else f"{total}: {', '.join(parts)}"
+        return f"Breakpoint {number} already hit {all_of_it}"
 
 
 def part(count: int, ranks: list[int]) -> str:
@@ -124,9 +126,23 @@ class RankHits(gdb.Function):
             raise UsageError(f"there is no breakpoint {number}")
 
 
-def bind(hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
-    """Make them known to GDB; `users` are the breakpoints that followers stand for. A user's own hook is left alone."""
+def bind(
+    hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]], before: Callable[[], None], after: Callable[[], None]
+) -> None:
+    """Make them known to GDB; `users` are the breakpoints that followers stand for. A user's own hook is left alone.
+
+    `before` and `after` are called around `info breakpoints`.
+    """
+
+    def take() -> None:
+        hits.take_over(users())
+        before()
+
+    def tell() -> None:
+        after()
+        hits.tell()
+
     RankHits(hits, users)
-    hooks.Called(HOOKS["hook"], lambda: hits.take_over(users()))
-    hooks.Called(HOOKS["hookpost"], hits.tell)
+    hooks.Called(HOOKS["hook"], take)
+    hooks.Called(HOOKS["hookpost"], tell)
     hooks.define({f"info {hook}-breakpoints": command for hook, command in HOOKS.items()})

@@ -55,6 +55,9 @@ tell("ended", gdb.selected_inferior().pid)
         ("rank tbreak tick 0,2 if ticks == 2 && level > 1", [2]),
         ("rank break tick", sorted([0, 1, 2, 3] * 3)),
         ('break tick if $_rank_in(\\"0,3\\") && ticks == 0', [0, 3]),
+        ("rank break MPI_Sendrecv_replace 1-3 if ticks == 2", [1, 2, 3]),
+        ("break MPI_Finalize if level > 1.5 && $_rank != 2", [3]),
+        ("rank tbreak MPI_Finalize 1", [1]),
     ],
 )
 def test_which_ranks_stop(session: Session, rankrun: Path, ticks: Path, command: str, expected: list[int]) -> None:
@@ -77,6 +80,46 @@ tell("left", len([one for one in gdb.breakpoints() if one.visible]))
     assert sorted(told["stops"]) == expected, told.output
     assert told["left"] == (0 if "tbreak" in command else 1)
     assert told.output.count("ticked 3") == RANKS
+
+
+@pytest.mark.parametrize(
+    ("method", "flags"), [("none", ()), ("swap", ("--method", "swap")), ("tls", ("--method", "tls", "-DOWN=__thread"))]
+)
+def test_conditions_in_code_that_ranks_share(
+    session: Session, rankrun: Path, tmp_path: Path, method: str, flags: tuple[str, ...]
+) -> None:
+    """One place for all ranks, where GDB would test each condition with the globals of whichever rank it knows."""
+    ticks = compile_program("rankcc", tmp_path, "ticks.c", *flags)
+    told = session.run(
+        f"""
+gdb.execute("rank break tick 1,3")
+gdb.execute("break turn if $_rank == 2 && ({method == "none":d} || ticks == 1)")
+gdb.execute("run")
+stops = []
+while gdb.selected_inferior().pid:
+    rank = value("$_rank")
+    stops.append([gdb.selected_frame().name(), rank, value("level")])
+    if len(stops) == 3:
+        tell("listed", ask("info breakpoints"))
+    gdb.execute("continue")
+tell("stops", stops)
+tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(1, 3)"), value("$_rank_hits(2)")])
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        "--method",
+        method,
+        ticks,
+        2,
+    )
+    turns = 2 if method == "none" else 1
+    expected = [("tick", 1)] * 2 + [("tick", 3)] * 2 + [("turn", 2)] * turns
+    assert sorted((function, rank) for function, rank, _ in told["stops"]) == expected
+    assert method == "none" or all(level == rank for _, rank, level in told["stops"])
+    assert told["hits"] == [4, 2, turns]
+    assert "Breakpoint 1 already hit" in told["listed"] and "MULTIPLE" not in told["listed"]
 
 
 def test_disabled_deleted_and_commands(session: Session, rankrun: Path, ticks: Path) -> None:
@@ -230,10 +273,10 @@ for word in ("2.25", "9", "9 1", "120", "31999", "none", "1 2 3"):
         ticks,
         5,
     )
-    assert told["2.25"] == "level (ticks.c:7): 2\n"
-    assert told["9"] == "mixed.numbers[1] (ticks.c:11): 1\nmixed.numbers[2] (ticks.c:11): 0-3\n"
-    assert told["9 1"] == "mixed.numbers[1] (ticks.c:11): 1\nmixed.numbers[2] (ticks.c:11): 1\n"
-    assert told["120"] == "mixed.letter (ticks.c:11): 0-3\n"
+    assert told["2.25"] == "level (ticks.c:15): 2\n"
+    assert told["9"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 0-3\n"
+    assert told["9 1"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 1\n"
+    assert told["120"] == "mixed.letter (ticks.c:19): 0-3\n"
     assert told["31999"] == "No global of 0-3 holds 31999\n"
     assert told["none"].startswith("error: 'none' is no number") and told["1 2 3"].startswith("error: ")
 

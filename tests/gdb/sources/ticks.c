@@ -1,10 +1,18 @@
-/* ticks.c: every rank calls tick() as often as the argument says, and prints how often it has been called. */
+/*
+ * ticks.c: every rank calls tick() as often as the argument says, and prints how often it has been called.
+ *
+ * OWN is what method tls needs before variables that ranks do not share.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-long ticks;
-double level = 0.25;
+#ifndef OWN
+#define OWN
+#endif
+
+OWN long ticks;
+OWN double level = 0.25;
 struct {
     char letter;
     short numbers[3];
