@@ -128,9 +128,10 @@ class Followers:
     def _shared(self, moment: Moment, user: gdb.Breakpoint) -> Iterator[int]:
         """Where a breakpoint stands in code that ranks share."""
         for location in locations_in(user, self._inferior):
-            owner = moment.translator.owner(location.address)
-            if owner.rank is None and is_shared(moment, owner.object) and tasks.danger(moment, location.address) is None:
-                yield location.address
+            address = location.address
+            owner = moment.translator.owner(address)
+            if owner.rank is None and is_shared(moment, owner.object) and tasks.danger(moment, address) is None:
+                yield address
 
     def stand_for(self, number: int) -> bool:
         """Whether followers stand for a user's breakpoint here, or have before GDB forgot the places."""
