@@ -12,8 +12,8 @@ import gdb
 from gdbext import commands, displays, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
-from gdbext.followers import follows
-from gdbext.locations import has_silent_commands
+from gdbext.followers import catches_in_code, follows
+from gdbext.locations import forget_hit, has_silent_commands
 from gdbext.quiet import warnings
 from gdbext.target import path_in_target
 
@@ -51,7 +51,11 @@ class Extension:
         self.face.inferiors.has_run()
         self.breakpoints.settle()
         self.breakpoints.renew()
-        hit = any(map(follows, getattr(event, "breakpoints", ())))
+        stopped_at = getattr(event, "breakpoints", ())
+        hit = any(map(follows, stopped_at))
+        caught = [one for one in stopped_at if catches_in_code(one)]
+        if caught and not any(one.commands or one.temporary for one in caught):  # what GDB still has to do for those
+            forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
         self.breakpoints.spare_tasks()

@@ -339,8 +339,9 @@ def throws(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program("rankcxx", tmp_path_factory.mktemp("throws"), "throws.cpp")
 
 
-def test_exceptions_are_caught_in_every_rank(session: Session, rankrun: Path, throws: Path) -> None:
-    """Set before there is a rank: in the C++ library's code, which all ranks share."""
+@pytest.mark.parametrize("method", ["pie", "pip"])
+def test_exceptions_are_caught_in_every_rank(session: Session, rankrun: Path, throws: Path, method: str) -> None:
+    """Set before there is a rank: in the C++ library's code, which all ranks share, or each has in its namespace."""
     told = session.run(
         """
 gdb.execute("catch throw")
@@ -357,6 +358,8 @@ tell("hits", [one.hit_count for one in gdb.breakpoints() if one.number > 0])
         rankrun,
         "-n",
         RANKS,
+        "--method",
+        method,
         throws,
     )
     expected = []
