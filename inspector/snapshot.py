@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from pieglobalsfind.decoders import registry_layout
+from pieglobalsfind.decoders import registry_layout, wait_members
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.snapshot import write
@@ -60,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
 def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
     """(start, end) of what the snapshot is to hold; parts may overlap."""
     yield from registry(job)
+    yield from wait_members.places(job.target, job.table)
     yield from headers(job)
     if memory == ALL:
         yield from ((one.start, one.end) for one in job.target.maps() if one.readable and one.path != "[vvar]")

@@ -230,7 +230,8 @@ class RankTable:
     What has a default here is told by registries alone, or by some runtimes.
     `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
     `constructor_heap` is what the originals' constructors allocated from; `constructor_blocks` are its (address, size).
-    `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order.
+    `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order, and
+    `record_size` how many bytes of them this reader and the writer know.
     """
 
     method: str
@@ -255,6 +256,7 @@ class RankTable:
     warnings: tuple[str, ...] = field(default=())
     calls: tuple[str, ...] = ()
     byte_order: str = field(default="<", compare=False)
+    record_size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)

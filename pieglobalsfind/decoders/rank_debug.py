@@ -84,6 +84,7 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         warnings=(*((TORN,) if snapshot.torn else ()), *((warning,) if warning else ())),
         calls=calls,
         byte_order=snapshot.order,
+        record_size=snapshot.record_size,
     )
 
 

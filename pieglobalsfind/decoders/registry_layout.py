@@ -105,7 +105,8 @@ class Rank(NamedTuple):
     process: int = NONE
     moves: int = 0
     exit_status: int = 0
-    reserved0: int = 0
+    wait_member_count: int = 0
+    wait_members: int = 0
 
 
 class Copy(NamedTuple):
@@ -186,7 +187,7 @@ TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
     Object: "QQQQQQQQIIIII36s",
     Segment: "QQQII",
-    Rank: "iIIIQQQQQQQQIIiiQQIIII",
+    Rank: "iIIIQQQQQQQQIIiiQQIIIIQ",
     Copy: "iIQ",
     TlsBlock: "iIIIQQ",
     Redirection: "iIQQQQ",
@@ -200,7 +201,9 @@ FORMS: dict[type[Any], str] = {
 }
 
 # What earlier writers of version 1 had of records that have grown since, the first ones' form first.
-EARLIER_FORMS: dict[type[Any], tuple[str, ...]] = {Rank: ("iIIIQQQQQQQQIIiiQQ", "iIIIQQQQQQQQIIiiQQII")}
+EARLIER_FORMS: dict[type[Any], tuple[str, ...]] = {
+    Rank: ("iIIIQQQQQQQQIIiiQQ", "iIIIQQQQQQQQIIiiQQII", "iIIIQQQQQQQQIIiiQQIIII")
+}
 
 # The header's tables in its order; None: bytes. The first writers of version 1 ended with the blocks.
 TABLES = (

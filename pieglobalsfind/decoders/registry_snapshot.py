@@ -31,8 +31,8 @@ GENERATION_AT = 16
 class Snapshot:
     """The records of one moment. `source` says how they were found; `torn`: the writer was stopped in the middle.
 
-    `order` is struct's sign of their byte order. `rank_addresses` are those of the ranks' records, in the same order;
-    `restless` are ranks that were switched all the time.
+    `order` is struct's sign of their byte order. `rank_addresses` are those of the ranks' records, in the same order,
+    each of `record_size` bytes that both sides know; `restless` are ranks that were switched all the time.
     """
 
     records: Records
@@ -41,6 +41,7 @@ class Snapshot:
     order: str
     rank_addresses: Sequence[int]
     restless: frozenset[int]
+    record_size: int
 
 
 def take(target: Target) -> Optional[Snapshot]:
@@ -52,7 +53,8 @@ def take(target: Target) -> Optional[Snapshot]:
     address, source = found
     order = _order(target, address)
     reading, torn = _consistent(target, address, order, maps)
-    return Snapshot(reading.records, f"{source} at {address:#x}", torn, order, reading.addresses, reading.restless)
+    records, addresses, restless, record_size = reading
+    return Snapshot(records, f"{source} at {address:#x}", torn, order, addresses, restless, record_size)
 
 
 def is_current(target: Target, snapshot: Snapshot) -> bool:
@@ -130,6 +132,7 @@ class _Reading(NamedTuple):
     records: Records
     addresses: Sequence[int]
     restless: frozenset[int]
+    record_size: int
 
 
 def _consistent(target: Target, address: int, order: str, maps: Sequence[MemoryMapping]) -> tuple[_Reading, bool]:
@@ -193,7 +196,8 @@ def _read(target: Target, address: int, order: str, maps: Sequence[MemoryMapping
         still, restless = standing_still(target, records.ranks, ranks, order)
         records = records._replace(ranks=still)
     end = ranks.address + ranks.count * ranks.stride
-    return _Reading(records, range(ranks.address, end, ranks.stride), restless)
+    size = layout.known_size(layout.Rank, ranks.stride)
+    return _Reading(records, range(ranks.address, end, ranks.stride), restless, size)
 
 
 def _check_header(header: Header, address: int) -> None:

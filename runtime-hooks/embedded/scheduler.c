@@ -248,13 +248,15 @@ uint32_t rank_call_register(const char *name) {
     return index == RANK_DEBUG_NONE ? 0 : index;
 }
 
-void rank_call_enter(uint32_t call, int peer, int tag, uint64_t communicator) {
+void rank_call_enter(uint32_t call, int peer, int tag, const struct rank_members *members) {
     struct rank *self = rank_current();
     if (!self || self->call_depth++ > 0)
         return;
     self->record->wait_peer = peer;
     self->record->wait_tag = tag;
-    self->record->wait_communicator = communicator;
+    self->record->wait_communicator = members->communicator;
+    self->record->wait_member_count = (uint32_t)members->count;
+    self->record->wait_members = (uint64_t)(uintptr_t)members->ranks;
     self->record->call = call;
 }
 

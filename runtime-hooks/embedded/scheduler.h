@@ -54,11 +54,18 @@ void rank_pause_point(void);
 /* Ends the calling rank: its main has returned, or it called exit(). */
 __attribute__((noreturn)) void rank_exit(int status);
 
+/* A communicator's number, and its ranks as ranks of MPI_COMM_WORLD, which stay where they are as long as it exists. */
+struct rank_members {
+    uint64_t communicator;
+    int count;
+    const int *ranks;
+};
+
 /*
  * What the calling rank is about to do, for the registry: `call` is an index of rank_call_register(), `peer` and `tag`
  * as rank_debug.h defines them.  rank_call_leave() undoes it.  Calls may nest; the outermost one is published.
  */
-void rank_call_enter(uint32_t call, int peer, int tag, uint64_t communicator);
+void rank_call_enter(uint32_t call, int peer, int tag, const struct rank_members *members);
 void rank_call_leave(void);
 
 /* Registers the name of a call before any rank runs; returns its index. */

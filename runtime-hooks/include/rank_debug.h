@@ -187,7 +187,10 @@ struct rank_debug_rank {
     uint32_t process; /* index of the process where the rank is, or is on its way to, as far as this process knows */
     uint32_t moves;   /* how often it had moved when that was so: of two processes' records, more moves are right */
     uint32_t exit_status; /* [live] its exit status plus one, 0: it has none yet, or nobody tells */
-    uint32_t reserved0;
+    /* Since a stride of 136 bytes tells of them (those of 128 bytes have zeros here): */
+    uint32_t wait_member_count; /* [live] how many ranks wait_communicator has, 0: nobody tells */
+    uint64_t wait_members;      /* [live] address of as many int32_t, in the process's memory or the rank's: which ranks
+                                   of MPI_COMM_WORLD rank 0, 1, ... of wait_communicator are */
 };
 
 /* A rank's private copy of an object: byte x of the original is at base + x. */
@@ -289,7 +292,7 @@ RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_object) == 120, "rank_debug_ob
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_segment) == 32, "rank_debug_segment");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_rank, context) == 16, "rank_debug_rank.context");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_rank, address_space) == 80, "rank_debug_rank.address_space");
-RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_rank) == 128, "rank_debug_rank");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_rank) == 136, "rank_debug_rank");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_copy) == 16, "rank_debug_copy");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_tls_block) == 32, "rank_debug_tls_block");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_redirection) == 40, "rank_debug_redirection");

@@ -510,12 +510,20 @@ def test_ten_thousand_ranks_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stride", "process", "moves", "status"),
-    [(112, layout.NONE, 0, 0), (119, layout.NONE, 0, 0), (120, 5, 6, 0), (128, 5, 6, 8), (200, 5, 6, 8)],
+    ("stride", "process", "moves", "status", "members"),
+    [
+        (112, layout.NONE, 0, 0, 0),
+        (119, layout.NONE, 0, 0, 0),
+        (120, 5, 6, 0, 0),
+        (128, 5, 6, 8, 0),
+        (136, 5, 6, 8, 10),
+        (200, 5, 6, 8, 10),
+    ],
 )
-def test_records_of_every_writer(stride: int, process: int, moves: int, status: int) -> None:
+def test_records_of_every_writer(stride: int, process: int, moves: int, status: int, members: int) -> None:
     """Each is read as far as it goes, and what is not known of it is skipped."""
-    whole = struct.pack("<iIIIQQQQQQQQIIiiQQIIII", *range(1, 18), 4, 5, 6, 8, 9).ljust(stride, b"x")[:stride]
+    whole = struct.pack("<iIIIQQQQQQQQIIiiQQIIIIQ", *range(1, 18), 4, 5, 6, 8, 9, 10).ljust(stride, b"x")[:stride]
     for one in layout.parse_records(layout.Rank, whole * 2, stride, "<"):
         assert (one.rank, one.switches) == (1, 4)
         assert (one.process, one.moves, one.exit_status) == (process, moves, status)
+        assert one.wait_members == members

@@ -76,7 +76,7 @@ static int initialize(enum call call, int level) {
         return mpi_fail(self, NULL, call, MPI_ERR_OTHER);
     self->initialized = true;
     self->thread_level = level;
-    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, NULL);
+    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, comm_get(self, MPI_COMM_WORLD));
     int code = collective_barrier(self, comm_get(self, MPI_COMM_WORLD));
     rank_call_leave();
     return code;

@@ -28,7 +28,10 @@ void call_publish(enum call call, int peer, int tag, const struct communicator *
         peer = PUBLISH_ANY;
     else if (peer == MPI_PROC_NULL)
         peer = PUBLISH_NONE;
-    rank_call_enter(call_indices[call], peer, tag, comm ? comm->context : 0);
+    struct rank_members members = {0};
+    if (comm)
+        members = (struct rank_members){comm->context, comm->group->size, comm->group->members};
+    rank_call_enter(call_indices[call], peer, tag, &members);
 }
 
 static void *checked(void *memory) {

@@ -1,0 +1,131 @@
+"""Deadlocks through collective calls, in communicators that number their ranks in another order: real ones."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+
+from inspector.wait_graph import find
+from pieglobalsfind.decoders import decode, wait_members
+from pieglobalsfind.model import READY, RankTable
+from pieglobalsfind.targets import open_target
+from tests.conftest import BIN, Job
+from tests.inspector.conftest import SOURCES, StartRanks
+
+RANKS = 12
+MEMBERS_AT = 124  # in a rank's record: how many, and where they are
+
+
+def inspect(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(BIN / "inspector"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def halves(start_ranks: StartRanks) -> Job:
+    return start_ranks(SOURCES / "halves.c", ranks=RANKS)
+
+
+def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
+    """Peers are told as ranks of MPI_COMM_WORLD, and only those are lacking that belong to the communicator."""
+    done = inspect("waits", halves.pid, "--json")
+    found = json.loads(done.stdout)
+    assert found["waits"] == [{"rank": 3, "for": 0}, {"rank": 6, "for": 5}, {"rank": 11, "for": 10}]
+    assert (found["cycles"], found["any"], found["untold"]) == ([[0, 3], [5, 6]], "7", "")
+    assert [
+        (one["call"], one["members"], one["inside"], one["lacking"], one["exited"]) for one in found["collectives"]
+    ] == [
+        ("MPI_Barrier", "0-3", "0-2", "3", ""),
+        ("MPI_Allreduce", "4-7", "4-5", "6-7", ""),
+        ("MPI_Barrier", "8-9", "8", "9", "9"),
+        ("MPI_Bcast", "10-11", "10", "11", ""),
+    ]
+    said = inspect("waits", halves.pid).stdout
+    for line in (
+        "3      MPI_Recv from 0, tag 7",
+        "deadlock: ranks 0,3 wait for one another, 0 -> 3 -> 0",
+        "deadlock: ranks 5-6 wait for one another, 5 -> 6 -> 5",
+        "MPI_Barrier: ranks 0-2 are in it, it still lacks 3\n",
+        "MPI_Barrier: rank 8 is in it, it still lacks 9 (9 has exited)\n",
+    ):
+        assert line in said
+    kept = tmp_path / "kept"
+    assert inspect("snapshot", halves.pid, "-o", kept, "--memory", "none").returncode == 0
+    again = json.loads(inspect("waits", kept, "--json").stdout)
+    assert all(again[part] == found[part] for part in ("waits", "cycles", "collectives", "standstill"))
+
+
+@pytest.mark.parametrize("options", [("--procs", 2), ("--method", "pipprocess"), ("--method", "tpsl")])
+def test_a_barrier_of_all_that_one_rank_never_enters(start_ranks: StartRanks, options: tuple[object, ...]) -> None:
+    """Whatever processes the ranks are in."""
+    job = start_ranks(SOURCES / "halves.c", *options, ranks=6)
+    found = json.loads(inspect("waits", "--job", job.pid, "--json").stdout)
+    assert found["cycles"] == [[0, 5]] and found["waits"] == [{"rank": 0, "for": 5}]
+    (barrier,) = found["collectives"]
+    assert (barrier["members"], barrier["inside"], barrier["lacking"]) == ("0-5", "1-5", "0")
+
+
+def table_of(job: Job) -> RankTable:
+    table = decode(open_target(pid=job.pid))
+    assert table is not None
+    return table
+
+
+def test_whoever_is_in_it_and_ready_may_let_the_others_go_on(halves: Job) -> None:
+    """A barrier may be over for some: those who are ready have only not left it yet, and will tell the others."""
+    table = table_of(halves)
+    known = wait_members.communicators(open_target(pid=halves.pid), table)
+    assert [one.ranks for one in find(table, known).cycles] == [(0, 3), (5, 6)]
+    ready = replace(table, ranks=[replace(one, state=READY) if one.rank == 1 else one for one in table.ranks])
+    assert [one.ranks for one in find(ready, known).cycles] == [(5, 6)]
+
+
+class Changed:
+    """A target in which some ranks' records say something else of their communicator's members, or its memory does."""
+
+    is_live = True
+
+    def __init__(self, target: Any, records: set[int], told: Optional[tuple[int, int]], members: bytes) -> None:
+        self._target, self._records, self._told, self._members = target, records, told, members
+        self._at = {struct.unpack("<Q", target.read(record + MEMBERS_AT + 4, 8))[0] for record in records}
+
+    def read(self, address: int, size: int) -> bytes:
+        if address in self._at and self._members:
+            return self._members
+        content: bytes = self._target.read(address, size)
+        if address not in self._records or self._told is None:
+            return content
+        return content[:MEMBERS_AT] + struct.pack("<IQ", *self._told) + content[MEMBERS_AT + 12 :]
+
+
+def test_members_that_make_no_sense_are_not_believed(halves: Job) -> None:
+    """Whom a rank waits for is not guessed then; of other communicators it is known."""
+    table, target = table_of(halves), open_target(pid=halves.pid)
+    lost, *_, same = (one.waiting.communicator for one in table.ranks if one.waiting is not None and one.rank in (0, 3))
+    records = {one.record for one in table.ranks if one.rank < 4}
+    whole = wait_members.communicators(target, table)
+    assert lost == same and whole[lost] == (3, 2, 1, 0) and len(whole) == 4
+    numbers = [(0, 0), (4, 0), (4, (1 << 64) - 4), ((1 << 32) - 1, 0)]
+    ranks = [(3, 3, 2, 1), (-1, 0, 1, 2), (RANKS, 0, 1, 2), (4, 5, 6, 7)]
+    changed = [
+        *(Changed(target, records, told, b"") for told in numbers),
+        *(Changed(target, records, None, struct.pack("<4i", *told)) for told in ranks),
+    ]
+    for one in changed:
+        known = wait_members.communicators(one, table)  # type: ignore[arg-type]
+        assert known == {number: members for number, members in whole.items() if number != lost}
+
+
+def test_a_registry_of_an_earlier_writer(halves: Job) -> None:
+    """Its records end before the members: it is readable, and says of nobody whom he waits for."""
+    table = replace(table_of(halves), record_size=128)
+    known = wait_members.communicators(open_target(pid=halves.pid), table)
+    found = find(table, known)
+    assert (known, found.peers, found.cycles, found.untold) == ({}, {}, (), (3, 6, 11))
+    assert found.standstill and found.collectives[0].members is None
