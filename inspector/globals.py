@@ -6,7 +6,7 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +35,7 @@ from .memory import RankMemory
 from .pristine import Pristine
 from .progress import through
 from .sameness import Meaning, shown_whole
-from .text import harmless
+from .text import DIFFERENCE, harmless
 from .values import Object as Bytes
 from .values import Surroundings, decode, elements_of
 
@@ -51,6 +51,7 @@ UNKNOWN = "unknown"
 UNREAD = b"unread"  # in place of a digest, which is longer
 SMALL = 64  # bytes that are their own key
 PIECE = 1 << 20  # bytes of large variables that are compared at once
+NOBODY = -1  # whose own no address is: what ranks share is the same whoever looks
 VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
 
@@ -226,6 +227,7 @@ class Column:
         self._place_matters = holds_pointers(types, variable.type)
         self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
+        self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
         pointers = pointer_offsets(types, variable.type) if self._place_matters else []
         self._evidence = Evidence(found, variable, pristine, pointers)
@@ -246,7 +248,16 @@ class Column:
         self._evidence.add(rank, address, data, key)
         if not self._place_matters and key in self._known:
             return self._known[key], b"" if self._meaning is None else key
-        around = Surroundings(self._types, self._variable.language, memory.read, partial(names.name, rank.rank))
+        if not self._place_matters or not is_shared(rank, self._object, self._variable):
+            return self._decoded(rank, address, data, key, memory, partial(names.name, rank.rank))
+        if address not in self._shared:
+            self._shared[address] = self._decoded(rank, address, data, key, memory, partial(names.name, NOBODY))
+        return self._shared[address]
+
+    def _decoded(
+        self, rank: Rank, address: int, data: memoryview, key: bytes, memory: RankMemory, name: Callable[[int], str]
+    ) -> tuple[str, bytes]:
+        around = Surroundings(self._types, self._variable.language, memory.read, name)
         whole = Bytes(address, bytes(data))
         text = decode(around, self._variable.type, whole)
         if not self._place_matters:
@@ -284,7 +295,7 @@ class Column:
                 if where is None:
                     same += ranks
                 else:
-                    note = f"{text} (differs from rank {first[0].rank} at {harmless(variable_path(where))})"
+                    note = f"{text}{DIFFERENCE}{first[0].rank} at {harmless(variable_path(where))})"
                     yield Group(tuple(one.rank for one in ranks), note, digest)
             yield Group(tuple(sorted(one.rank for one in same)), text, whole)
 

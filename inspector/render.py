@@ -20,7 +20,7 @@ from .holdings import Holding, holdings
 from .job import Job, Subject, subject_of
 from .listing import Listing
 from .payload import CATEGORIES, Payload
-from .text import byte_count, declared, harmless, of_ranks
+from .text import byte_count, declared, harmless, of_ranks, shortened
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from .diagnoses import Diagnosis
@@ -201,7 +201,7 @@ def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> N
     verdict = (found.verdict,) if verdicts else ()
     lead = (found.name, declared(found.file, found.line), found.type)
     for ranks, value in value_rows(found):
-        table.add((*lead, ranks, value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "...", *verdict))
+        table.add((*lead, ranks, shortened(value, LONGEST_VALUE), *verdict))
         lead, verdict = ("", "", ""), ("",) if verdicts else ()
 
 

@@ -8,12 +8,21 @@ from __future__ import annotations
 from pieglobalsfind.escape import escape
 
 LONGEST = 400
+DIFFERENCE = " (differs from rank "
 
 
 def harmless(text: str, most: int = LONGEST) -> str:
     """`text` in one line, control and invisible characters spelled out, cut at `most` characters with "..."."""
     shown = escape(text[:most]).replace("\n", "\\012")
     return shown + "..." if len(text) > most else shown
+
+
+def shortened(value: str, most: int) -> str:
+    """A variable's value cut at `most` characters, but for what says where it differs from one that looks the same."""
+    if len(value) <= most:
+        return value
+    shown, mark, where = value.rpartition(DIFFERENCE)
+    return f"{shown[:most]}...{mark}{where}" if mark and len(where) <= most else value[:most] + "..."
 
 
 def byte_count(size: int) -> str:

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from inspector.schema import NAME, SCHEMA
+from inspector.text import shortened
 from tests.conftest import Job, StartJob
 from tests.inspector.conftest import SOURCES, StartRanks
 
@@ -83,6 +84,19 @@ def test_what_differs_beyond_what_is_shown(inspector: Path, start_ranks: StartRa
     assert [ranks for ranks, _ in listed] == ["0-2", "3"], "pointers into the own image are the same"
     assert listed[1][1].endswith("(differs from rank 0 at [250].where)")
     assert [ranks for ranks, _ in groups(answer, "padded")] == ["0-3"], "padding is no value"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("{1, 2}", "{1, 2}"),
+        ("x" * 30, "x" * 20 + "..."),
+        ("x" * 30 + " (differs from rank 0 at [390])", "x" * 20 + "... (differs from rank 0 at [390])"),
+        ("x (differs from rank " + "9" * 30, "x (differs from rank..."),
+    ],
+)
+def test_what_is_cut_says_where_it_differs(value: str, shown: str) -> None:
+    assert shortened(value, 20) == shown
 
 
 def test_declarations(inspector: Path, start_ranks: StartRanks) -> None:

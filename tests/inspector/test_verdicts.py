@@ -163,6 +163,37 @@ def test_structs_of_globals(start_job: StartJob, tmp_path: Path) -> None:
         assert "has no debug information" not in done.stdout + done.stderr
 
 
+SHARED = """
+#include <mpi.h>
+#include <stdlib.h>
+int *block;
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    int *own = malloc(64);
+    for (int i = 0; i < 3; i++, MPI_Barrier(MPI_COMM_WORLD))
+        if (i == rank)
+            block = own;
+    MPI_Recv(&rank, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+"""
+
+
+def test_what_is_shared_does_not_differ(start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """A pointer into the heap of one of those who share it is no other value to that one."""
+    (tmp_path / "shared.c").write_text(SHARED)
+    words = [str(built("rankcc")), "-g", "-o", str(tmp_path / "shared"), str(tmp_path / "shared.c")]
+    subprocess.run(words, check=True, timeout=60)
+    job = start_job(rankrun, "-n", 3, "--method", "tls", tmp_path / "shared")  # whose ranks have heaps
+    job.wait_until_still()
+    (block,) = [one for one in inspected(job.pid) if one["name"] == "block"]
+    assert (block["verdict"], block["differs"]) == ("shared", False)
+    assert [one["ranks"] for one in block["groups"]] == ["0-2"]
+    assert block["groups"][0]["value"].startswith("<rank 2: heap+")
+
+
 LIBRARY = "int tally_total;\nint tally(int by) { return tally_total += by; }\n"
 USER = """
 #include <mpi.h>
