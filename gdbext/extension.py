@@ -45,7 +45,8 @@ class Extension:
         self.breakpoints.watch_events()
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
-                self.face.follow()
+                if self.face.follow():
+                    self._show()
 
     def _stopped(self, event: Any) -> None:
         self.face.inferiors.has_run()

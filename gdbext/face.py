@@ -207,7 +207,16 @@ class GdbFace:
                 gdb.write(f"warning: {failure}\n", gdb.STDERR)
 
     def _show_source(self) -> None:
-        """Make a plain `list` begin at the selected frame, as after `thread N`."""
+        """Make a plain `list` begin at the selected frame, and windows and front ends show it, as after `thread N`.
+
+        GDB tells them where a command of its own selects another frame than before; and says it to the user, whom our
+        commands have told already.
+        """
+        chosen = gdb.selected_frame()
+        other = chosen.newer() or chosen.older()
+        if other is not None:
+            other.select()
+            execute(f"with suppress-cli-notifications on -- frame level {chosen.level()}")
         execute("frame")
 
     def follow(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Owned, Places
-from tests.gdb.session import Session
+from tests.gdb.session import EXTENSION, Session
 from tests.host.script import Told
 
 SCRIPT = f"""
@@ -230,3 +231,15 @@ def test_down_ends_at_the_rank_and_a_thread_means_the_rank_on_it(places: Places,
     said, rank, level, why = told["thread 1"]
     assert f"[Rank {RANKS - 1} runs here]" in said and (rank, level) == (RANKS - 1, 0)
     assert "because it runs on the stopped thread" in why
+
+
+def test_front_ends_and_windows_are_told(places: Places, gdb: Path) -> None:
+    """By GDB's own notification, which `layout src` goes by too."""
+    command = [str(gdb), "-nx", "-q", "--interpreter=mi", "-iex", "set debuginfod enabled off", "-p", str(places.pid)]
+    typed = f"source {EXTENSION}\nrank 1\nrank 3\nrank 0\n-gdb-exit\n"
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=120, check=True)
+    told = re.findall(r'^=thread-selected,.*frame={level="\d+",.*?func="(\w+)"', done.stdout, re.M)
+    assert told == ["MPI_Recv", "spin", "MPI_Recv"]
+    assert re.findall(r"Switching to rank (\d)", done.stdout) == ["1", "3", "0"]
+    arrived = done.stdout.partition("Switching")[0]
+    assert "[Rank 3 runs here]" in arrived and "#0  spin (rank=3)" in arrived
