@@ -16,7 +16,7 @@ from pieglobalsfind.decoders.ampi_images import Images
 from pieglobalsfind.decoders.ampi_loader import Loader, find_loader, has_loader, word
 from pieglobalsfind.decoders.ampi_stripped import find_stripped
 from pieglobalsfind.decoders.ampi_threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
-from pieglobalsfind.decoders.initial_stack import variable
+from pieglobalsfind.decoders.initial_stack import start, variable
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
@@ -88,7 +88,7 @@ def _table(
     warnings = [one for one in (warning, "" if ranks or warning else NO_RANKS, _unplaced(loader, images, ranks)) if one]
     return dataclasses.replace(
         _empty(loader),
-        job_id=variable(target, maps, LAUNCH).partition(" ")[2],  # the first number is the process's own
+        job_id=_job(target, maps, loader),
         method=images.method,
         objects=images.objects,
         ranks=ranks,
@@ -97,6 +97,12 @@ def _table(
         entry_function_size=loader.entry_size,
         warnings=tuple(warnings),
     )
+
+
+def _job(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> str:
+    """What the processes of one launch have in common, and those of no other; "" if there is no such thing."""
+    launch = variable(target, maps, LAUNCH).partition(" ")[2]  # the first number is the process's own
+    return launch or (start(target, maps) if loader.process_count == 1 else "")
 
 
 def _empty(loader: Loader) -> RankTable:

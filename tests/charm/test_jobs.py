@@ -16,7 +16,7 @@ import pytest
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.jobs import members_of
 from pieglobalsfind.processes import ancestors, environment, processes
-from tests.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, wait_until_asleep
+from tests.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, running, wait_until_asleep
 from tests.conftest import BIN, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
@@ -83,6 +83,21 @@ def test_reports_of_two_runs_are_not_merged(jobs: tuple[Launched, Launched], tmp
         done = subprocess.run([BIN / "inspector", "merge", *files], capture_output=True, text=True, timeout=60)
         assert done.returncode == status, done.stderr
     assert re.fullmatch(r"inspector: \S+ is of job .*, \S+ is of job .*: merge files of one job\n", done.stderr)
+
+
+def test_core_files_of_two_runs_without_a_launcher_are_not_merged(program: Path, tmp_path: Path) -> None:
+    reports = [tmp_path / name for name in ("first", "first.core", "second.core")]
+    with running(program) as first, running(program) as second:
+        targets = [first.pid, make_core(first.pid, tmp_path), make_core(second.pid, tmp_path)]
+        for target, report in zip(targets, reports):
+            with report.open("wb") as file:
+                command = [str(BIN / "inspector"), "report", str(target), "--json"]
+                subprocess.run(command, stdout=file, timeout=120, check=True)
+    for files, status in ((reports[:2], 0), (reports[1:], 2)):
+        words = [str(BIN / "inspector"), "merge", *map(str, files)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done.stderr
+    assert re.fullmatch(r"inspector: \S+ is of job \w+, \S+ is of job \w+: merge files of one job\n", done.stderr)
 
 
 @pytest.mark.parametrize("jobs", [BY_MPIEXEC], indirect=True, ids=["mpiexec"])

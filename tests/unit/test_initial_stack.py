@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from pieglobalsfind.decoders.initial_stack import variable
+from pieglobalsfind.decoders.initial_stack import start, variable
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
 from tests.fabricate.memory import Mapped, MemoryTarget
@@ -32,3 +32,16 @@ def test_it_is_read_where_the_kernel_has_put_it(tmp_path: Path) -> None:
 
 def test_a_file_that_is_called_like_a_loader_tells_nothing() -> None:
     assert told(MemoryTarget([Mapped(0x1000, 0x1000, b"\x7fELF", "/lib/ld-none.so")]), "NETSTART") == ""
+
+
+def test_two_starts_of_a_program_differ_and_a_core_file_is_of_its_process_s(tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/sleep", "300"]) as one, subprocess.Popen(["/bin/sleep", "300"]) as other:
+        try:
+            wait_until(lambda: all(told(open_target(pid=each.pid), "PATH") for each in (one, other)), "not started")
+            core = make_core(one.pid, tmp_path)
+            targets = [open_target(pid=one.pid), open_target(core=str(core)), open_target(pid=other.pid)]
+            first, of_core, second = (start(target, target.maps()) for target in targets)
+        finally:
+            one.kill()
+            other.kill()
+    assert first and first == of_core != second != ""
