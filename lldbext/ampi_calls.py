@@ -11,12 +11,14 @@ from typing import Any, Optional
 
 import lldb
 
+from lldbext.quiet import execute
 from lldbext.session import Session
 from lldbext.target import open_process
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.model import RankTable
 
 REGISTERS = ("rdi", "rsi", "rsp")
+OF_LOADERS = "_Z17AMPI_FuncPtr_PackP22AMPI_FuncPtr_Transportm"  # of executables that load the program from other files
 
 
 def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
@@ -32,6 +34,22 @@ def begins_at(target: Any, function: str) -> Any:
     for one in target.FindSymbols(function, lldb.eSymbolTypeCode):
         return one.symbol.GetStartAddress()
     return None
+
+
+def break_at(target: Any, function: str, address: Any) -> Any:
+    """A breakpoint on a function's first instruction, `address`.
+
+    Where the program is in AMPI's own file, modules of ranks come in its file's place, also while the process stands at
+    the breakpoint: it must have a place in each. Others need none, and LLDB no names of ranks' modules for it.
+    """
+    if begins_at(target, OF_LOADERS) is not None:
+        return target.BreakpointCreateBySBAddress(address)
+    debugger = target.GetDebugger()
+    selected = debugger.GetSelectedTarget()
+    debugger.SetSelectedTarget(target)
+    execute(debugger, f"breakpoint set --skip-prologue false --fullname {function}")
+    debugger.SetSelectedTarget(selected)
+    return target.GetBreakpointAtIndex(target.GetNumBreakpoints() - 1)
 
 
 def extra(function: str) -> Any:

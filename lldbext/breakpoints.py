@@ -24,6 +24,7 @@ from pieglobalsfind import tasks
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
+from pieglobalsfind.fold import is_one_file, runtime_path
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
 
 EVENT_FUNCTION = "rank_debug_event"
@@ -49,7 +50,7 @@ def watch_events_of(target: Any) -> None:
         forbid(False)
     mark(target.BreakpointCreateByName(EVENT_FUNCTION))
     for function, address in ampi_calls.places_of(target, EVENT_FUNCTION):
-        mark_call(target.BreakpointCreateBySBAddress(address), function)
+        mark_call(ampi_calls.break_at(target, function, address), function)
 
 
 def mark_call(ours: Any, function: str) -> None:
@@ -82,6 +83,8 @@ def settle(session: Session, moment: Moment) -> None:
     address = moment.table.event_function
     if session.settled or not address or session.process.GetPluginName() in CORE_PLUGINS:
         return
+    if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
+        return  # a module that goes, as the original's does, would take the breakpoint along
     session.settled = True
     delete_ours(session.target)
     if tasks.danger(moment, address) is None:
