@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -33,6 +33,7 @@ LARGEST = 1 << 30  # bytes of one file
 MOST_RANKS = 1 << 24  # a set of ranks in a file may name no more
 ODD = 4  # groups that are told, smallest first
 MOST_CALLS = 5  # of each of them
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError, OverflowError)
 Content = dict[str, Any]
 
 
@@ -54,11 +55,22 @@ def run(options: argparse.Namespace) -> int:
     if len(kinds) > 1:
         raise UsageError("stacks and reports can't be merged with one another", "merge each kind by itself")
     check_one_job(options.files, contents)
-    contents.sort(key=lambda one: str(one.get("taken", "")))
+    ordered = sorted(contents, key=lambda one: str(one.get("taken", "")))
+    merge = merge_stacks if kinds == {STACKS} else merge_reports
     try:
-        return show(merge_stacks(contents) if kinds == {STACKS} else merge_reports(contents), kinds, options.json)
-    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise UsageError(f"a file is not as its schema has it, {error!r}", "write it again with --json") from error
+        return show(merge(ordered), kinds, options.json)
+    except MALFORMED as error:
+        name = next((name for name, one in zip(options.files, contents) if is_malformed(one, merge)), "a file")
+        raise UsageError(f"{name} is not as its schema has it", "write it again with --json") from error
+
+
+def is_malformed(content: Content, merge: Callable[[Iterable[Content]], Content]) -> bool:
+    """Whether the file can't be told from alone."""
+    try:
+        merge([content])
+    except MALFORMED:
+        return True
+    return False
 
 
 def check_one_job(names: Sequence[str], contents: Sequence[Content]) -> None:
@@ -86,12 +98,18 @@ def read(place: Path) -> Content:
     """One file; raises `UsageError` if it is none of ours."""
     try:
         if place.is_char_device() or place.stat().st_size > LARGEST:
-            raise UsageError(f"{place} is too large to be a report")
+            raise UsageError(f"{place} is no file that --json has written, or larger than {LARGEST >> 30} GB")
         content = json.loads(place.read_text())
     except OSError as error:
         raise UsageError(f"{place} can't be read, {error.strerror}", "name files written by --json") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{place} is no JSON, {error}", "name files written by --json") from error
+    except json.JSONDecodeError as error:
+        wrong = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise UsageError(f"{place} is no JSON, {wrong}", "name files written by --json") from error
+    except UnicodeError as error:
+        raise UsageError(f"{place} is no JSON, it is no text", "name files written by --json") from error
+    except (RecursionError, ValueError) as error:
+        wrong = "is nested too deeply" if isinstance(error, RecursionError) else "has a number of too many digits"
+        raise UsageError(f"{place} {wrong}", "name files written by --json") from error
     if not isinstance(content, dict) or content.get("schema") not in (STACKS, REPORT):
         raise UsageError(f"{place} is neither stacks nor a report", f"its schema has to be {STACKS} or {REPORT}")
     return content

@@ -136,3 +136,24 @@ def test_bad_files(content: str, tmp_path: Path) -> None:
     done = run("merge", place)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
     assert run("merge", tmp_path / "nofile").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"schema": "ranklens-stacks-1"}', "is not as its schema has it: write it again with --json"),
+        (b"[1,\n2", "is no JSON, line 2, column 2: Expecting ',' delimiter: name files written by --json"),
+        (b"\x7fELF\xed", "is no JSON, it is no text: name files written by --json"),
+        (b"[" * 100_000, "is nested too deeply: name files written by --json"),
+        (b"9" * 10_000, "has a number of too many digits: name files written by --json"),
+    ],
+)
+def test_the_bad_file_is_named(content: bytes, said: str, tmp_path: Path) -> None:
+    """In our words, whichever of several it is."""
+    good = '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1,"stacks":[],"missing":[]}'
+    (tmp_path / "good.json").write_text(good)
+    (tmp_path / "bad.json").write_bytes(content)
+    done = run("merge", tmp_path / "good.json", tmp_path / "bad.json")
+    assert (done.returncode, done.stderr) == (2, f"inspector: {tmp_path / 'bad.json'} {said}\n")
+    nothing = run("merge", tmp_path / "good.json", "/dev/null")
+    assert nothing.stderr == "inspector: /dev/null is no file that --json has written, or larger than 1 GB\n"
