@@ -59,7 +59,8 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    return merge([read_member(one, pictures, handed or {}) for one in members.found])
+    read = [read_member(one, pictures, handed or {}) for one in members.found]
+    return merge([*read, Findings(None, problems=members.doubtful)])
 
 
 def read_member(member: Member, pictures: bool, handed: Mapping[bytes, Variables]) -> Findings:

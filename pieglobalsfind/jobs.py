@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Optional
@@ -18,7 +19,8 @@ from pieglobalsfind import launch
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.registry_layout import parse_header, text
-from pieglobalsfind.errors import RanklensError, TargetError, UsageError
+from pieglobalsfind.doubtful import doubtful
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.launch import Place
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.processes import Process, descendants, listens, pids, processes, program
@@ -55,16 +57,20 @@ class Member:
 
 @dataclass(frozen=True)
 class Members:
-    """A job's processes that were found, in order, of `count`; `name` says which job it is."""
+    """A job's processes that were found, in order, of `count`; `name` says which job it is.
+
+    `doubtful` are sentences about processes that may be of the job, which can't be told.
+    """
 
     name: str
     found: tuple[Member, ...]
     count: int
+    doubtful: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What is amiss, a sentence each."""
-        return missing((one.index for one in self.found), self.count)
+        return (*missing((one.index for one in self.found), self.count), *self.doubtful)
 
 
 def strength(rank: Rank) -> tuple[int, bool]:
@@ -165,7 +171,7 @@ class Identity:
 
 
 def identity(pid: int) -> Optional[Identity]:
-    """None if the process has no registry, or may not be read."""
+    """None if the process has no registry, or it may not be read, or is none that this reader knows."""
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
             line = next((one for one in file if layout.MAPPING_NAME.encode() in one), None)
@@ -174,6 +180,8 @@ def identity(pid: int) -> Optional[Identity]:
         data = open_target(pid=pid).read(int(line.partition(b"-")[0], 16), layout.HEADER_SIZE)
         header, _ = parse_header(data, "<" if struct.unpack_from("<Q", data)[0] == layout.MAGIC else ">")
     except (OSError, RanklensError):
+        return None
+    if header.abi_version != layout.ABI_VERSION or not header.process_index < header.process_count <= MOST_PROCESSES:
         return None
     return Identity(text(header.job_id), header.process_index, header.process_count, header.process_id)
 
@@ -192,7 +200,14 @@ def by_id(job_id: str, asked: str) -> Members:
             chosen[one.index] = pid
     count = max(one.count for one in known.values())
     found = tuple(Member(index, pid) for index, pid in sorted(chosen.items()))
-    return Members(f"job {job_id}", found, count)
+    return with_doubtful(Members(f"job {job_id}", found, count))
+
+
+def with_doubtful(members: Members) -> Members:
+    """With what there is to say of processes that may be those that are missing."""
+    if len(members.found) == members.count:
+        return members
+    return replace(members, doubtful=doubtful([one.pid for one in members.found]))
 
 
 def missing(indices: Iterable[int], count: int) -> tuple[str, ...]:
@@ -215,7 +230,8 @@ def by_launch(pid: int) -> Members:
     found = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
     different = list(dict.fromkeys(found))
     if not different:
-        open_target(pid=pid)  # says so if it is somebody else's, and may not be read
+        with suppress(NotVirtualizedError):
+            decode(open_target(pid=pid))  # says so if it is somebody else's and may not be read, or has a bad registry
         raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
     if len(different) > 1:
         raise several(pid, len(different))
@@ -253,7 +269,7 @@ def by_name(name: str) -> Optional[Members]:
 
 def _members(pid: int, found: launch.Launch) -> Members:
     name = f"job {found.name}" if found.name else f"the job of process {pid}" if found.count > 1 else f"process {pid}"
-    return Members(name, tuple(Member(*one) for one in found.found), found.count)
+    return with_doubtful(Members(name, tuple(Member(*one) for one in found.found), found.count))
 
 
 def place(pid: int) -> Optional[Place]:

@@ -73,6 +73,24 @@ def parent(pid: int) -> int:
         return 0
 
 
+def name_of(pid: int) -> str:
+    """What it is called in lists of processes, which everybody may read; "" if it has ended."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().decode("utf-8", "replace").rstrip("\n")
+    except OSError:
+        return ""
+
+
+def user_of(pid: int) -> int:
+    """The real user's number, -1 if the process has ended; the owner of /proc/PID may be another (proc(5))."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith(b"Uid:")), -1)
+    except OSError:
+        return -1
+
+
 def environment(pid: int) -> dict[str, str]:
     """What the process was started with of `VARIABLES`, as getenv() would find it; {} if it may not be read."""
     try:
