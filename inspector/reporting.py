@@ -66,15 +66,18 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def run_collector(options: argparse.Namespace) -> int:
-    from . import collectors  # late: only this needs MPI
+    from . import collectors, keeper  # late: only this needs them
 
     if options.job is None or options.target is not None or options.freeze:
         raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
-    gathered = collectors.gather(options.job, bool(options.html), seconds_of(options.timeout or "60s", "--timeout"))
-    status = 0
-    if gathered.found is not None:
-        status = show_report(gathered.found, gathered.report(), options)
-    return gathered.leave(status)
+    timeout = seconds_of(options.timeout or "60s", "--timeout")
+    status = keeper.keep()
+    if status is not None:
+        return status
+    with collectors.gathered(options.job, bool(options.html), timeout) as gathered:
+        status = 0 if gathered.found is None else show_report(gathered.found, gathered.report(), options)
+        sys.stdout.flush()
+    return status
 
 
 def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:

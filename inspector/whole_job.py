@@ -7,7 +7,7 @@ read is said, and the ranks that are lacking for it; the rest is still reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
@@ -15,7 +15,7 @@ from pieglobalsfind import rankset
 from pieglobalsfind.dwarf_types import Variables
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs import Member, Members, missing, strength
-from pieglobalsfind.model import Rank, RankTable
+from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
 
 from . import stack_groups, stacks
@@ -110,12 +110,25 @@ def finished(found: Findings, name: str, count: int) -> Report:
     known = {one.rank for one in table.ranks}
     lacking = [rank for rank in range(min(table.rank_count, 1 << 24)) if rank not in known]
     problems = (
-        missing(found.processes, count)
-        + found.problems
-        + ((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ())
+        *missing(found.processes, count),
+        *found.problems,
+        *elsewhere(table.ranks, found.processes),
+        *((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ()),
     )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
     return replace(found.report, subject=replace(found.report.subject, table=table, description=name))
+
+
+def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]:
+    """A sentence about those that are in a process that nothing is read of, for each."""
+    gone: dict[int, list[int]] = {}
+    for rank in ranks:
+        if rank.state == MIGRATED_OUT and rank.process not in processes:
+            gone.setdefault(rank.process, []).append(rank.rank)
+    for process, numbers in sorted(gone.items()):
+        where = f"process {process}" if process >= 0 else "a process"
+        is_or_are = "is" if len(numbers) == 1 else "are"
+        yield f"{of_ranks(compact(numbers))} {is_or_are} in {where}, which can't be read"
 
 
 # ---- merging ----

@@ -7,31 +7,39 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
+from inspector.recorder import is_running
 from pieglobalsfind.jobs import members_of
 from pieglobalsfind.processes import descendants, processes
 from tests.conftest import BIN, Job, StartJob
+from tests.waiting import wait_until
 
 from .conftest import Build
 from .opened_files import watched
+from .sites import setting
 from .test_processes import children
 from .test_tools import RANKS, check_ranks
 
+HOST = socket.gethostname()
 NODE = """#!/bin/sh
 place=0
 for pid in $PIDS; do
     [ $place = $PMI_RANK ] || mount -t tmpfs none /proc/$pid
-    [ $place = $PMI_RANK ] || [ "$PMI_RANK" != "$HANGS" ] || mkfifo /proc/$pid/maps # who reads it waits for ever
+    case $HANGS in *$PMI_RANK*) [ $place = $PMI_RANK ] || mkfifo /proc/$pid/maps ;; esac # who reads it waits for ever
     place=$((place + 1))
 done
+[ "$PMI_RANK" != "$DIES" ] || { read -r _ <"$ORDER"; kill -9 $$; }
 [ -z "$DEBUG" ] || mount --bind "$DEBUG.$PMI_RANK" "$DEBUG" # a disk of its own
 export XDG_CACHE_HOME="$XDG_CACHE_HOME/$PMI_RANK"
 exec "$@"
@@ -48,11 +56,21 @@ def job(start_job: StartJob, build: Build, rankrun: Path) -> Job:
 
 
 def collect(
-    job: Job, folder: Path, count: int, *words: object, hangs: str = "", debug: str = "", sees_all: bool = False
+    job: Job,
+    folder: Path,
+    count: int,
+    *words: object,
+    hangs: str = "",
+    dies: str = "",
+    debug: str = "",
+    sees_all: bool = False,
+    meanwhile: Optional[Callable[[int], None]] = None,
 ) -> subprocess.CompletedProcess[str]:
     """What the collectors print together; each has a cache of its own, as on nodes with disks of their own.
 
-    `debug`: a file in place of which each collector has another one. `sees_all`: no process is hidden from it.
+    `hangs`: places whose reading never ends. `dies`: the place of one that is killed before it has begun, once a line
+    is in the pipe `order`. `debug`: a file in place of which each collector has another one. `sees_all`: no process is
+    hidden from it. `meanwhile` is called with the launcher's pid.
     """
     node = folder / "node.sh"
     node.write_text(NODE)
@@ -62,12 +80,13 @@ def collect(
         **os.environ,
         "PIDS": "" if sees_all else " ".join(map(str, children(job.pid))),
         "HANGS": hangs,
+        "DIES": dies,
+        "ORDER": str(folder / "order"),
         "DEBUG": debug,
         "LD_LIBRARY_PATH": str(libraries(folder)),
     }
     report = [BIN / "inspector", "report", "--mpi", "--job", job_id, *words]
-    launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-n", count, "unshare", "--mount", node]
-    command = [str(one) for one in (*launcher, *report)]
+    command = [str(one) for one in ("mpiexec.mpich", "-n", count, "unshare", "--mount", node, *report)]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -78,19 +97,12 @@ def collect(
         start_new_session=True,
     )
     try:
-        if not hangs:
-            output, errors = process.communicate(timeout=120)
-            return subprocess.CompletedProcess(command, process.returncode, output, errors)
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:  # to the report's end: the launcher itself waits for who hangs
-            lines.append(line)
-            if line == "}\n":
-                break
-        return subprocess.CompletedProcess(command, 0, "".join(lines), "")
+        if meanwhile is not None:
+            meanwhile(process.pid)
+        output, errors = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
     finally:
         if process.poll() is None:
-            # All at once: a launcher that was asked to end them may wait for who hangs.
             for pid in (process.pid, *descendants(process.pid, processes())):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -115,6 +127,12 @@ def libraries(folder: Path) -> Path:
     return found
 
 
+def report_in(text: str) -> dict[str, Any]:
+    """Among what the launcher says."""
+    found: dict[str, Any] = json.loads(text[text.index("{") : text.rindex("\n}\n") + 2])
+    return found
+
+
 @pytest.mark.parametrize("count", [3, 4])
 def test_one_report_of_all_nodes(count: int, job: Job, tmp_path: Path) -> None:
     """A node without any process of the job changes nothing."""
@@ -134,11 +152,121 @@ def test_a_collector_alone_says_what_it_lacks(job: Job, tmp_path: Path) -> None:
 
 
 def test_a_collector_that_hangs_is_named(job: Job, tmp_path: Path) -> None:
-    done = collect(job, tmp_path, 3, "--json", "--timeout", "8s", hangs="1")
+    done = collect(job, tmp_path, 3, "--json", "--timeout", "12s", hangs="1")
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert any("collector 1 of 3 does not answer" in one for one in found["warnings"]), found["warnings"]
-    assert any("1 can't be found: 1" in one for one in found["warnings"])
+    reason = "what reads there has not come to its end in 12 s"
+    assert f"collector 1 of 3 on host {HOST} does not answer: {reason}" in found["warnings"]
+    assert "of 3 processes of the job 1 can't be found: 1" in found["warnings"]
     assert [one["rank"] for one in found["payload"]] == [0, 3, 4, 5]
+
+
+def processes_of(launcher: int, place: int) -> list[int]:
+    """Of a collector: what the launcher has started, the collector itself, what speaks, and what reads."""
+    known = processes()
+    own = [one for one in descendants(launcher, known) if is_of(one, place)]
+    above = {one: known[one].parent for one in own}
+    first = [one for one in own if above[one] not in own]
+    second = [one for one in own if above[one] in first]
+    return [*first, *second, *sorted(one for one in own if above[one] in second)]
+
+
+def is_of(pid: int, place: int) -> bool:
+    try:
+        return setting(pid, "PMI_RANK") == str(place) and Path(f"/proc/{pid}/cmdline").read_text().count("--mpi") == 1
+    except (OSError, StopIteration):
+        return False
+
+
+def all_of(launcher: int, place: int, count: int = 4) -> list[int]:
+    """Once it has so many: with three it speaks, with four it reads as well."""
+
+    def found() -> list[int]:
+        own = processes_of(launcher, place)
+        return own if len(own) >= count else []
+
+    return wait_until(found, f"collector {place} has not started {count} processes")
+
+
+@pytest.mark.parametrize(
+    ("place", "elsewhere", "unknown", "told"),
+    [(0, 5, 0, [1, 2, 3, 4]), (1, 1, 2, [0, 3, 4, 5])],
+)
+def test_a_collector_whose_reader_dies_is_named(
+    place: int, elsewhere: int, unknown: int, told: list[int], job: Job, tmp_path: Path
+) -> None:
+    """The first one, which reports, like any other."""
+
+    def kill(launcher: int) -> None:
+        os.kill(all_of(launcher, place)[3], signal.SIGKILL)
+
+    done = collect(job, tmp_path, 3, "--json", hangs=str(place), meanwhile=kill)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    found = json.loads(done.stdout)
+    assert found["warnings"] == [
+        f"of 3 processes of the job 1 can't be found: {place}",
+        f"collector {place} of 3 on host {HOST} does not answer: what reads there was ended by signal 9 (Killed)",
+        f"rank {elsewhere} is in process {place}, which can't be read",
+        f"nothing is known of rank {unknown}",
+    ]
+    assert [one["rank"] for one in found["payload"]] == told
+
+
+def test_a_host_that_is_lost_is_named_though_the_launcher_kills_the_others(job: Job, tmp_path: Path) -> None:
+    """All of a collector at once, in the midst of the tree: collector 3 tells through it alone."""
+
+    def kill(launcher: int) -> None:
+        for pid in all_of(launcher, 2):
+            os.kill(pid, signal.SIGKILL)
+
+    done = collect(job, tmp_path, 4, "--json", "--timeout", "9s", hangs="2", meanwhile=kill)
+    assert "BAD TERMINATION" in done.stdout + done.stderr, "the launcher has killed what it had started"
+    found = report_in(done.stdout)
+    host = f"({HOST}|unknown)"  # their names may have been on the way
+    lost = rf"collector 2 of 4 on host {host} does not answer; nor can those behind it be heard: 3 \(hosts: {host}\)"
+    (silent,) = (one for one in found["warnings"] if re.fullmatch(lost, one))
+    assert set(found["warnings"]) == {
+        "of 3 processes of the job 1 can't be found: 2",
+        silent,
+        "rank 3 is in process 2, which can't be read",
+        "nothing is known of rank 4",
+    }
+    assert [one["rank"] for one in found["payload"]] == [0, 1, 2, 5]
+
+
+def test_a_collector_that_dies_before_mpi_has_begun(job: Job, tmp_path: Path) -> None:
+    """MPI_Init never returns for the others then, and the launcher kills them."""
+    os.mkfifo(tmp_path / "order")
+
+    def kill(launcher: int) -> None:
+        for place in (0, 2):
+            all_of(launcher, place, 3)
+        (tmp_path / "order").write_text("now\n")
+
+    done = collect(job, tmp_path, 3, "--json", "--timeout", "7s", dies="1", meanwhile=kill)
+    assert "BAD TERMINATION" in done.stdout + done.stderr
+    found = report_in(done.stdout)
+    assert found["warnings"] == [
+        "of 3 processes of the job 2 can't be found: 1, 2",
+        "collectors on other hosts can't be heard: MPI_Init has told nothing in time (--timeout)",
+        "rank 1 is in process 1, which can't be read",
+        "nothing is known of ranks 2-4",
+    ]
+    assert [one["rank"] for one in found["payload"]] == [0, 5]
+    sentence = "inspector: collectors on other hosts can't be heard: MPI_Init has told nothing in time (--timeout): "
+    assert done.stderr.count(sentence) == 1, "of the collector that reports nothing"
+
+
+def test_who_interrupts_the_launcher_ends_all_collectors(job: Job, tmp_path: Path) -> None:
+    own: list[int] = []
+
+    def interrupt(launcher: int) -> None:
+        own.extend((*all_of(launcher, 0, 3), *all_of(launcher, 1)))
+        os.kill(launcher, signal.SIGINT)
+
+    done = collect(job, tmp_path, 2, hangs="1", meanwhile=interrupt)
+    assert "{" not in done.stdout
+    wait_until(lambda: not any(is_running(pid) for pid in own), "collectors are left")
 
 
 @pytest.fixture

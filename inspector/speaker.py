@@ -1,0 +1,95 @@
+"""Carries messages between collectors by the site's own MPI, in a process of its own: MPI may hang, or end it.
+
+MPI_Init waits for every process of the launch, and a library whose peer is gone may end its own process. Takes orders
+from a channel; gives what comes. It knows nothing of what the messages mean.
+
+Uses mpi4py, because sites have an MPI and its launcher, and nothing else that starts a process on each node.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from .supervised import Channel
+
+PAUSE = 0.002  # seconds between two looks for a message
+# Seconds in which nobody calls MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
+# another process still answered while the first ones had begun it, and answers no more once it begins its own.
+QUIET = 0.3
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """There is no mpi4py, or no MPI for it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Begun:
+    """This collector's place among all of them, and its host."""
+
+    place: int
+    size: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """All have said all; what is left is MPI's own end."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """To be sent to a place, or come from one."""
+
+    place: int
+    tag: int
+    content: bytes
+
+
+def speak(channel: Channel) -> None:
+    """Until the order is None, and everything has been sent."""
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        channel.send(Unavailable(str(error)))
+        return
+    world = MPI.COMM_WORLD
+    channel.send(Begun(world.Get_rank(), world.Get_size(), MPI.Get_processor_name()))
+    sent: list[Any] = []  # requests, kept until they are done
+    ends = False
+    while sent or not ends:
+        pass_on(MPI, channel)
+        sent = [one for one in sent if not is_done(MPI, one)]
+        readable, _, _ = select.select([] if ends else [channel], [], [], PAUSE)
+        if readable:
+            order = channel.receive()
+            ends = order is None
+            if order is not None:
+                sent.append(world.isend(order.content, dest=order.place, tag=order.tag))
+    together = world.Ibarrier()
+    while not is_done(MPI, together):
+        time.sleep(PAUSE)
+    channel.send(Ending())
+    time.sleep(QUIET)
+    MPI.Finalize()
+
+
+def pass_on(mpi: Any, channel: Channel) -> None:
+    """What has come from others."""
+    world, status = mpi.COMM_WORLD, mpi.Status()
+    while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
+        place, tag = status.Get_source(), status.Get_tag()
+        channel.send(Message(place, tag, world.recv(source=place, tag=tag)))
+
+
+def is_done(mpi: Any, request: Any) -> bool:
+    """Also if it never will be, as who was to have it is gone."""
+    try:
+        return bool(request.Test())
+    except mpi.Exception:
+        return True
