@@ -18,6 +18,8 @@ import pytest
 
 LOCAL = ("127.0.0.1", "127.0.0.2")
 SPACES = ("alpha", "beta")
+FOUR, SIX = "10.99.0.{}/24", "fd99::{}/64"  # networks: of home, of the first host, ...
+SPACES_OF_SIX = ("fd99::2", "fd99::3")
 TOOLS = ("ip", "unshare", "nsenter")
 UNSHARE = ("unshare", "--net", "--pid", "--fork", "--mount", "--uts")
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
@@ -116,26 +118,31 @@ def command(words: Sequence[object]) -> None:
     subprocess.run([str(one) for one in words], check=True, timeout=60)
 
 
-def connect(home: int, place: int, host: int) -> None:
+def address(network: str, number: int, device: str) -> tuple[str, ...]:
+    """Words for ip(8); nobody waits until a new address of IPv6 is known to be nobody else's."""
+    return ("addr", "add", network.format(number), "dev", device, *(("nodad",) if network == SIX else ()))
+
+
+def connect(home: int, place: int, host: int, network: str) -> None:
     """Joins a host to the bridge at home by a cable."""
     here, there = (["nsenter", "-t", str(one), "--net", "ip"] for one in (home, host))
     cable = f"host{place}"
     command([*here, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", host])
     command([*here, "link", "set", cable, "master", "bridge", "up"])
-    command([*there, "addr", "add", f"10.99.0.{place + 2}/24", "dev", "eth0"])
+    command([*there, *address(network, place + 2, "eth0")])
     command([*there, "link", "set", "eth0", "up"])
 
 
 @contextmanager
-def spaces() -> Iterator[Site]:
-    with held("home") as home, held(SPACES[0]) as first, held(SPACES[1]) as second:
+def spaces(names: tuple[str, str] = SPACES, network: str = FOUR) -> Iterator[Site]:
+    with held("home") as home, held(names[0]) as first, held(names[1]) as second:
         ip = ["nsenter", "-t", home, "--net", "ip"]
         command([*ip, "link", "add", "bridge", "type", "bridge"])
-        command([*ip, "addr", "add", "10.99.0.1/24", "dev", "bridge"])
+        command([*ip, *address(network, 1, "bridge")])
         command([*ip, "link", "set", "bridge", "up"])
         for place, host in enumerate((first, second)):
-            connect(home, place, host)
-        yield Site(SPACES, ("nsenter", "-t", str(home), "--net", "--uts", "--"), (first, second))
+            connect(home, place, host, network)
+        yield Site(names, ("nsenter", "-t", str(home), "--net", "--uts", "--"), (first, second))
 
 
 @contextmanager

@@ -21,7 +21,19 @@ from tests.gdb.session import Session
 from tests.waiting import wait_until
 
 from .conftest import STEPS, Build, run, run_on
-from .sites import LAST_PID, LOCAL, Site, agents, alive, children, cut
+from .sites import (
+    LAST_PID,
+    LOCAL,
+    SIX,
+    SPACES_OF_SIX,
+    Site,
+    agents,
+    alive,
+    children,
+    cut,
+    only_where_possible,
+    spaces,
+)
 from .test_checkpoint import wait_for_next
 from .test_collectors import libraries, report_in
 from .test_tools import RANKS, check_ranks
@@ -47,6 +59,21 @@ def test_ranks_that_move_between_hosts_print_what_they_print_at_home(
     # Process 2 is alone on its host: of three processes the first host has the first two.
     assert {(one["from"], one["to"]) for one in moves} >= {(0, 1), (1, 2), (2, 0)}
     assert alive(program) == []
+
+
+def test_hosts_of_ipv6_alone(wandered: list[str], build: Build, tmp_path: Path) -> None:
+    """By their addresses, of which remote shells want no brackets; there is no other way between them."""
+    only_where_possible()
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    with spaces(SPACES_OF_SIX, SIX) as site:
+        first, second = (f"[{one}]" for one in site.names)
+        words = ("--hosts", f"{first}:2,{second}", "--remote-shell", site.shell(tmp_path))
+        done = run(*words, "-n", 6, "--migrate", "lean", build("wander.c"), before=site.home)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert sorted(done.stdout.splitlines()) == wandered
+        ended = run(*words, "-n", 6, build("ends.c"), "signal", before=site.home)
+        assert f"on host {site.names[0]})" in ended.stderr, ended.stderr
 
 
 def test_arguments_environment_and_input_arrive(
@@ -309,6 +336,11 @@ def test_a_folder_that_a_host_does_not_share_is_refused(namespaces: Site, build:
     ("options", "says"),
     [
         (("--hosts", "a,,b"), "--hosts must be names with commas between them"),
+        (("--hosts", "[::1]:0"), "--hosts must be names with commas between them"),
+        (("--hosts", "[::1"), "--hosts must be names with commas between them"),
+        (("--hosts", "[::1]2"), "--hosts must be names with commas between them"),
+        (("--hosts", "[a]:2"), "--hosts must be names with commas between them"),
+        (("--hosts", "[::1]:9,b", "--procs", "2"), "--procs 2 leaves host b without a process"),
         (("--hosts", "a:0"), "--hosts must be names with commas between them"),
         (("--hosts", "-oProxyCommand=x"), "--hosts must be names with commas between them"),
         (("--hosts", "a:9,b", "--procs", "2"), "--procs 2 leaves host b without a process"),

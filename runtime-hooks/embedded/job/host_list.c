@@ -10,28 +10,40 @@
 
 #define MOST_PLACES 256 /* of a host; there are no more processes in a job */
 
-/* Cuts `:4` off a name.  Colons within a name are an IPv6 address's. */
-static bool take_places(char *name, int *places) {
-    char *colon = strchr(name, ':'), *end;
+/* What stands behind a colon. */
+static bool is_number(const char *text, int *places) {
+    char *end;
+    long value = strtol(text, &end, 10);
+    *places = (int)value;
+    return end > text && !*end && value >= 1 && value <= MOST_PLACES;
+}
+
+/* Cuts `:4` off a name.  Two colons within a name are an IPv6 address's, which is `[::1]:4` then. */
+static bool take_places(char **name, int *places) {
+    char *colon = strchr(*name, ':'), *bracket = strchr(*name, ']');
     *places = 1;
+    if (**name == '[') {
+        if (!bracket || !colon || colon > bracket || (bracket[1] && bracket[1] != ':'))
+            return false;
+        bool is_right = !bracket[1] || is_number(bracket + 2, places);
+        *bracket = '\0';
+        ++*name; /* remote shells take an address without brackets */
+        return is_right;
+    }
     if (!colon || strchr(colon + 1, ':'))
         return true;
-    long value = strtol(colon + 1, &end, 10);
-    if (end == colon + 1 || *end || value < 1 || value > MOST_PLACES)
-        return false;
     *colon = '\0';
-    *places = (int)value;
-    return true;
+    return is_number(colon + 1, places);
 }
 
 /* One with a dash in front would be an option of the remote shell's. */
 static bool is_name(const char *name) {
-    return *name && *name != '-' && strlen(name) < 256 && !strpbrk(name, " \t\n");
+    return *name && *name != '-' && strlen(name) < 256 && !strpbrk(name, " \t\n[]");
 }
 
 static bool add(struct host_list *list, char *name) {
     int places;
-    if (!take_places(name, &places) || !is_name(name))
+    if (!take_places(&name, &places) || !is_name(name))
         return false;
     for (int i = 0; i < list->count; i++)
         if (!strcmp(list->items[i].name, name))

@@ -1,8 +1,8 @@
 /*
  * host_list.h: the hosts of a job as --hosts names them, and which of them has which processes.
  *
- * `a,b:4`: a place on a, four on b.  A host that is named again has so many places more.  The job's processes are dealt
- * out in blocks, in proportion to the places.
+ * `a,b:4,[::1]:2`: a place on a, four on b, two on ::1.  A host that is named again has so many places more.  The job's
+ * processes are dealt out in blocks, in proportion to the places.
  */
 #ifndef RANK_JOB_HOST_LIST_H
 #define RANK_JOB_HOST_LIST_H
