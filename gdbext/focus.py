@@ -21,7 +21,7 @@ from gdbext.displays import Displays
 from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
-from gdbext.target import FROM_STUB, connection_kind, path_here, path_in_target, path_of
+from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_in_target, path_of
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass, replace
@@ -211,7 +211,7 @@ class Focus:
                 self._apart.drop(one.path)
 
     def _tell_program(self, moment: Moment) -> None:
-        if connection_kind(gdb.selected_inferior()) == "core":
+        if is_core():
             from gdbext.program import tell_program
 
             tell_program(moment.target, self._settings.object_path)

@@ -14,6 +14,7 @@ from gdbext import hooks
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
 from gdbext.selection import INSTEAD, MAY_CALL, NO_CALLS
+from gdbext.target import is_core
 
 GO_ON = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
 CALL = ("hook-call", "compile hook-code", "compile hook-file", "compile hook-print")
@@ -36,6 +37,8 @@ class CheckRunning(gdb.Command):
             with warnings("a rank that leaves may take the step's end along"):
                 self._before()
             return
+        if is_core():
+            raise gdb.GdbError(f"`{argument}` needs a rank that runs, and nothing runs in a core file{self._besides}")
         from pieglobalsfind.wording import state_text
 
         rank = self._face.job().shown(selection.rank)

@@ -14,7 +14,7 @@ import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import DebuggerError, execute, gdb_errors
-from gdbext.target import NAMES, is_selected, thread_registers
+from gdbext.target import NAMES, is_core, is_selected, thread_registers
 from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.ranks import columns_of
@@ -120,7 +120,7 @@ class Selection:
 
     def _permit_calls(self) -> None:
         """A function called from a suspended rank would run on another rank's stack: not while one is selected."""
-        if self.is_suspended and not self.forbids_calls and gdb.parameter(MAY_CALL):
+        if self.is_suspended and not self.forbids_calls and gdb.parameter(MAY_CALL) and not is_core():
             execute(f"set {MAY_CALL} off")
             self.forbids_calls = True
         elif self.forbids_calls and not self.is_suspended:

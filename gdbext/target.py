@@ -57,6 +57,11 @@ def connection_kind(inferior: gdb.Inferior) -> str:
     return kind_of_connection(inferior.connection_num) if inferior.connection_num is not None else ""
 
 
+def is_core() -> bool:
+    """Whether the selected inferior is a core file."""
+    return connection_kind(gdb.selected_inferior()) == "core"
+
+
 @cache
 def kind_of_connection(number: int) -> str:
     """GDB gives no number twice. Not by `inferior.connection`: GDB 13 aborts if such an object outlives its Python."""

@@ -90,7 +90,16 @@ def test_live(session: Session, places: Places) -> None:
 
 
 def test_core(session: Session, places: Places, rankrun: Path, core: Path) -> None:
-    check(session.run(SCRIPT, rankrun.resolve(), core), places)
+    advice = """
+gdb.execute("rank 1")
+tell("refused", {command: ask(command) for command in ("step", "finish", "call move_on(1, 1)", "print move_on(1, 1)")})
+"""
+    told = session.run(SCRIPT + advice, rankrun.resolve(), core)
+    check(told, places)
+    for command in ("step", "finish", "call"):
+        sentence = f"error: `{command}` needs a rank that runs, and nothing runs in a core file"
+        assert any(said.startswith(sentence) for said in told["refused"].values()), told["refused"]
+    assert told["refused"]["print move_on(1, 1)"].startswith("error: You can't do that without a process to debug")
 
 
 def test_the_running_rank_is_selected_on_arrival(session: Session, places: Places) -> None:
