@@ -52,7 +52,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="rank info",
         arguments="[N]",
-        summary="Show what is known of a rank: copies, stack, heap, saved registers, and how it was found.",
+        summary="Show what is known of a rank: copies, stack, heap, payload, saved registers, and how it was found.",
         description="Without N, of the selected rank.",
         run=late("rank_info"),
         completes="ranks",

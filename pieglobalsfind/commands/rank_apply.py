@@ -14,19 +14,19 @@ def run(face: Face, text: str) -> Iterator[Block]:
     chosen, flags, command = arguments(text)
     job = face.job()
     for number in face.counted(job.select(chosen, face.location)):
+        output, failure = "", None
         try:
             output = face.execute(number, command)
         except RanklensError as error:
-            if "s" in flags:
-                continue
-            if "c" not in flags:
+            if "c" not in flags and "s" not in flags:
                 raise
-            output, failure = "", error
-            yield Finding(f"rank {number}: {failure.sentence}", failure.hint)
+            failure = error
         if "s" in flags and not output:
             continue
         if "q" not in flags:
             yield Text(f"Rank {number}, {state_text(job.shown(number))}:")
+        if failure is not None:
+            yield Finding(failure.sentence if "q" not in flags else f"rank {number}: {failure.sentence}", failure.hint)
         if output:
             yield Text(output.rstrip("\n"))
 

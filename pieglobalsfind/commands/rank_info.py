@@ -10,6 +10,7 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
 from pieglobalsfind.wording import element_text, file_name, state_text
 
+RANKS_OWN = 0  # the level of a thread-local block that no other rank uses
 COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"), Column("build-id"))
 
 
@@ -52,7 +53,33 @@ def facts(moment: Moment, rank: Rank) -> Iterator[tuple[str, str]]:
     redirected = sum(isinstance(one, Redirect) for one in rank.placements)
     if redirected:
         yield "redirected", f"{redirected} variables"
+    yield "payload", payload_text(moment, rank)
     yield "known by", f"{rank.evidence.tier} ({rank.evidence.source})"
+
+
+def payload_text(moment: Moment, rank: Rank) -> str:
+    """The rank's own bytes, which move where ranks migrate: `8459145 bytes: copies 5001, stack 8388608, ...`."""
+    copies = sum(copy_size(moment, one) for one in rank.placements if isinstance(one, Rebase))
+    tls = sum(one.size for one in rank.placements if isinstance(one, TlsBlock) and one.level == RANKS_OWN)
+    parts = {"copies": copies, "stack": rank.stack, "heap": rank.heap, "TLS": tls}
+    sizes = {name: one.size if isinstance(one, Region) else one for name, one in parts.items()}
+    known = {name: size for name, size in sizes.items() if isinstance(size, int) and size}
+    unknown = "".join(f", {name} unknown" for name, size in sizes.items() if isinstance(size, Absent))
+    told = ", ".join(f"{name} {size}" for name, size in known.items())
+    return f"{sum(known.values())} bytes" + (f": {told}" if told else "") + unknown
+
+
+def copy_size(moment: Moment, copy: Rebase) -> int:
+    """Of a copy's segments, but for what all ranks have from a file; constructors' blocks are in the heap."""
+    if copy.object is None:
+        return 0
+    segments = moment.table.objects[copy.object].segments
+    return sum(one.memory_size for one in segments if one.writable or not is_from_file(moment, copy.copy + one.offset))
+
+
+def is_from_file(moment: Moment, address: int) -> bool:
+    mapping = moment.translator.mapping(address)
+    return mapping is not None and mapping.path.startswith("/")
 
 
 def address_text(value: Union[int, Absent]) -> str:

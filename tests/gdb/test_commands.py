@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.rankset import compact
-from tests.conftest import Job, StartJob
+from tests.conftest import Job, StartJob, built
 from tests.gdb.conftest import RANKS, SOURCES, Places, make_core
 from tests.gdb.session import EXTENSION, Session
 
@@ -56,6 +57,12 @@ def test_print_and_diff(session: Session, places: Places) -> None:
         "rank apply 0-1 -q rank": [
             f"Rank {rank} is selected because the command is applied to it: blocked in MPI_Recv from {rank + 1}, tag 6"
             for rank in (0, 1)
+        ],
+        "rank apply 1-2 -c print no_such_name": [
+            "Rank 1, blocked in MPI_Recv from 2, tag 6:",
+            'warning: No symbol "no_such_name" in current context',
+            "Rank 2, blocked in MPI_Recv from 3, tag 6:",
+            'warning: No symbol "no_such_name" in current context',
         ],
         "print $_rank_count()": ["$1 = 4"],
     }
@@ -112,6 +119,10 @@ def test_info(session: Session, places: Places) -> None:
     (info,) = ask(session, places.pid, "rank info 1")
     assert info.startswith("Rank 1 of 4, blocked in MPI_Recv from 2, tag 6\n")
     assert "method    pie" in info and "known by  registry" in info and "\nplaces " in info
+    command = [str(built("inspector")), "payload", "--json", str(places.pid)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    (total,) = (one["total"] for one in json.loads(done.stdout) if one["rank"] == 1)
+    assert f"payload   {total} bytes: copies " in info
 
 
 def line_of(text: str) -> int:
