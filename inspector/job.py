@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.blocked import with_calls
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.wait_members import communicators
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.jobs import Members, is_folder, launcher_error, members_of
@@ -35,6 +36,7 @@ from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 from . import progress
+from .wait_graph import of_world
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf_types import Variables
@@ -224,7 +226,16 @@ def say_warnings(job: Job) -> None:
 
 
 def with_waits(job: Job) -> Job:
-    """The job with the MPI call that each rank waits in, told from stacks where the runtime does not publish it."""
+    """The job with the MPI call that each rank waits in, and whom it waits for by his number in MPI_COMM_WORLD."""
+    job = with_waiting_calls(job)
+    return replace(job, table=of_world(job.table, communicators(job.target, job.table)))
+
+
+def with_waiting_calls(job: Job) -> Job:
+    """The job with the MPI call that each rank waits in, told from stacks where the runtime does not publish it.
+
+    Peers are as it publishes them: numbers in the call's communicator.
+    """
     walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     return replace(job, table=with_calls(job.target, job.table, walker))
 

@@ -21,7 +21,7 @@ from pieglobalsfind.model import Rank, Waiting
 from pieglobalsfind.rankset import compact
 from pieglobalsfind.wording import waiting_text
 
-from .job import Job, Subject, add_target, checked, job_named, open_job, say_warnings, subject_of, with_waits
+from .job import Job, Subject, add_target, checked, job_named, open_job, say_warnings, subject_of, with_waiting_calls
 from .members import homes_of, read_each, subject_of_all
 from .text import harmless, of_ranks
 from .wait_graph import Collective, Waits, find, of_world
@@ -63,7 +63,7 @@ def numbers(job: Job) -> Iterator[int]:
 
 
 def read_one(opened: Job) -> tuple[Job, Communicators]:
-    job = with_waits(opened)
+    job = with_waiting_calls(opened)
     return job, communicators(job.target, job.table)
 
 

@@ -55,6 +55,9 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
         "MPI_Barrier: rank 8 is in it, it still lacks 9 (9 has exited)\n",
     ):
         assert line in said
+    ranks = json.loads(inspect("ranks", halves.pid, "--json").stdout)
+    peers = {one["rank"]: one["waiting"]["peer"] for one in ranks if one["waiting"] and one["waiting"]["peer"] >= 0}
+    assert peers == {3: 0, 6: 5, 11: 10}
     kept = tmp_path / "kept"
     assert inspect("snapshot", halves.pid, "-o", kept, "--memory", "none").returncode == 0
     again = json.loads(inspect("waits", kept, "--json").stdout)
