@@ -163,8 +163,10 @@ class LldbFace:
             frame = self.user_frame(rank)
         except UsageError:
             return None, None
-        found = frame.GetValueForVariablePath(expression) if frame is not None else None
-        if found is None or not found.IsValid() or found.GetError().Fail():
+        if frame is None or self.moment().translator.owner(frame.GetPC()).rank != rank:
+            return None, None  # code of all ranks: LLDB has the variables of one of them for it
+        found = frame.GetValueForVariablePath(expression)
+        if not found.IsValid() or found.GetError().Fail():
             return frame, None
         return frame, found
 
