@@ -1,33 +1,25 @@
 """The measure of the GDB extension on stock AMPI: rank k is as process k of the same source under MPICH would be.
 
-Programs and questions are those of tests/oracle. AMPI has the program's main under another name; the processes, whose
-main is a few lines without debug information, have it under the same.
+Programs and questions are those of tests/oracle, but for what charm/oracle.py says of main.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, COMPILERS, HOME, hook_in
-from tests.conftest import Job
+from tests.charm.jobs import AMPICC
+from tests.charm.oracle import OPTIONS, PATIENCE, Programs, is_debug_build
 from tests.host.controller import Controller, Gdb
-from tests.host.plan import Answers, Plan, Query
+from tests.host.plan import Answers, Plan
 from tests.oracle import c_program, cxx_program, fortran_program
 from tests.oracle.conftest import walking
 from tests.oracle.exceptions import NeverAsked
-from tests.oracle.program import ARGUMENT, MPICH, RANKS, SOURCES, Program, build
+from tests.oracle.program import ARGUMENT, RANKS, Program
 from tests.oracle.test_oracle import differences
-from tests.sharing import Shared
-from tests.waiting import wait_until_it_loops
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
@@ -48,135 +40,59 @@ NEVER_ASKED_OF_DEBUG_BUILDS = {
 }
 # At -O2 MPI's header decides about registers: only what is not optimized is the same code.
 ASKED = {one.name: one for one in (c_program.PROGRAMS[0], cxx_program.PROGRAMS[0], fortran_program.PROGRAMS[0])}
-# Stock AMPI gives what libc allocates for a rank of pie to libc's own free(), as libgfortran does ("munmap_chunk():
-# invalid pointer"): the hook module mends that if it is asked to.
-MENDED = {("fields", "pie"): "malloc"}
-# In one namespace the loader keeps one instance of what is unique; test_methods.py asks for that.
-OPTIONS = {"fs": ["-fno-gnu-unique"]}
-PATIENCE = 900  # seconds
-
-
-@dataclass(frozen=True)
-class Main:
-    """A program's `main` under the name that AMPI has it by, and who calls it in a process."""
-
-    main: str
-    name: str
-    caller: str
-
-
-IN_C = Main(
-    "main", "AMPI_Main", "int AMPI_Main(int, char **); int main(int n, char **words) { return AMPI_Main(n, words); }"
-)
-IN_FORTRAN = Main("oracle", "mpi_main", "void mpi_main_(void); int main(void) { mpi_main_(); }")
-DECLARED = '#ifdef __cplusplus\nextern "C"\n#endif\nint AMPI_Main(int, char **);\n'
-RENAMED = ["-Dmain=AMPI_Main", "-include", "declared.h"]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Answers about the programs whose sources are in a folder of `root`."""
+    """Answers about the programs."""
 
-    root: Path
+    programs: Programs
     gdb: Gdb
 
     def program(self, name: str) -> Program:
-        """What is asked, of AMPI's main; without what has no answer."""
-        main, found = main_of(name), ASKED[name]
         never = (*NEVER_ASKED, *(NEVER_ASKED_OF_DEBUG_BUILDS.get(name, ()) if is_debug_build() else ()))
-        queries, walk = renamed(found.queries, main, never), renamed(found.walk, main, never)
-        return replace(found, queries=queries, walk=walk, folder=self.root / "sources")
+        return self.programs.program(ASKED[name], never)
 
     def native(self, name: str, options: list[str]) -> Answers:
         """Each rank a process under MPICH, in a GDB that knows nothing of us."""
 
         def run(folder: Path) -> Answers:
             program = self.program(name)
-            (folder / "caller.c").write_text(main_of(name).caller)
-            subprocess.run(["gcc", "-fPIC", "-c", "caller.c"], cwd=folder, check=True, timeout=60)
-            compilers = {
-                ".c": [*MPICH[".c"], *RENAMED],
-                ".cpp": [*MPICH[".cpp"], *RENAMED, *options],
-                ".f90": MPICH[".f90"],
-            }
-            executable = build(program, compilers, folder, [str(folder / "caller.o")])
+            executable = self.programs.as_processes(program, options, folder)
             plan = replace(walking(program), prepare=program.stop_natively)
             return Controller(self.gdb, folder).native([str(executable), ARGUMENT], RANKS, plan)
 
-        return self._once("-".join([name, "native", *options]), run)
+        return self.programs.once("-".join([name, "native", *options]), run)
 
     def live(self, name: str, method: str) -> Answers:
         """All ranks in one process, to which GDB attaches."""
 
         def run(folder: Path) -> Answers:
-            with self._held(name, method, folder) as job:
+            with self.programs.held(self.program(name), method, folder) as job:
                 return Controller(self.gdb, folder, PATIENCE).attached(job.pid, self._plan(name))
 
-        return self._once(f"{name}-{method}", run)
+        return self.programs.once(f"{name}-{method}", run)
 
     def core(self, name: str, method: str) -> Answers:
         """All ranks in one core file."""
 
         def run(folder: Path) -> Answers:
-            with self._held(name, method, folder) as job:
+            with self.programs.held(self.program(name), method, folder) as job:
                 command = ["gcore", "-o", "core", str(job.pid)]
                 subprocess.run(command, cwd=folder, check=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
             plan = replace(self._plan(name), walk=())
             return Controller(self.gdb, folder, PATIENCE).opened(folder / f"core.{job.pid}", folder / name, plan)
 
-        return self._once(f"{name}-{method}-core", run)
-
-    def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
-        return Answers.load(Shared(self.root).made(name, run) / "answers")
+        return self.programs.once(f"{name}-{method}-core", run)
 
     def _plan(self, name: str) -> Plan:
         source = f"source {self.gdb.extension}"
         return replace(walking(self.program(name)), prepare=(source,), ranks=tuple(range(RANKS)))
 
-    @contextmanager
-    def _held(self, name: str, method: str, folder: Path) -> Iterator[Job]:
-        compilers = {
-            suffix: [str(Path(AMPICC).with_name(COMPILERS[suffix[1:]])), f"-{method}globals"] for suffix in MPICH
-        }
-        compilers[".cpp"] += OPTIONS.get(method, [])
-        wish = MENDED.get((name, method), "")
-        if wish:
-            linked = [f"{key}={value}" for key, value in hook_in(folder).items()]
-            compilers = {suffix: ["env", *linked, *words] for suffix, words in compilers.items()}
-        build(self.program(name), compilers, folder)
-        job = Job([f"./{name}", f"+vp{RANKS}", ARGUMENT], folder, dict(os.environ, RANKDEBUG=wish))
-        try:
-            job.wait_for("holding")
-            wait_until_it_loops(job.pid)
-            yield job
-        finally:
-            job.close()
-
-
-def main_of(name: str) -> Main:
-    return IN_FORTRAN if ASKED[name].sources[-1].endswith(".f90") else IN_C
-
-
-def is_debug_build() -> bool:
-    """Whether Charm++'s own parts were compiled with debug information."""
-    return b".debug_info" in (HOME / "lib" / "libck.a").read_bytes()
-
-
-def renamed(queries: Sequence[Query], main: Main, never: Sequence[NeverAsked]) -> tuple[Query, ...]:
-    word = re.compile(rf"\b{main.main}\b")
-    asked = (one for one in queries if not any(which.covers(one) for which in never))
-    return tuple(Query(word.sub(main.name, one.frame), word.sub(main.name, one.command)) for one in asked)
-
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory, gdb: Path) -> Runs:
-    """With sources of their own: AMPI's compilers leave files where they are called."""
-    root = tmp_path_factory.mktemp("oracle")
-    folder = shutil.copytree(SOURCES, root / "sources")
-    (folder / "declared.h").write_text(DECLARED)
-    fortran = folder / "fields.f90"
-    fortran.write_text(fortran.read_text().replace(f"program {IN_FORTRAN.main}", f"subroutine {IN_FORTRAN.name}"))
-    return Runs(root, Gdb(gdb))
+    return Runs(Programs.in_folder(tmp_path_factory.mktemp("oracle")), Gdb(gdb))
 
 
 def unequal(runs: Runs, name: str, method: str, virtual: Answers, walk: bool) -> str:

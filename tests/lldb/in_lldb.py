@@ -28,7 +28,7 @@ def bare_name(frame: Any) -> str:
     name, count = str(frame.GetFunctionName() or "").replace("(anonymous namespace)::", ""), 1
     while count:
         name, count = ARGUMENTS.subn("", name)
-    return name.split(" ")[-1] if " " in name else name
+    return (name.split(" ")[-1] if " " in name else name).removeprefix("::")
 
 
 class Asker:

@@ -6,84 +6,44 @@ place. LLDB answers the same questions about both; what `normalize` leaves must 
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from difflib import unified_diff
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
 
 import pytest
 
-from tests.conftest import ROOT, Job, built
+from tests.conftest import Job, built
 from tests.gdb.conftest import make_core
-from tests.host.controller import TIMEOUT, DebuggerFailedError
-from tests.host.plan import PLAN_VARIABLE, Answers, Plan, Query
+from tests.host.plan import Answers
 from tests.lldb.conftest import find_lldb
+from tests.lldb.oracle import ADDRESS, Asker, differences, normalize, virtual_plan
 from tests.lldb.questions import NEVER_ASKED, PROGRAMS
-from tests.lldb.session import EXTENSION, Session
+from tests.lldb.session import Session
 from tests.oracle.comparison import asked, check_that_processes_differ
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, copied, virtual
 from tests.sharing import Shared
-from tests.waiting import wait_until
-
-SCRIPT = ROOT / "tests" / "lldb" / "in_lldb.py"
-ADDRESS = re.compile(r"\b0x[0-9a-f]{9,16}\b")
-FRAME = re.compile(r"^\s*\*? *frame #\d+: ADDRESS (\S+?)`(.*)$")
-PLACE = re.compile(r"frame #\d+: ADDRESS \S+?`")
-HEADER = re.compile(r"^\*? *thread #.*\n", re.MULTILINE)
-EXPRESSION = re.compile(r"<user expression \d+>")
-TURNS = 3  # clock ticks
-RESULT = re.compile(r"\$\d+ = ")
-
-
-def normalize(text: str, sources: Iterable[str]) -> str:
-    """Without addresses, frames outside the program's sources, and the numbers of frames, threads and results."""
-    text = HEADER.sub("", ADDRESS.sub("ADDRESS", text))
-    text = RESULT.sub("$ = ", EXPRESSION.sub("<user expression>", text))
-    own = re.compile(r" at (?:" + "|".join(map(re.escape, sources)) + r"):\d+(?::\d+)?(?: \[opt\])?$")
-    kept = []
-    for line in text.splitlines():
-        if FRAME.match(line):
-            if not own.search(line):
-                continue
-            line = PLACE.sub("frame ", line.replace("* ", "  "))
-        kept.append(line.rstrip())
-    return "\n".join(kept)
 
 
 @dataclass(frozen=True)
 class Runs:
     """The answers about a program, from processes under MPICH and from virtual ranks."""
 
-    lldb: Path
+    asker: Asker
     shared: Shared
 
     def native(self, program: Program) -> Answers:
-        """Each rank a process, under an LLDB that knows nothing of us."""
+        """Each rank a process."""
 
         def run(folder: Path) -> Answers:
-            with native_job(program, folder, self.shared) as processes:
-                for pid, rank in processes:
-                    self._ask(folder, ["-p", str(pid)], Plan((), program.queries), {"PMI_RANK": str(rank)})
-            return Answers.load(folder / "answers")
+            return self.asker.natives(program, copied(program, MPICH, self.shared, folder), folder)
 
         return self._once(f"{program}.native", run)
 
     def native_core(self, program: Program) -> Answers:
-        """Each rank a core file of its own process: LLDB answers otherwise about cores."""
+        """Each rank a core file of its own process."""
 
         def run(folder: Path) -> Answers:
-            with native_job(program, folder, self.shared) as processes:
-                for pid, _ in processes:
-                    make_core(pid, folder)
-            for pid, rank in processes:
-                arguments = [str(folder / program.name), "-c", str(folder / f"core.{pid}")]
-                self._ask(folder, arguments, Plan((), program.queries), {"PMI_RANK": str(rank)})
-            return Answers.load(folder / "answers")
+            return self.asker.native_cores(program, copied(program, MPICH, self.shared, folder), folder)
 
         return self._once(f"{program}.native-core", run)
 
@@ -93,7 +53,7 @@ class Runs:
         def run(folder: Path) -> Answers:
             job = held_job(program, folder, self.shared)
             try:
-                return self._ask(folder, ["-p", str(job.pid)], virtual_plan(program))
+                return self.asker.ask(folder, ["-p", str(job.pid)], virtual_plan(program))
             finally:
                 job.close()
 
@@ -109,77 +69,12 @@ class Runs:
             finally:
                 job.close()
             arguments = [str(built("rankrun").resolve()), "-c", str(folder / f"core.{job.pid}")]
-            return self._ask(folder, arguments, virtual_plan(program))
+            return self.asker.ask(folder, arguments, virtual_plan(program))
 
         return self._once(f"{program}.core", run)
 
     def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
         return Answers.load(self.shared.made(f"{name}.lldb", run) / "answers")
-
-    def _ask(self, folder: Path, arguments: list[str], plan: Plan, more: Optional[dict[str, str]] = None) -> Answers:
-        answers = folder / "answers"
-        answers.mkdir(exist_ok=True)
-        path = folder / "plan.json"
-        replace(plan, answers=str(answers)).save(path)
-        command = [str(self.lldb), "-x", "-b", *arguments, "-o", f"command script import {SCRIPT}"]
-        environment = {**os.environ, **(more or {}), PLAN_VARIABLE: str(path), "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-            errors="replace",
-        )
-        found = Answers.load(answers)
-        if "Traceback" in done.stderr + done.stdout or not found.ranks:
-            raise DebuggerFailedError(f"{' '.join(command)}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
-        return found
-
-
-@contextmanager
-def native_job(program: Program, folder: Path, shared: Shared) -> Iterator[list[tuple[int, int]]]:
-    """A job under MPICH: (pid, rank) of its processes, each held."""
-    executable = copied(program, MPICH, shared, folder)
-    job = Job(["mpiexec.mpich", "-n", str(RANKS), str(executable), ARGUMENT], folder)
-    try:
-        job.wait_for("holding")
-        processes = processes_of(executable)
-        for pid, _ in processes:
-            wait_for_turns(pid)
-        yield processes
-    finally:
-        job.close()
-
-
-def wait_for_turns(pid: int) -> None:
-    """Wait until a process has used the processor: it polls, so it has come from its last message to where it waits."""
-    start = ticks_of(pid)
-    wait_until(lambda: ticks_of(pid) >= start + TURNS, f"process {pid} does not run")
-
-
-def ticks_of(pid: int) -> int:
-    """The processor time that a process has used, in clock ticks (proc(5), utime)."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
-
-
-def virtual_plan(program: Program) -> Plan:
-    return Plan((f"command script import {EXTENSION}",), program.queries, ranks=tuple(range(RANKS)))
-
-
-def processes_of(executable: Path) -> list[tuple[int, int]]:
-    """(pid, rank) of every process of an MPICH job."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (process / "exe").resolve() == executable.resolve():
-                words = (process / "environ").read_bytes().split(b"\0")
-                found += [(int(process.name), int(word[9:])) for word in words if word.startswith(b"PMI_RANK=")]
-    assert sorted(rank for _, rank in found) == list(range(RANKS))
-    return found
 
 
 def held_job(program: Program, folder: Path, shared: Shared) -> Job:
@@ -195,7 +90,7 @@ def held_job(program: Program, folder: Path, shared: Shared) -> Job:
 
 @pytest.fixture(scope="session")
 def runs(shared: Shared) -> Runs:
-    return Runs(find_lldb(), shared)
+    return Runs(Asker(find_lldb()), shared)
 
 
 def groups() -> list[object]:
@@ -204,25 +99,6 @@ def groups() -> list[object]:
         for program in PROGRAMS
         for frame in dict.fromkeys(query.frame for query in program.queries)
     ]
-
-
-def differences(program: Program, queries: Iterable[Query], natives: Sequence[Answers], virtual: Answers) -> str:
-    """Per rank and query that differ, a unified diff from the process's answer to the rank's.
-
-    One of `natives` must say the same: LLDB can't read all of a process's core file, and says less about it than about
-    the process itself.
-    """
-    found = []
-    for query in queries:
-        for rank in range(RANKS):
-            expected = [normalize(native.text(rank, query), program.sources) for native in natives]
-            actual = normalize(virtual.text(rank, query), program.sources)
-            if query.command.startswith("target variable"):
-                actual = actual[: len(expected[0])]  # the other ranks' follow
-            if actual not in expected:
-                lines = unified_diff(expected[0].splitlines(), actual.splitlines(), "process", "rank", n=1, lineterm="")
-                found.append("\n".join([f"rank {rank}: {query}", *lines]))
-    return "\n".join(found)
 
 
 @pytest.mark.parametrize("program, frame", groups())
@@ -260,7 +136,7 @@ def test_rank_print_reads_qualified_names(runs: Runs, tmp_path: Path) -> None:
     try:
         names = ("geometry::detail::v2::depth", "geometry::numbers.count_", "geometry::current->serial_")
         script = f"tell('answers', [ask('rank print ' + name) for name in {names!r}])\n"
-        depth, count, serial = Session(runs.lldb, tmp_path).attach(script, job.pid)["answers"]
+        depth, count, serial = Session(runs.asker.lldb, tmp_path).attach(script, job.pid)["answers"]
     finally:
         job.close()
     assert depth == "".join(f"{rank}: {11 + rank}\n" for rank in range(RANKS))
