@@ -120,15 +120,18 @@ def finished(found: Findings, name: str, count: int) -> Report:
 
 
 def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]:
-    """A sentence about those that are in a process that nothing is read of, for each."""
+    """A sentence about those that are nowhere among what was read: in a process that was not, or on their way."""
     gone: dict[int, list[int]] = {}
     for rank in ranks:
-        if rank.state == MIGRATED_OUT and rank.process not in processes:
+        if rank.state == MIGRATED_OUT:
             gone.setdefault(rank.process, []).append(rank.rank)
     for process, numbers in sorted(gone.items()):
-        where = f"process {process}" if process >= 0 else "a process"
-        is_or_are = "is" if len(numbers) == 1 else "are"
-        yield f"{of_ranks(compact(numbers))} {is_or_are} in {where}, which can't be read"
+        whose, one = of_ranks(compact(numbers)), len(numbers) == 1
+        if process in processes:
+            yield f"{whose} {'was' if one else 'were'} moving while the job was read: what is theirs was not found"
+        else:
+            where = f"process {process}" if process >= 0 else "a process"
+            yield f"{whose} {'is' if one else 'are'} in {where}, which can't be read"
 
 
 # ---- merging ----
@@ -137,11 +140,11 @@ def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]
 def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
     """One report, and a sentence for each thing that processes of one job must not differ in."""
     first = min(reports, key=lambda one: one.subject.table.process_index)
-    homes = home_of(reports)
-    own = [frozenset(rank for rank, home in homes.items() if home is one) for one in reports]
+    homes = homes_of(reports)
+    own = own_of(reports, homes)
     table = replace(
         first.subject.table,
-        ranks=tuple(best(rank, reports) for rank in sorted(homes)),
+        ranks=tuple(homes[number][0] for number in sorted(homes)),
         warnings=tuple(dict.fromkeys(text for one in reports for text in one.subject.table.warnings)),
     )
     payload = {size.rank: size for one, ranks in zip(reports, own) for size in one.payload if size.rank in ranks}
@@ -155,19 +158,23 @@ def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
     return merged, tuple(mixed([one.subject.table for one in reports]))
 
 
-def best(number: int, reports: Iterable[Report]) -> Rank:
-    records = (rank for one in reports for rank in one.subject.table.ranks if rank.rank == number)
-    return max(records, key=strength)
-
-
-def home_of(reports: Sequence[Report]) -> dict[int, Report]:
-    """By rank: the report of the process that knows it best."""
-    homes: dict[int, tuple[tuple[int, bool], Report]] = {}
+def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
+    """By rank: its record in the report of the process that knows it best."""
+    homes: dict[int, tuple[Rank, Report]] = {}
     for report in reports:
         for rank in report.subject.table.ranks:
-            if rank.rank not in homes or strength(rank) > homes[rank.rank][0]:
-                homes[rank.rank] = strength(rank), report
-    return {rank: report for rank, (_, report) in homes.items()}
+            known = homes.get(rank.rank)
+            if known is None or strength(rank) > strength(known[0]):
+                homes[rank.rank] = rank, report
+    return homes
+
+
+def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) -> list[frozenset[int]]:
+    """The ranks that each report tells of."""
+    own: dict[int, list[int]] = {id(one): [] for one in reports}
+    for number, (_, home) in homes.items():
+        own[id(home)].append(number)
+    return [frozenset(own[id(one)]) for one in reports]
 
 
 def mixed(tables: Sequence[RankTable]) -> Iterable[str]:
