@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BIN, StartJob
+from tests.waiting import wait_until
 
 from .conftest import Build, run
+from .sites import Site, alive
 
 
 @pytest.mark.parametrize(
@@ -139,6 +141,39 @@ def ends(process: int) -> bool:
 
 def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+# System calls in which a thread stays until something happens, by number (x86-64): poll, futex, epoll_wait and
+# epoll_pwait; and the argument that says how long, with its value for ever.
+FOR_EVER = {7: (2, 0xFFFFFFFF), 202: (3, 0), 232: (3, 0xFFFFFFFF), 281: (3, 0xFFFFFFFF)}
+
+
+def waits_for_ever(thread: Path) -> bool:
+    """Not if it looks again from time to time."""
+    words = (thread / "syscall").read_text().split()
+    if not words[0].isdecimal() or int(words[0]) not in FOR_EVER:
+        return False
+    argument, value = FOR_EVER[int(words[0])]
+    return int(words[1 + argument], 16) == value
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls are those of x86-64")
+@pytest.mark.parametrize("hosts", [(), ("--hosts", "127.0.0.1:2")])
+def test_a_job_that_waits_takes_no_time_at_all(
+    hosts: tuple[str, ...], addresses: Site, start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path
+) -> None:
+    """Nor does its launcher, its agent or a thread of theirs look whether something has come."""
+    program = build("ends.c")
+    where = (*hosts, "--remote-shell", addresses.shell(tmp_path)) if hosts else ("--procs", 2)
+    job = start_job(rankrun, "-n", 4, "--pes", 2, *where, program)
+    job.wait_for("waits", times=4)
+
+    def busy() -> list[str]:
+        threads = [one for pid in alive(program) for one in Path(f"/proc/{pid}/task").iterdir()]
+        assert len(threads) > 6
+        return [f"{one}: {(one / 'syscall').read_text()}" for one in threads if not waits_for_ever(one)]
+
+    wait_until(lambda: not busy(), lambda: "\n".join(busy()))
 
 
 def test_a_killed_process_ends_the_job_with_a_sentence(start_job: StartJob, build: Build, rankrun: Path) -> None:

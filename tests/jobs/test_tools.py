@@ -86,6 +86,29 @@ def test_the_first_process_of_all_is_no_launcher(job: Job) -> None:
     assert done.stderr.startswith("inspector: process 1 is above all that run here, and no job's launcher: ")
 
 
+def has_ranks(launcher: int) -> bool:
+    """In both of its processes."""
+    found = children(launcher)
+    return len(found) == 2 and all(inspector("ranks", pid).returncode == 0 for pid in found)
+
+
+def test_a_rank_that_moves_all_the_time_is_there_once(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    """Whatever moment each process was read at; where rank 1 was found nowhere, the report says so."""
+    job = start_job(rankrun, "-n", 2, "--procs", 2, "--migrate", "lean", build("returns.c"), 1 << 30, 64)
+
+    wait_until(lambda: has_ranks(job.pid), "the job's ranks were not made")
+    before = -1
+    for _ in range(3):
+        found = report("--job", job.pid)
+        assert [one["rank"] for one in found["ranks"]] == [0, 1]
+        assert [one["process"] for one in found["ranks"]] in ([0, 0], [0, 1])
+        before, last = found["ranks"][1]["moves"], before
+        assert before > last
+        was_found = [one["rank"] for one in found["payload"]] == [0, 1]
+        lost = "rank 1 was moving while the job was read: what is theirs was not found"
+        assert found["warnings"] == ([] if was_found else [lost])
+
+
 def test_two_jobs_of_one_program_are_two(job: Job, start_job: StartJob, build: Build, rankrun: Path) -> None:
     other = start_job(rankrun, "-n", 2, "--procs", 2, build("placed.c"))
     other.wait_for("waits", times=2)
