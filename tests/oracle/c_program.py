@@ -220,7 +220,6 @@ _GLOBALS = at(
     "output/x packed",
     'printf "%d %s\\n", counter, label',
     "echo counter\\n",
-    "call counter",
     "inspect counter",
     "info symbol &counter",
     "info symbol counter_pointer",

@@ -29,5 +29,8 @@ NEVER_ASKED = (
     NeverAsked(r"print argv\[0\]", "the program's path: an executable here, a shared object there"),
     NeverAsked(r"(bt|backtrace|where)( full)? \d+", "counts from the innermost frame, which is the runtime's"),
     NeverAsked(r"frame \d+", "numbers frames from the innermost one, which is the runtime's"),
+    NeverAsked(
+        r"call .*", "refused for a rank that does not run, whatever it calls; the rank that runs is asked in its walk"
+    ),
     NeverAsked(r"print greeting\.size\(\)", "calls a function in the target: refused for a rank that does not run"),
 )
