@@ -174,6 +174,8 @@ def handle(session: Session, kind: int, rank: int) -> None:
     """What an event means for breakpoints."""
     target = session.process.GetTarget()
     session.forget_moment()
+    session.meet_kernel_threads()
+    session.forget_moment()
     if kind in (AFTER_COPIES, CREATED) and session.left_out:
         return_to_shared(session)
     if kind == BEFORE_COPIES:

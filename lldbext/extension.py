@@ -11,7 +11,7 @@ from typing import Any
 import lldb
 
 from lldbext import breakpoints, commands, onlookers, own_commands, stops
-from lldbext.session import PLUGIN, SETTING
+from lldbext.session import PLUGIN, SESSIONS, SETTING
 
 OLDEST = 14
 COMPLETE = 16  # what an older one lacks is said
@@ -48,4 +48,8 @@ def switch_on(debugger: Any) -> None:
         debugger.HandleCommand(f"settings set {setting} false")
     breakpoints.watch_events(debugger)
     stops.watch_stops(debugger)
-    debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')
+    process = debugger.GetSelectedTarget().GetProcess()
+    if process.IsValid():
+        SESSIONS.of(process).list_threads()
+    else:
+        debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')

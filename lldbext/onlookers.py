@@ -24,10 +24,15 @@ OURS = __name__.partition(".")[0]
 
 def are_there(target: Any) -> bool:
     """Whether LLDB may be asked about any rank without our being told before."""
-    if not can_hold_up() or not COMMAND.fullmatch(Path("/proc/self/exe").readlink().name):
-        return True  # an editor's adapter asks by functions, not by commands
+    if ask_by_functions():
+        return True
     added = command_names.of_users(target.GetDebugger().GetCommandInterpreter()) - OUR_COMMANDS
     return bool(added) or any(True for _ in breakpoints.users(target)) or another_script_runs()
+
+
+def ask_by_functions() -> bool:
+    """As an editor's adapter does, not by commands; or LLDB does not say which command it runs."""
+    return not can_hold_up() or not COMMAND.fullmatch(Path("/proc/self/exe").readlink().name)
 
 
 def can_hold_up() -> bool:

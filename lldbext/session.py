@@ -7,10 +7,12 @@ threads of ranks, and breakpoints, because LLDB calls each of them on its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Optional
 
 from lldbext.frames import Describer
+from lldbext.kernel_threads import KernelThreads
 from lldbext.modules import Modules
 from lldbext.numbers import rank_of_tid
 from lldbext.remote import RemoteProcess, lends_memory
@@ -18,7 +20,8 @@ from lldbext.target import check_is_held, open_process
 from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events, decode
 from pieglobalsfind.decoders.rank_state import without
-from pieglobalsfind.model import Rank
+from pieglobalsfind.errors import NotVirtualizedError, TargetError
+from pieglobalsfind.model import RUNNING, Rank
 from pieglobalsfind.rankset import compact
 
 MOST_THREADS = 64  # ranks up to which all of them become threads
@@ -34,6 +37,7 @@ class Session:
         self.process = process
         self.target = process.GetTarget()
         self.modules = Modules(self.target)
+        self.kernel_threads = KernelThreads(process)
         self.calls = ampi_events.Calls()
         self.left_out: set[int] = set()  # addresses in originals where breakpoints were, before copies were made
         self.watches_return = False  # of a call of AMPI's by which a rank has arrived
@@ -201,8 +205,17 @@ class Session:
             self.list_threads()
             self.process.SetSelectedThread(self.process.GetThreadByID(selected))
 
+    def meet_kernel_threads(self) -> None:
+        """Keep those in LLDB's list at a stop that need not be one for the user."""
+        if not self.kernel_threads.are_met():
+            busy = set()
+            with suppress(NotVirtualizedError, TargetError):
+                busy = {one.kernel_thread for one in self.moment().table.ranks if one.state == RUNNING}
+            self.kernel_threads.meet(busy)
+
     def list_threads(self) -> None:
         """Have LLDB ask for its list of threads again: it does when the plugin's path is set."""
+        self.kernel_threads.meet()
         debugger = self.process.GetTarget().GetDebugger()
         debugger.HandleCommand(f'settings set {SETTING} "{PLUGIN}"')
 

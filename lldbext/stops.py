@@ -11,6 +11,7 @@ from typing import Any
 import lldb
 
 from lldbext import breakpoints
+from lldbext.kernel_threads import stops_any_thread
 from lldbext.numbers import rank_of_tid
 from lldbext.quiet import warnings
 from lldbext.selection import Selection
@@ -43,11 +44,12 @@ def follow(session: Session) -> None:
     """Make LLDB's list of threads and its symbols those of this stop."""
     breakpoints.end_steps(session)
     pass_over_events(session)
+    session.meet_kernel_threads()
     try:
         moment = session.moment()
     except (NotVirtualizedError, TargetError):
         return
-    if not session.is_listed(moment) and not any(map(is_stopped_rank, session.process)):
+    if not session.is_listed(moment) and not any(would_be_forgotten(session, one) for one in session.process):
         session.list_threads()
     selection = Selection(session)
     if selection.rank is not None:
@@ -68,9 +70,11 @@ def pass_over_events(session: Session) -> None:
         session.process.SetSelectedThreadByID(others[0])
 
 
-def is_stopped_rank(thread: Any) -> bool:
-    """LLDB has listed it at this stop, before an event was heard of, and would forget why it stopped."""
-    return has_stopped(thread) and rank_of_tid(int(thread.GetThreadID())) is not None
+def would_be_forgotten(session: Session, thread: Any) -> bool:
+    """Whether LLDB, listing threads again, would no longer know why a rank's stopped: the one below does not."""
+    if not has_stopped(thread) or rank_of_tid(int(thread.GetThreadID())) is None:
+        return False
+    return not stops_any_thread(session.target, thread.GetFrameAtIndex(0).GetPC())
 
 
 def has_stopped(thread: Any) -> bool:

@@ -7,21 +7,24 @@ its kernel thread.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 from lldbext import breakpoints, onlookers
 from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
+from lldbext.target import CORE_PLUGINS
 from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.target import KernelThread
 from pieglobalsfind.wording import state_text
 
 # DWARF numbers: x86-64 psABI, figure 3.36
 NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
+PC = NAMES.index("rip")
 NOTHING = bytes(8 * len(NAMES))
 REGISTERS = {
     "sets": ["General Purpose Registers"],
@@ -84,7 +87,6 @@ class OperatingSystemPlugIn:
             breakpoints.spare_tasks(session, moment)
         if not session.all_are_threads(moment):
             session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
-        session.numbers = {one.rank: tid_of(one.rank) for one in running}
         session.follow([one.rank for one in running], [one.rank for one in waiting])
         session.knows_all = session.knows_all or onlookers.are_there(session.target)
         for one in (*running, *waiting):
@@ -92,6 +94,9 @@ class OperatingSystemPlugIn:
             if is_needed and one.rank not in session.passing:
                 session.modules.place(moment, one.rank)
         session.tell_failures()
+        covered = self._coverable(moment, running)
+        running = [one for one in running if one.kernel_thread in covered]
+        session.numbers = {one.rank: tid_of(one.rank) for one in running}
         for one in running:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting, self._registers = {}, {}
@@ -100,6 +105,20 @@ class OperatingSystemPlugIn:
             tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
             self._waiting[tid], session.numbers[one.rank] = one, tid
             yield row(tid, name)
+
+    def _coverable(self, moment: Moment, running: Sequence[Rank]) -> frozenset[int]:
+        """The kernel threads that these ranks' threads may stand for.
+
+        To be called when no module is moved any more: a breakpoint in it would be another one.
+        """
+        session, below = self._session, {one.kernel_thread for one in running}
+        places = {one.tid: pc_of(one) for one in moment.target.threads() if one.tid in below}
+        if not session.lends_memory or session.process.GetPluginName() in CORE_PLUGINS:
+            return frozenset(places)  # gdbserver tells of one stop at a time
+        covered = session.kernel_threads.may_be_covered(places)
+        if len(covered) < len(places) and not onlookers.ask_by_functions():  # who does keeps the thread that stopped
+            session.listed = None
+        return covered
 
     def get_register_info(self) -> dict[str, Any]:
         """Which registers a rank has."""
@@ -121,6 +140,11 @@ class OperatingSystemPlugIn:
                 return NOTHING
             return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
         return NOTHING
+
+
+def pc_of(thread: KernelThread) -> int:
+    """Where a kernel thread stands, 0 if that is not known."""
+    return 0 if isinstance(thread.registers, Absent) else thread.registers.get(PC, 0)
 
 
 def has_registers(moment: Moment, rank: Rank) -> bool:

@@ -15,6 +15,8 @@ from tests.gdb.test_breakpoints import code_of
 from tests.host.script import Told
 from tests.lldb.session import Session
 
+TURNS = 40  # of every rank, where several run at once
+
 STOPS = """
 def stop():
     thread = process.GetSelectedThread()
@@ -50,6 +52,11 @@ def texts(path, start, size):
             found.append(memory.read(size) == expected)
     return found
 """
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
 
 
 def launch(session: Session, script: str, rankrun: Path, program: Path, *words: object) -> Told:
@@ -218,6 +225,24 @@ tell("exit", process.GetExitStatus())
     assert {rank for _, rank in told["found"]} == set(range(RANKS)), told.output
     assert all(name == f"rank {rank}: running" for name, rank in told["found"]), told["found"]
     assert told["exit"] == 0
+
+
+def test_no_hit_is_lost_where_ranks_hit_at_once(session: Session, rankrun: Path, ticks: Path) -> None:
+    """LLDB by itself hears of one rank's alone; the others would go on, past the breakpoint."""
+    script = """
+here = target.BreakpointCreateByName("tick")
+tell("stops", go(8))
+here.SetAutoContinue(True)
+tell("running", [thread.GetName() for thread in process if "running" in (thread.GetName() or "")])
+process.Continue()
+tell("count", here.GetHitCount())
+tell("exit", process.GetExitStatus())
+"""
+    told = session.run(STOPS + script, "--", rankrun.resolve(), "-n", RANKS, "--pes", 3, ticks, TURNS)
+    assert told["running"], told.output  # LLDB knows them as threads by then
+    assert all("running" in one["name"] and one["function"] == "tick" for one in told["stops"][1:]), told["stops"]
+    assert (told["count"], told["exit"]) == (RANKS * TURNS, 0), told.output
+    assert told.output.count(f" ticked {TURNS}\n") == RANKS
 
 
 def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
