@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.cache_folder import cache_folder
+from pieglobalsfind.elf import open_elf
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, SOURCES, Places, compile_program, hold
 from tests.gdb.session import EXTENSION, Session
+
+DEBUGGERS = 3  # at a time
 
 VALUES = """
 answers = []
@@ -60,6 +65,40 @@ def test_a_separate_debug_file(
         subprocess.run([str(word) for word in command], check=True, timeout=60, cwd=tmp_path)
     places = hold(start_job(rankrun, "-n", RANKS, stripped))
     check(session.attach(VALUES, places.pid)["answers"], places)
+
+
+def test_a_folder_of_debug_files_by_build_id(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    with open_elf(str(program)) as file:
+        identity = file.build_id.hex()
+    debug = tmp_path / "kept" / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    stripped = tmp_path / "places"
+    for command in (["objcopy", "--only-keep-debug", program, debug], ["strip", "-g", "-o", stripped, program]):
+        subprocess.run([str(word) for word in command], check=True, timeout=60)
+    places = hold(start_job(rankrun, "-n", RANKS, stripped))
+    script = f"""
+gdb.execute("set debug-file-directory {tmp_path / "kept"}")
+gdb.execute("attach {places.pid}")
+{VALUES}
+"""
+    check(session.run(script)["answers"], places)
+
+
+def test_debuggers_race_for_the_views(gdb: Path, places: Places, rankrun: Path, core: Path, tmp_path: Path) -> None:
+    """Each finds an empty cache at first; all are right, and what is left is one whole view of each object."""
+    folders = [tmp_path / f"debugger{number}" for number in range(DEBUGGERS)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(DEBUGGERS) as pool:
+        running = [pool.submit(Session(gdb, folder).run, VALUES, rankrun.resolve(), core) for folder in folders]
+        for told in running:
+            check(told.result()["answers"], places)
+    views = cache_folder("views")
+    assert views is not None
+    kept = sorted(one.relative_to(views) for one in Path(views).rglob("*") if one.is_file())
+    assert kept and [one.name for one in kept] == sorted({one.name for one in kept}), kept
 
 
 def test_arriving_after_the_extension(session: Session, places: Places) -> None:
