@@ -1,6 +1,7 @@
-"""`$_rank_count()`, `$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)` and `$_rank_globals()`.
+"""`$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)` and `$_rank_globals()`.
 
-Takes the face; usable in every expression, conditions included. `$_rank`, a variable, is kept by the selection.
+Takes the face; usable in every expression, conditions included. `$_rank` and `$_rank_count`, variables, are kept by the
+selection and by what knows the inferiors' ranks.
 """
 
 from __future__ import annotations
@@ -43,19 +44,6 @@ class RankOf(gdb.Function):
             return -1 if owner.rank is None else owner.rank
 
 
-class RankCount(gdb.Function):
-    """$_rank_count(): how many ranks the job has."""
-
-    def __init__(self, face: GdbFace) -> None:
-        super().__init__("_rank_count")
-        self._face = face
-
-    def invoke(self, *args: gdb.Value) -> int:
-        with sentences():
-            taken(args, 0, "$_rank_count()")
-            return self._face.moment().table.rank_count
-
-
 class RankGlobals(gdb.Function):
     """$_rank_globals(): the struct in which the rank in question itself keeps its globals, if it has told where.
 
@@ -93,6 +81,7 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
 
 
 def bind(face: GdbFace) -> None:
-    for kind in (RankAddress, RankOf, RankCount, RankGlobals):
+    for kind in (RankAddress, RankOf, RankGlobals):
         kind(face)
     gdb.set_convenience_variable("_rank", -1)
+    gdb.set_convenience_variable("_rank_count", 0)

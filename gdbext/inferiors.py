@@ -90,6 +90,7 @@ class Inferiors:
     def ended(self, inferior: gdb.Inferior) -> None:
         """Its process is gone."""
         self.has_run()
+        gdb.set_convenience_variable("_rank_count", 0)
         if not any(one.pid and one.num != inferior.num for one in gdb.inferiors()):
             self.state().focus.forget()
         elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
@@ -114,6 +115,7 @@ class Inferiors:
         if state.moment is None:
             target = open_inferior()
             state.moment = Moment(target, decode(target))
+        gdb.set_convenience_variable("_rank_count", state.moment.table.rank_count)
         return state.moment
 
     def job(self) -> JobMoment:

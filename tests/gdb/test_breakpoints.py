@@ -39,7 +39,7 @@ def texts(path, start, size, symbol):
     pid = gdb.selected_inferior().pid
     with open(f"/proc/{pid}/mem", "rb") as memory, open(f"/proc/{pid}/maps") as maps:
         bases = [next(int(line.split("-")[0], 16) for line in maps if path in line)]
-        bases += [value(f'(long)$_rankaddr("move_on", {rank})') - symbol for rank in range(value("$_rank_count()"))]
+        bases += [value(f'(long)$_rankaddr("move_on", {rank})') - symbol for rank in range(value("$_rank_count"))]
         found = []
         for base in bases:
             memory.seek(base + start)

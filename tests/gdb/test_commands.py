@@ -64,7 +64,7 @@ def test_print_and_diff(session: Session, places: Places) -> None:
             "Rank 2, blocked in MPI_Recv from 3, tag 6:",
             'warning: No symbol "no_such_name" in current context',
         ],
-        "print $_rank_count()": ["$1 = 4"],
+        "print $_rank_count": ["$1 = 4"],
     }
     answers = ask(session, places.pid, *commands)
     for answer, (command, expected) in zip(answers, commands.items()):

@@ -20,7 +20,7 @@ def test_every_command_is_documented(session: Session) -> None:
     assert commands - aliases | settings == documented
     for function in (
         "$_rank",
-        "$_rank_count()",
+        "$_rank_count",
         '$_rankaddr("symbol", N)',
         "$_rank_of(ADDRESS)",
         "$_rank_in(",

@@ -102,7 +102,7 @@ def test_rank_numbers_mean_the_whole_job(wandering: Job, session: Session, tmp_p
         tell("bt", ask("rank apply all bt"))
         tell("one by one", "".join("".join([ask("rank %d" % rank) and "", ask("bt")]) for rank in range({RANKS})))
         tell("tree", ask("rank tree"))
-        tell("count", value("$_rank_count()"))
+        tell("count", value("$_rank_count"))
         tell("where", gdb.selected_inferior().num)
         tell("there", [ask('print *(int *)$_rankaddr("my_rank", %d)' % rank) for rank in range({RANKS})])
         tell("owner", value("$_rank_of(&my_rank)") == here()[1])
@@ -299,9 +299,9 @@ def test_jobs_that_have_nothing_to_do_with_each_other_are_kept_apart(
         session,
         [*pids, other.pid],
         """
-        tell("third", [ask("rank list"), ask("rank 3"), value("$_rank_count()")])
+        tell("third", [ask("rank list"), ask("rank 3"), value("$_rank_count")])
         ask("inferior 1")
-        tell("first", [ask("rank list"), ask("rank 3"), value("$_rank_count()")])
+        tell("first", [ask("rank list"), ask("rank 3"), value("$_rank_count")])
         """,
     )
     ranks, missing, count = told["third"]
