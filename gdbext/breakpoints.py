@@ -74,6 +74,7 @@ class Breakpoints:
         self._orphaned: set[int] = set()
         self.hit: Optional[Hit] = None
         self._hits = Hits()
+        self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
         self.has_ended = False  # since hits were counted
         hits.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
@@ -256,6 +257,7 @@ class Breakpoints:
         if not follows(breakpoint):
             if catches_in_code(breakpoint):
                 self.watch_events()
+            self._warn_of_rank(breakpoint)
             return
         if self._face.state().focus.moving:
             self._share_out()
@@ -266,6 +268,20 @@ class Breakpoints:
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
         for inferior in standing():
             self._changed_in(inferior.num, breakpoint)
+
+    def _warn_of_rank(self, breakpoint: gdb.Breakpoint) -> None:
+        """GDB evaluates the condition of a watchpoint without asking anybody: `$_rank` is of the last stop there."""
+        condition = breakpoint.condition if breakpoint.is_valid() and breakpoint.visible else None
+        if (
+            condition
+            and re.search(r"\$_rank(_in)?\b", condition)
+            and (breakpoint.number, condition) not in self._warned
+        ):
+            self._warned.add((breakpoint.number, condition))
+            gdb.write(
+                f"[The condition of {breakpoint.number} is tested with the rank that was selected last: "
+                "use $_rank_of($sp), which is the one that stops]\n"
+            )
 
     def _native_rank(self, user: gdb.Breakpoint) -> Optional[int]:
         """Whom GDB itself counts a hit of: the rank in focus, but where another place than its copy is hit."""

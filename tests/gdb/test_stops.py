@@ -259,6 +259,35 @@ tell("stops", stops)
     assert sorted(inside) == [[rank, count, "tick"] for rank in (1, 2) for count in (1, 2, 3)], told.output
 
 
+def test_the_rank_in_a_watchpoints_condition(session: Session, rankrun: Path, ticks: Path) -> None:
+    """GDB tests it before anybody is asked: `$_rank` would be the rank of the stop before."""
+    told = launch(
+        session,
+        """
+gdb.execute("tbreak turn")
+gdb.execute("run")
+tell("first", value("$_rank"))
+place = hex(value("(long)&ticks"))
+tell("warned", [ask(f"watch *(long *){place} if $_rank == 7"), ask("condition 2 $_rank_in(\\"7\\")")])
+gdb.execute("delete 2")
+tell("quiet", ask(f"watch *(long *){place} if $_rank_of($sp) == {told['first']}"))
+ask(f"watch *(long *){place} if $_rank_of($sp) != {told['first']}")
+stops = []
+gdb.execute("continue")
+while gdb.selected_inferior().pid and len(stops) < 20:
+    stops.append([value("$_rank"), gdb.newest_frame().name()])
+    gdb.execute("continue")
+tell("stops", stops)
+""",
+        rankrun,
+        ticks,
+        3,
+    )
+    assert all("use $_rank_of($sp)" in one for one in told["warned"]), told["warned"]
+    assert "use $_rank_of" not in told["quiet"]
+    assert [one for one in told["stops"] if one[1] == "tick"] == [[told["first"], "tick"]] * 3, told.output
+
+
 def test_found_values(session: Session, rankrun: Path, ticks: Path) -> None:
     """The program's own initial values, and what it adds to them, say who holds what."""
     told = launch(
