@@ -271,13 +271,11 @@ class Breakpoints:
 
     def _warn_of_rank(self, breakpoint: gdb.Breakpoint) -> None:
         """GDB evaluates the condition of a watchpoint without asking anybody: `$_rank` is of the last stop there."""
-        condition = breakpoint.condition if breakpoint.is_valid() and breakpoint.visible else None
-        if (
-            condition
-            and re.search(r"\$_rank(_in)?\b", condition)
-            and (breakpoint.number, condition) not in self._warned
-        ):
-            self._warned.add((breakpoint.number, condition))
+        if not breakpoint.is_valid() or not breakpoint.visible:
+            return
+        about = breakpoint.number, breakpoint.condition or ""
+        if re.search(r"\$_rank(_in)?\b", about[1]) and about not in self._warned:
+            self._warned.add(about)
             gdb.write(
                 f"[The condition of {breakpoint.number} is tested with the rank that was selected last: "
                 "use $_rank_of($sp), which is the one that stops]\n"
