@@ -1,9 +1,9 @@
 """`inspector report --mpi`: a collector on each node under the site's own MPI launcher, one report of all.
 
-Takes the id of a job; each collector reads the job's processes on its own node. What the first has found of the
-program's debug information it hands to the others, so that not every node parses the same files; findings are merged on
-the way to the first in a tree. What reads, and what speaks by MPI, are processes of their own: whichever dies or hangs
-on a node, what its collector would have told is said to be lacking, and the rest is reported in bounded time.
+Takes the id of a job; each collector reads the job's processes on its own node. Of those that need the same debug
+information one is asked to parse it, and it is handed round, so that not every node parses the same files; findings are
+merged on the way to the first in a tree. What reads, and what speaks by MPI, are processes of their own: whichever dies
+or hangs on a node, what its collector would have told is said to be lacking, and the rest is reported in bounded time.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from typing import Optional, Union
 from pieglobalsfind.dwarf_types import VOID, Type, TypeTable, Variables, named_by
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs import Members, members_of
+from pieglobalsfind.model import Object
 from pieglobalsfind.rankset import compact
 
 from . import whole_job
-from .job import job_of
+from .job import Job, job_of
 from .report import Report
 from .speaker import Begun, Ending, Message, Unavailable, speak
 from .supervised import Channel, Lost, Worker, first_of
 from .whole_job import Findings
 
-NAMED, HANDED, GATHERED = 1, 2, 3  # tags
+NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags
 # Where a launcher says which place in its launch a process has: Hydra and its kin, PMIx, Open MPI, Slurm.
 PLACES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-HAND = 0.5  # of the time is for what is handed down; then each reads for all of it
+HAND = 0.5  # of the time is for what is handed round; then each parses what it lacks, and reads for all of it
 PATIENCE = 8  # whoever waits for others that wait for others gives them an 8th of the time more
 ENDING = 5.0  # seconds for MPI's own end
 MOST_HOSTS = 8  # that are named in a sentence
-Declared = dict[bytes, Variables]  # by build-id
+BuildIds = frozenset[bytes]
+Declared = dict[bytes, Optional[Variables]]  # by build-id; None: whoever was asked could not tell
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ def gathered(job: str, pictures: bool, timeout: float) -> Iterator[Gathered]:
         if isinstance(begun, Lost):
             yield alone(job, pictures, timeout, begun)
             return
-        collector = Collector(speaker, begun, timeout)
-        yield collector.gather(job, pictures)
+        collector = Collector(speaker, begun, job, pictures, timeout)
+        yield collector.gather()
     finally:
         speaker.close(collector.end() if collector is not None else 0.0)
 
@@ -86,10 +88,10 @@ def alone(job: str, pictures: bool, timeout: float, lost: Lost) -> Gathered:
     sentence = f"collectors on other hosts can't be heard: MPI_Init {lost.reason}"
     if next((os.environ[one] for one in PLACES if one in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
-    reader = Worker(partial(read, job, pictures, {}, "the only collector that is heard"), is_quiet=True)
-    piece: Union[Piece, Lost] = lost
-    for _ in range(2):  # debug information, findings
-        piece = reader.receive(time.monotonic() + timeout)
+    reader = Worker(partial(read, job, pictures, "the only collector that is heard"), is_quiet=True)
+    reader.receive(time.monotonic() + timeout)  # what it needs, which nobody hands it
+    reader.send({}, time.monotonic() + timeout)
+    piece: Union[Piece, Lost] = reader.receive(time.monotonic() + timeout)
     reader.close()
     if isinstance(piece, Lost):
         raise RanklensError(f"no process of job {job} can be read here, and {sentence}", f"what reads {piece.reason}")
@@ -100,27 +102,27 @@ def alone(job: str, pictures: bool, timeout: float, lost: Lost) -> Gathered:
 class Collector:
     """One of a binomial tree: the parent of a place is the place without its lowest bit."""
 
-    def __init__(self, speaker: Worker, begun: Begun, timeout: float) -> None:
+    def __init__(self, speaker: Worker, begun: Begun, job: str, pictures: bool, timeout: float) -> None:
         self.place, self.size = begun.place, begun.size
-        self._speaker = speaker
+        self._speaker, self._job = speaker, job
         self._began, self._timeout = time.monotonic(), timeout
         self._hosts = {begun.place: begun.host}
         self._pieces: dict[int, Piece] = {}  # by place
-        self._handed: Optional[Declared] = None
-        self._ready: Optional[Declared] = None  # what is handed down
         self._is_whole = True
         self._lost: Optional[Lost] = None  # why the speaker is
-        self._reads_until = self._began
+        self._reader = Worker(partial(read, job, pictures, self._whose(self.place)), is_quiet=True)
+        self._reads, self._reads_until = False, self._began + timeout
+        self._needs: Optional[BuildIds] = None  # what the reader needs, once it has said so
+        self._asked: set[bytes] = set()  # what the reader parses now
+        self._needed: set[bytes] = set()  # what this collector has heard that anybody needs
+        self._handed: Declared = {}
 
-    def gather(self, job: str, pictures: bool) -> Gathered:
+    def gather(self) -> Gathered:
         if self.place:
-            self._wait_for_hand()
             self._say(self.parent, NAMED, self._hosts)
-        self._reads_until = time.monotonic() + self._timeout
-        reader = Worker(partial(read, job, pictures, self._handed or {}, self._whose(self.place)), is_quiet=True)
-        self._wait_for_pieces(reader)
-        reader.close()
-        piece = self._merged(job)
+        self._wait_for_pieces()
+        self._reader.close()
+        piece = self._merged()
         if self.place:
             self._say(self.parent, GATHERED, piece)
             if self._lost is not None:
@@ -194,8 +196,12 @@ class Collector:
         content = pickle.loads(message.content)
         if message.tag == NAMED:
             self._meet(message.place, content)
+        elif message.tag == NEEDED:
+            self._need(*content)
+        elif message.tag == ASKED:
+            self._parse(content)
         elif message.tag == HANDED:
-            self._handed = content
+            self._hand_down(content)
         else:
             self._pieces[message.place] = content
 
@@ -205,18 +211,67 @@ class Collector:
         if self.place:
             self._say(self.parent, NAMED, hosts)
 
-    def _wait_for_hand(self) -> None:
-        """If nothing comes, debug information is read here."""
-        until = self._began + self._timeout * HAND
-        while self._handed is None and self._lost is None and first_of([self._speaker], until) is not None:
-            self._hear()
+    # ---- debug information ----
+
+    def _need(self, build_ids: BuildIds, place: int) -> None:
+        """It is needed at `place`. The first collector asks whom it hears of first, and nobody else, to parse it."""
+        new = build_ids - self._needed
+        self._needed |= new
+        if not new:
+            return
+        if self.place:
+            self._say(self.parent, NEEDED, (new, place))
+        elif place:
+            self._say(place, ASKED, new)
+        else:
+            self._parse(new)
+
+    def _parse(self, build_ids: BuildIds) -> None:
+        """Here, unless what reads is lost or waits for nobody any more."""
+        if self._has_begun:
+            self._hand_round(dict.fromkeys(build_ids))
+        else:
+            self._asked |= build_ids
+            self._reader.send(build_ids, self._reads_until)
+
+    def _hand_round(self, declared: Declared) -> None:
+        """To all, from the first collector."""
+        if self.place:
+            self._say(0, HANDED, declared)
+        else:
+            self._hand_down(declared)
 
     def _hand_down(self, declared: Declared) -> None:
-        self._ready = declared
+        self._handed.update(declared)
         for child in reversed(self.children()):
-            self._say(child, HANDED, declared)
+            if child not in self._pieces:
+                self._say(child, HANDED, declared)
 
-    def _wait_for_pieces(self, reader: Worker) -> None:
+    @property
+    def _waits(self) -> bool:
+        """The reader, for what is handed round."""
+        return self._needs is not None and not self._asked and not self._has_begun
+
+    @property
+    def _has_begun(self) -> bool:
+        """Reading, which may have come to its end."""
+        return self._reads or self.place in self._pieces
+
+    @property
+    def _has_all(self) -> bool:
+        """That the reader waits for; without a speaker, nothing comes."""
+        return self._lost is not None or (self._needs or frozenset()) <= self._handed.keys()
+
+    def _let_read(self) -> None:
+        """With what has come; what is lacking is parsed here."""
+        self._reads = True
+        self._reads_until = min(time.monotonic() + self._timeout, self._until(0))
+        handed = {one: self._handed[one] for one in self._needs or () if self._handed.get(one) is not None}
+        self._reader.send(handed, self._reads_until)
+
+    # ---- what is waited for ----
+
+    def _wait_for_pieces(self) -> None:
         """From the reader, and from those behind; who has not come in time is given up."""
         wanted = {self.place, *self.children()}
         while wanted - set(self._pieces):
@@ -224,13 +279,15 @@ class Collector:
             heard = [self._speaker] if self._lost is None else []
             if not reads and not heard:
                 return
-            one = first_of([*heard, *([reader] if reads else [])], self._next_moment(reads))
+            if self._waits and self._has_all:
+                self._let_read()
+            one = first_of([*heard, *([self._reader] if reads else [])], self._next_moment(reads))
             if one is self._speaker:
                 self._hear()
-            elif one is reader:
-                self._take(reader.receive(self._reads_until))
-            elif self._ready is None:
-                self._hand_down({})
+            elif one is self._reader:
+                self._take(self._reader.receive(self._reads_until))
+            elif self._waits:
+                self._let_read()
             elif reads:
                 self._take(Lost(f"has not come to its end in {self._timeout:g} s"))
             else:
@@ -238,27 +295,33 @@ class Collector:
 
     def _next_moment(self, reads: bool) -> float:
         """When somebody is given up."""
-        if self._ready is None:
-            return self._began + self._timeout * HAND
-        return self._reads_until if reads else self._until(self.level(self.place))
+        if not reads:
+            return self._until(self.level(self.place))
+        return self._began + self._timeout * HAND if self._waits else self._reads_until
 
-    def _take(self, told: Union[Declared, Piece, Lost]) -> None:
-        """What the reader tells: the debug information that is used here, and then what it has found."""
+    def _take(self, told: Union[BuildIds, Declared, Piece, Lost]) -> None:
+        """What the reader tells: what it needs, what it was asked to parse, and then what it has found."""
         if isinstance(told, Lost):
             sentence = f"{self._whose(self.place)} does not answer: what reads there {told.reason}"
-            told = Piece(Findings(None, problems=(sentence,)))
-        if isinstance(told, Piece):
+            self._pieces[self.place] = Piece(Findings(None, problems=(sentence,)))
+            if self._asked:
+                self._hand_round(dict.fromkeys(self._asked))
+        elif isinstance(told, Piece):
             self._pieces[self.place] = told
-        if self._ready is None:
-            self._hand_down({} if isinstance(told, Piece) else told)
+        elif isinstance(told, frozenset):
+            self._needs = told
+            self._need(told, self.place)
+        else:
+            self._asked -= told.keys()
+            self._hand_round(told)
 
-    def _merged(self, job: str) -> Piece:
+    def _merged(self) -> Piece:
         pieces = [self._pieces[place] for place in sorted(self._pieces)]
         silent = [(child, self.last_behind(child)) for child in self.children() if child not in self._pieces]
         return Piece(
             merged([one.found for one in pieces], self.size),
             max(one.count for one in pieces),
-            next((one.name for one in pieces if one.name), f"job {job}"),
+            next((one.name for one in pieces if one.name), f"job {self._job}"),
             (*silent, *(one for piece in pieces for one in piece.silent)),
         )
 
@@ -274,34 +337,41 @@ def merged(several: Sequence[Findings], collectors: int) -> Findings:
 # ---- what reads ----
 
 
-def read(job: str, pictures: bool, handed: Declared, whose: str, channel: Channel) -> None:
-    """Sends the debug information that is used here, and then what is found."""
+def read(job: str, pictures: bool, whose: str, channel: Channel) -> None:
+    """Sends what it needs, parses what it is asked to, and once it is handed what others have parsed, what it finds."""
     own = Findings(None)
     try:
         members = members_of(job)
     except RanklensError as error:
         members = Members(f"job {job}", (), 0)
         own = Findings(None, problems=(error.sentence,))
-    declared = handed or parsed(members)
-    channel.send(declared)
+    sources = sources_of(members)
+    channel.send(frozenset(sources))
+    order: Union[BuildIds, dict[bytes, Variables]] = channel.receive()
+    while isinstance(order, frozenset):
+        channel.send({one: parsed(*sources[one]) for one in order})
+        order = channel.receive()
+    lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
+    declared = {**order, **{one: found for one, found in lacking.items() if found is not None}}
     found = whole_job.merge([own, whole_job.read_members(members, pictures, declared)])
     problems = tuple(f"{whose}: {one}" for one in found.problems)
     channel.send(Piece(replace(found, problems=problems), members.count, members.name))
 
 
-def parsed(members: Members) -> Declared:
-    """Of the objects that ranks have copies of."""
-    found: Declared = {}
-    for member in members.found[:1]:
+def sources_of(members: Members) -> dict[bytes, tuple[Job, Object]]:
+    """By build-id: the objects that ranks have copies of, in the first process that can be read."""
+    for member in members.found:
         try:
             job = job_of(member.open())
         except RanklensError:
             continue
-        for one in job.privatized:
-            declared = job.declared(one)
-            if one.build_id and isinstance(declared, Variables):
-                found[one.build_id] = complete(declared)
-    return found
+        return {one.build_id: (job, one) for one in job.privatized if one.build_id}
+    return {}
+
+
+def parsed(job: Job, source: Object) -> Optional[Variables]:
+    declared = job.declared(source)
+    return complete(declared) if isinstance(declared, Variables) else None
 
 
 def complete(declared: Variables) -> Variables:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import select
 import time
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Union
 
 from .supervised import Channel
 
@@ -60,31 +63,55 @@ def speak(channel: Channel) -> None:
         return
     world = MPI.COMM_WORLD
     channel.send(Begun(world.Get_rank(), world.Get_size(), MPI.Get_processor_name()))
+    told: Told = SimpleQueue()
+    teller = Thread(target=tell, args=(channel, told), daemon=True)
+    teller.start()
     sent: list[Any] = []  # requests, kept until they are done
     ends = False
     while sent or not ends:
-        pass_on(MPI, channel)
+        pass_on(MPI, told)
         sent = [one for one in sent if not is_done(MPI, one)]
         readable, _, _ = select.select([] if ends else [channel], [], [], PAUSE)
         if readable:
             order = channel.receive()
             ends = order is None
             if order is not None:
-                sent.append(world.isend(order.content, dest=order.place, tag=order.tag))
+                sent += send(MPI, order)
     together = world.Ibarrier()
     while not is_done(MPI, together):
+        pass_on(MPI, told)  # or who has sent what is not needed here any more never comes to the barrier
         time.sleep(PAUSE)
-    channel.send(Ending())
+    told.put(Ending())
+    told.put(None)
+    teller.join()
     time.sleep(QUIET)
     MPI.Finalize()
 
 
-def pass_on(mpi: Any, channel: Channel) -> None:
+Told = SimpleQueue[Union[Message, Ending, None]]  # for the collector; None: that was all
+
+
+def tell(channel: Channel, told: Told) -> None:
+    """A thread of its own: where the collector sends just then, each would wait for the other to listen."""
+    with suppress(OSError):  # the collector has ended
+        while (one := told.get()) is not None:
+            channel.send(one)
+
+
+def pass_on(mpi: Any, told: Told) -> None:
     """What has come from others."""
     world, status = mpi.COMM_WORLD, mpi.Status()
     while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
         place, tag = status.Get_source(), status.Get_tag()
-        channel.send(Message(place, tag, world.recv(source=place, tag=tag)))
+        told.put(Message(place, tag, world.recv(source=place, tag=tag)))
+
+
+def send(mpi: Any, order: Message) -> list[Any]:
+    """The request to wait for; none if who was to have it is gone."""
+    try:
+        return [mpi.COMM_WORLD.isend(order.content, dest=order.place, tag=order.tag)]
+    except mpi.Exception:
+        return []
 
 
 def is_done(mpi: Any, request: Any) -> bool:

@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -37,6 +38,7 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
+        self._sends = threading.Lock()  # who sends: what one sends is in one piece
 
     def fileno(self) -> int:
         return self._end.fileno()
@@ -47,8 +49,9 @@ class Channel:
     def send(self, value: object, until: Optional[float] = None) -> None:
         """Raises `OSError` if the other has ended, or does not take it in time."""
         data = pickle.dumps(value)
-        self._end.settimeout(left(until))
-        self._end.sendall(LENGTH.pack(len(data)) + data)
+        with self._sends:
+            self._end.settimeout(left(until))
+            self._end.sendall(LENGTH.pack(len(data)) + data)
 
     def receive(self, until: Optional[float] = None) -> Any:
         """Raises `OSError` if nothing comes in time, `EOFError` if nothing will."""

@@ -14,6 +14,7 @@ import socket
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
@@ -64,13 +65,15 @@ def collect(
     dies: str = "",
     debug: str = "",
     sees_all: bool = False,
+    first_is_empty: bool = False,
     meanwhile: Optional[Callable[[int], None]] = None,
 ) -> subprocess.CompletedProcess[str]:
     """What the collectors print together; each has a cache of its own, as on nodes with disks of their own.
 
     `hangs`: places whose reading never ends. `dies`: the place of one that is killed before it has begun, once a line
     is in the pipe `order`. `debug`: a file in place of which each collector has another one. `sees_all`: no process is
-    hidden from it. `meanwhile` is called with the launcher's pid.
+    hidden from it. `first_is_empty`: the first sees no process of the job but its launcher. `meanwhile` is called with
+    the pid of the collectors' own.
     """
     node = folder / "node.sh"
     node.write_text(NODE)
@@ -78,7 +81,7 @@ def collect(
     job_id = members_of(str(job.pid)).name.partition(" ")[2]
     environment = {
         **os.environ,
-        "PIDS": "" if sees_all else " ".join(map(str, children(job.pid))),
+        "PIDS": "" if sees_all else " ".join(map(str, [job.pid] * first_is_empty + children(job.pid))),
         "HANGS": hangs,
         "DIES": dies,
         "ORDER": str(folder / "order"),
@@ -271,38 +274,111 @@ def test_who_interrupts_the_launcher_ends_all_collectors(job: Job, tmp_path: Pat
 
 @pytest.fixture
 def debug(build: Build) -> Path:
-    """The debug information of the job's program, in a file of its own; and three copies of it."""
+    """The debug information of the job's program, in a file of its own; and four copies of it."""
     program = build("placed.c")
     found = program.with_name("placed.debug")
     subprocess.run(["objcopy", "--only-keep-debug", program, found], check=True, timeout=60)
     subprocess.run(["objcopy", "--strip-debug", f"--add-gnu-debuglink={found}", program], check=True, timeout=60)
-    for place in range(3):
+    for place in range(4):
         shutil.copy(found, f"{found}.{place}")
     return found
 
 
-def test_debug_information_is_read_by_one_collector(
+def test_debug_information_is_parsed_by_one_collector(
     start_job: StartJob, rankrun: Path, debug: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what the kernel tells of files that are opened. Alone every collector reads, so what is seen can differ."""
+    """By what the kernel tells of files that are opened. Alone every collector parses, so what is seen can differ."""
     job = start_job(rankrun, "-n", RANKS, "--procs", 3, debug.with_name("placed-rankcc"))
     job.wait_for("waits", times=RANKS)
-    copies = [Path(f"{debug}.{place}") for place in range(3)]
+    copies = [Path(f"{debug}.{place}") for place in range(4)]
 
-    def opened(count: int, cache: str, sees_all: bool = False) -> tuple[list[int], dict[str, Any]]:
+    def opened(
+        count: int, cache: str, sees_all: bool = False, is_behind: bool = False
+    ) -> tuple[list[int], dict[str, Any]]:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
         with watched(copies) as files:
-            done = collect(job, tmp_path, count, "--json", debug=str(debug), sees_all=sees_all)
+            seen = partial(collect, debug=str(debug), sees_all=sees_all, first_is_empty=is_behind)
+            done = seen(job, tmp_path, count, "--json")
             assert done.returncode == 0, done.stderr
             return [files.counts()[one] for one in copies], json.loads(done.stdout)
 
     alone, _ = opened(1, "alone")
-    assert alone[0] > 0 and alone[1:] == [0, 0]
-    together, found = opened(3, "together")
-    check_ranks(found)
-    assert together == alone, "collectors 1 and 2 have opened no debug information, collector 0 no more than alone"
+    once = alone[0]
+    assert once > 0 and alone[1:] == [0, 0, 0]
     of_three, found = opened(1, "of three", sees_all=True)
     check_ranks(found)
     assert of_three == alone, "three processes on a node take no more than one"
-    again, _ = opened(3, "together")
-    assert again[0] <= alone[0] and again[1:] == [0, 0], "nor do they for the next report"
+    together, found = opened(3, "together")
+    check_ranks(found)
+    assert sorted(together) == [0, 0, 0, once], "one collector has opened debug information, no more than alone"
+    behind, found = opened(4, "behind", is_behind=True)
+    check_ranks(found)
+    assert found["warnings"] == []
+    assert sorted(behind) == [0, 0, 0, once] and not behind[0], "one of those behind a node without a process"
+    again, _ = opened(4, "behind", is_behind=True)
+    assert sum(again) <= once, "nor more for the next report"
+
+
+def let_go(pipes: list[Path]) -> None:
+    """Who waits for a writer, now or a little later, reads that there is nothing."""
+    writers = [os.open(one, os.O_RDWR) for one in pipes]
+    for pipe, writer in zip(pipes, writers):
+        pipe.unlink()
+        os.close(writer)
+
+
+def test_who_is_asked_to_parse_and_cannot_keeps_nobody_waiting(
+    start_job: StartJob, rankrun: Path, debug: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one parses by itself then; it is held up before it knows what it needs, so that it is not asked."""
+    job = start_job(rankrun, "-n", RANKS, "--procs", 3, debug.with_name("placed-rankcc"))
+    job.wait_for("waits", times=RANKS)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    own, other = Path(f"{debug}.0"), Path(f"{debug}.1")
+    other.write_bytes(b"")
+
+    with watched([own, other]) as files:
+
+        def let_first_go(launcher: int) -> None:
+            held = all_of(launcher, 0)[3]
+            wait_until(lambda: files.counts()[other], "collector 1 is not asked")
+            assert not files.counts()[own]
+            hidden = Path(f"/proc/{held}/root/proc").glob("[0-9]*/maps")
+            let_go([one for one in hidden if one.is_fifo()])
+
+        words = ("--json", "--timeout", "600s")
+        done = collect(job, tmp_path, 2, *words, debug=str(debug), hangs="0", meanwhile=let_first_go)
+        assert done.returncode == 0, done.stderr
+        assert files.counts()[own]
+    values = [one["groups"] for one in json.loads(done.stdout)["globals"] if one["name"] == "my_rank" and one["file"]]
+    assert values == [[{"ranks": str(rank), "value": str(rank)} for rank in (0, 5)]]
+
+
+TALK = """
+import time
+from ranklens_inspector.speaker import Message, speak
+from ranklens_inspector.supervised import Worker
+MANY, LARGE = 8, 1 << 20
+speaker = Worker(speak)
+until = time.monotonic() + 60
+begun = speaker.receive(until)
+other = 1 - begun.place
+for number in range(MANY):
+    speaker.send(Message(other, 1, bytes([number]) * LARGE), until)
+for number in range(MANY):
+    assert speaker.receive(until) == Message(other, 1, bytes([number]) * LARGE)
+speaker.send(None, until)
+speaker.receive(until)
+speaker.close(until)
+print("heard all")
+"""
+
+
+def test_two_collectors_that_both_speak_hear_each_other(tmp_path: Path) -> None:
+    """More than fits between a collector and what speaks for it: neither listens before it has said all."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries(tmp_path))}
+    command = ["mpiexec.mpich", "-n", "2", str(BIN / "python"), "-c", TALK]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, timeout=90
+    )
+    assert (done.returncode, done.stdout) == (0, "heard all\n" * 2), done.stderr
