@@ -21,7 +21,7 @@ from .chosen import add_to as add_rank_option
 from .chosen import by_reason, of_one
 from .command_line import COMMANDS
 from .holdings import holdings
-from .job import Job, opened, say_warnings, with_waits
+from .job import Job, opened, say_warnings, subject_of, with_waits
 from .payload import read_payload
 from .report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
 from .text import harmless, of_ranks
@@ -88,8 +88,11 @@ def run(options: argparse.Namespace) -> int:
         print(flush=True)
     else:
         from .console import console
+        from .render import print_how
 
-        shown.show(console())
+        screen = console()
+        print_how(subject_of(job), screen)
+        shown.show(screen)
     return 0 if shown.found else 1
 
 

@@ -43,7 +43,7 @@ def print_report(report: Report, console: Console) -> None:
     """All parts, headed by what was read and how."""
     table = report.subject.table
     console.print(Text(subject_summary(report.subject), style="bold"))
-    console.print(Text(f"{report.subject.how} ({report.subject.taken})", style="dim"))
+    print_how(report.subject, console)
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
     print_diagnoses(report.diagnoses, console)
@@ -51,6 +51,11 @@ def print_report(report: Report, console: Console) -> None:
     print_globals(report, console)
     print_pointers(report.pointers, console)
     print_payload(report.payload, console)
+
+
+def print_how(subject: Subject, console: Console) -> None:
+    """How and when the figures that follow were taken."""
+    console.print(Text(f"{subject.how} ({subject.taken})", style="dim"))
 
 
 def job_summary(job: Job) -> str:

@@ -190,9 +190,11 @@ def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
     from rich.text import Text  # late: not for --json, nor for --fold
 
     from .console import console
+    from .render import print_how
 
     screen = console()
     screen.print(Text(f"{harmless(subject.description)}: {len(found.calls)} of {len(subject.table.ranks)} ranks"))
+    print_how(subject, screen)
     for line in lines:
         screen.print(Text(harmless(line)), soft_wrap=True)
     for sentence, ranks in by_reason(found.missing):

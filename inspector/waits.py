@@ -112,9 +112,10 @@ def show(subject: Subject, found: Waits) -> None:
 
     from .console import console
     from .listing import Listing
-    from .render import MOST_RANK_ROWS, by_cells, heading, ranks_text
+    from .render import MOST_RANK_ROWS, by_cells, heading, print_how, ranks_text
 
     screen = console()
+    print_how(subject, screen)
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
     table = Listing(("ranks", "wait in"))
     rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)

@@ -22,10 +22,10 @@ from pieglobalsfind.rankset import Span
 
 from .console import console
 from .globals import read_globals
-from .job import Job, checked, open_job, say_warnings
+from .job import Job, Subject, checked, open_job, say_warnings, subject_of
 from .listing import Listing
 from .parts import on_ranks
-from .render import heading
+from .render import heading, print_how
 from .stacks import Stacks, label, read_one
 from .text import declared, harmless
 
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         json.dump(as_json(found), sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(found)
+        show(subject_of(job), found)
     return 0 if found.variables or any(found.apart) else 1
 
 
@@ -117,8 +117,9 @@ def split(
     return one[:common], (one[common:], other[common:])
 
 
-def show(found: Difference) -> None:
+def show(subject: Subject, found: Difference) -> None:
     screen = console()
+    print_how(subject, screen)
     heading(screen, "Stacks", "outermost call first")
     for call in found.shared:
         screen.print(Text(f"both      {harmless(label(call))}"))

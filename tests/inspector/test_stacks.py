@@ -80,7 +80,7 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     (missing,) = found["missing"]
     assert missing["ranks"] == "3" and missing["reason"].startswith(unknown)
     nobody = inspect(held.pid, "--rank", "/even|odd/")
-    assert nobody.returncode == 1 and nobody.stdout.splitlines()[1].startswith(f"! rank 3: {unknown}")
+    assert nobody.returncode == 1 and nobody.stdout.splitlines()[2].startswith(f"! rank 3: {unknown}")
     assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
     assert inspect(held.pid, "--rank", "running", "--fold").stdout == ""
     shown = run("globals", held.pid, "--rank", "/^rec/", "--json")
@@ -94,12 +94,13 @@ def test_forms(held: Job) -> None:
     assert sorted(folded) == sorted([f"{';'.join(EVEN)} 2", f"{';'.join(ODD)} 1"])
     tree = inspect(held.pid).stdout.splitlines()
     assert (
-        tree[1].startswith("main at waits.c:")
-        and tree[1].endswith("[0-2]")
+        tree[1].startswith("read from the running process without stopping it; ")
+        and tree[2].startswith("main at waits.c:")
+        and tree[2].endswith("[0-2]")
         and any(line.endswith("[0,2]") for line in tree)
     )
     flat = inspect(held.pid, "--flat").stdout.splitlines()
-    assert flat[1] == "ranks 0,2:" and [line.split()[1] for line in flat[2:6]] == EVEN[::-1]
+    assert flat[2] == "ranks 0,2:" and [line.split()[1] for line in flat[3:7]] == EVEN[::-1]
     whole = functions(report(held.pid, "--runtime"))["0,2"]
     assert whole[: len(EVEN)] == EVEN and len(whole) > len(EVEN)
     assert functions(report(held.pid, "--rank", "1-2")) == {"1": ODD, "2": EVEN}
