@@ -79,6 +79,12 @@ def test_replace(replace: Any) -> None:
         replace(OURS("a", 1), other=3)
 
 
+def test_fields_are_made_once() -> None:
+    """`replace` asks for them several times, and is asked for by the thousand."""
+    kind = plain(facts.dataclass, facts.field)
+    assert kind.__dataclass_fields__ is kind.__dataclass_fields__
+
+
 class OurEntry(facts.NamedTuple):
     """One line."""
 
