@@ -13,6 +13,7 @@ from tests.gdb.session import Session
 from tests.oracle.program import Program, copied, virtual
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
 from tests.sharing import Shared
+from tests.waiting import wait_until_it_loops
 
 RANKS = {"cells": 9, "shapes": 5, "fields": 9}  # the C++ program has room for five
 QUICK = ("bt", "bt 2", "where -3")
@@ -109,6 +110,7 @@ def test_live(
 ) -> None:
     job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
+    wait_until_it_loops(job.pid)
     asked = [("", command) for command in (*QUICK, *VISITED)] + [("set rank fold-runtime off", QUICK[0])]
     found = session.attach(script(program, asked), job.pid)["found"]
     check(program, found)
@@ -121,6 +123,7 @@ def test_core(
 ) -> None:
     job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
+    wait_until_it_loops(job.pid)
     core = make_core(job.pid, tmp_path)
     found = session.run(script(program, [("", QUICK[0])]), rankrun.resolve(), core)["found"]
     check(program, found)
@@ -133,6 +136,7 @@ def test_settings_are_obeyed(
     program = next(one for one in PROGRAMS if str(one) == "cells-O2")
     job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
+    wait_until_it_loops(job.pid)
     asked = [(setting, "bt") for setting in SETTINGS]
     check(program, session.attach(script(program, asked), job.pid)["found"])
 
@@ -146,6 +150,7 @@ def test_methods(
     executable = copied(program, virtual(), shared, tmp_path)
     job = start_job(rankrun, "-n", RANKS[program.name], "--method", method, executable, "--level=3")
     job.wait_for("holding")
+    wait_until_it_loops(job.pid)
     found = session.attach(script(program, [("", QUICK[0])]), job.pid)["found"]
     check(program, found)
     check_spared(program, found)

@@ -14,6 +14,7 @@ from tests.gdb.session import Session
 from tests.oracle.program import RANKS, Program, copied, virtual
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
 from tests.sharing import Shared
+from tests.waiting import wait_until_it_loops
 
 COMPARE = f"""
 from gdbext import extension
@@ -51,6 +52,7 @@ def test_live(
 ) -> None:
     job = start_job(rankrun, "-n", RANKS, copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
+    wait_until_it_loops(job.pid)
     check(session.attach(COMPARE, job.pid)["found"], program.sources)
 
 
@@ -60,5 +62,6 @@ def test_core(
 ) -> None:
     job = start_job(rankrun, "-n", RANKS, copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
+    wait_until_it_loops(job.pid)
     core = make_core(job.pid, tmp_path)
     check(session.run(COMPARE, rankrun.resolve(), core)["found"], program.sources)

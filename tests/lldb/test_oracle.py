@@ -22,6 +22,7 @@ from tests.lldb.session import Session
 from tests.oracle.comparison import asked, check_that_processes_differ
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, copied, virtual
 from tests.sharing import Shared
+from tests.waiting import wait_until_it_loops
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def held_job(program: Program, folder: Path, shared: Shared) -> Job:
     job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
     try:
         job.wait_for("holding")
+        wait_until_it_loops(job.pid)
     except BaseException:
         job.close()
         raise
