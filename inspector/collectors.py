@@ -12,7 +12,7 @@ import os
 import pickle
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Optional, Union
@@ -359,14 +359,15 @@ def read(job: str, pictures: bool, whose: str, channel: Channel) -> None:
 
 
 def sources_of(members: Members) -> dict[bytes, tuple[Job, Object]]:
-    """By build-id: the objects that ranks have copies of, in the first process that can be read."""
+    """By build-id: the objects that ranks have copies of, in the processes that can be read."""
+    found: dict[bytes, tuple[Job, Object]] = {}
     for member in members.found:
-        try:
+        with suppress(RanklensError):
             job = job_of(member.open())
-        except RanklensError:
-            continue
-        return {one.build_id: (job, one) for one in job.privatized if one.build_id}
-    return {}
+            for one in job.privatized:
+                if one.build_id:
+                    found.setdefault(one.build_id, (job, one))
+    return found
 
 
 def parsed(job: Job, source: Object) -> Optional[Variables]:

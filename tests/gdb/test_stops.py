@@ -13,6 +13,15 @@ from tests.host.script import Told
 
 TURNS = 10_000
 
+TO_THE_END = """
+stops = []
+gdb.execute("continue")
+while gdb.selected_inferior().pid and len(stops) < 20:
+    stops.append([value("$_rank"), value("ticks"), gdb.newest_frame().name()])
+    gdb.execute("continue")
+tell("stops", stops)
+"""
+
 
 @pytest.fixture(scope="module")
 def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -243,13 +252,8 @@ def test_a_watched_variable(session: Session, rankrun: Path, ticks: Path) -> Non
 gdb.execute("tbreak turn")
 gdb.execute("run")
 tell("set", ask("rank watch ticks 1-2"))
-stops = []
-gdb.execute("continue")
-while gdb.selected_inferior().pid and len(stops) < 20:
-    stops.append([value("$_rank"), value("ticks"), gdb.newest_frame().name()])
-    gdb.execute("continue")
-tell("stops", stops)
-""",
+"""
+        + TO_THE_END,
         rankrun,
         ticks,
         3,
@@ -272,20 +276,17 @@ tell("warned", [ask(f"watch *(long *){place} if $_rank == 7"), ask("condition 2 
 gdb.execute("delete 2")
 tell("quiet", ask(f"watch *(long *){place} if $_rank_of($sp) == {told['first']}"))
 ask(f"watch *(long *){place} if $_rank_of($sp) != {told['first']}")
-stops = []
-gdb.execute("continue")
-while gdb.selected_inferior().pid and len(stops) < 20:
-    stops.append([value("$_rank"), gdb.newest_frame().name()])
-    gdb.execute("continue")
-tell("stops", stops)
-""",
+"""
+        + TO_THE_END,
         rankrun,
         ticks,
         3,
     )
     assert all("use $_rank_of($sp)" in one for one in told["warned"]), told["warned"]
     assert "use $_rank_of" not in told["quiet"]
-    assert [one for one in told["stops"] if one[1] == "tick"] == [[told["first"], "tick"]] * 3, told.output
+    assert [one for one in told["stops"] if one[2] == "tick"] == [
+        [told["first"], count, "tick"] for count in (1, 2, 3)
+    ], told.output
 
 
 def test_found_values(session: Session, rankrun: Path, ticks: Path) -> None:

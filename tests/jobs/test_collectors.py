@@ -20,8 +20,9 @@ from typing import Any, Optional
 
 import pytest
 
+from inspector.collectors import sources_of
 from inspector.recorder import is_running
-from pieglobalsfind.jobs import members_of
+from pieglobalsfind.jobs import Members, members_of
 from pieglobalsfind.processes import descendants, processes
 from tests.conftest import BIN, Job, StartJob
 from tests.waiting import wait_until
@@ -382,3 +383,21 @@ def test_two_collectors_that_both_speak_hear_each_other(tmp_path: Path) -> None:
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, timeout=90
     )
     assert (done.returncode, done.stdout) == (0, "heard all\n" * 2), done.stderr
+
+
+def build_id_of(program: Path) -> bytes:
+    """As binutils reads it."""
+    told = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True, timeout=60).stdout
+    found = re.search(r"Build ID: ([0-9a-f]+)", told)
+    assert found is not None, told
+    return bytes.fromhex(found.group(1))
+
+
+def test_processes_of_one_node_may_run_several_programs(start_job: StartJob, build: Build, rankrun: Path) -> None:
+    programs = [build("placed.c"), build("placed.c", "-O1")]
+    jobs = [start_job(rankrun, "-n", 2, "--procs", 2, program) for program in programs]
+    for one in jobs:
+        one.wait_for("waits", times=2)
+    found = [member for one in jobs for member in members_of(str(one.pid)).found]
+    needed = sources_of(Members("both", tuple(found), len(found)))
+    assert len(found) == 4 and {build_id_of(one) for one in programs} <= needed.keys()

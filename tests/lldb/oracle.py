@@ -83,7 +83,8 @@ class Asker:
         path = folder / "plan.json"
         replace(plan, answers=str(answers)).save(path)
         command = [str(self.lldb), "-x", "-b", *arguments, "-o", f"command script import {SCRIPT}"]
-        environment = {**os.environ, **(more or {}), PLAN_VARIABLE: str(path), "LC_ALL": "C.UTF-8"}
+        settings = {PLAN_VARIABLE: str(path), "LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
+        environment = {**os.environ, **(more or {}), **settings}
         done = subprocess.run(
             command,
             cwd=folder,
