@@ -36,11 +36,11 @@ from gdbext.quiet import execute, warnings
 from gdbext.stops import RankEvents
 from gdbext.target import connection_kind
 from pieglobalsfind import tasks
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RankTable, Region
+from pieglobalsfind.moment import Moment
 
 EVENT_FUNCTION = "rank_debug_event"
 OWN_LOCATION = r"(?:-\d+|0)(?:\.\d+)? .*?\b(0x[0-9a-f]{16})\b"  # users' have positive numbers

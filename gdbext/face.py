@@ -25,17 +25,18 @@ from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.selection import Selection, rank_at
 from gdbext.settings import Settings
 from gdbext.target import is_selected, open_inferior, path_of
-from pieglobalsfind.command import Frame, Moment, Value
+from pieglobalsfind.command import Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
 from pieglobalsfind.facts import dataclass
+from pieglobalsfind.frame import Backtrace, Frame
 from pieglobalsfind.model import MIGRATED_OUT, PC, Absent, Owner
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.quick_backtraces import QuickBacktraces
     from pieglobalsfind.fold import Folded
     from pieglobalsfind.job_moment import JobMoment
-    from pieglobalsfind.suspended import Backtrace
 
 Item = TypeVar("Item")
 
@@ -140,7 +141,7 @@ class GdbFace:
 
     def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
         from pieglobalsfind.saved_context import is_return_address
-        from pieglobalsfind.suspended import Backtrace, from_registers, has_ranks, moment_of
+        from pieglobalsfind.suspended import from_registers, has_ranks, moment_of
 
         selection, target = self.selection, self.target()
         self._home = self._applied = None

@@ -22,10 +22,10 @@ from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_in_target, path_of
-from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import lies_apart
 from pieglobalsfind.targets import in_address_space

@@ -26,10 +26,10 @@ from gdbext.quiet import DebuggerError, execute, quoted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
 from pieglobalsfind import tasks
-from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.stop_request import is_in
 
 RANK_IN_FOCUS = r"\$_rank\b"

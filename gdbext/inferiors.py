@@ -18,10 +18,10 @@ from gdbext.quiet import execute, gdb_errors
 from gdbext.selection import Selection
 from gdbext.settings import Settings
 from gdbext.target import connection_kind, open_inferior
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.model import RankTable
+from pieglobalsfind.moment import Moment
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from pieglobalsfind.job_moment import JobMoment, Process

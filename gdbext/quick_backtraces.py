@@ -20,11 +20,11 @@ from gdbext.argument_text import Addresses, Sight
 from gdbext.backtraces import BACKTRACE
 from gdbext.frame_lines import FAILURES, Call, FrameLines, Place, Walked
 from gdbext.quiet import execute
-from pieglobalsfind.command import Moment
 from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.fold import Folded
 from pieglobalsfind.model import RSP, Absent, Rank, Rebase, TlsBlock
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.stack_walk import MAIN, Memory
 
 LINE = re.compile(r"#(\d+)\s")

@@ -15,8 +15,8 @@ import gdb
 from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.target import NAMES, is_core, is_selected, thread_registers
-from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.stackless import check_is_here, no_registers
 

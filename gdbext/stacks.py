@@ -9,7 +9,7 @@ import gdb
 
 from gdbext.quiet import execute, told
 from gdbext.target import path_of
-from pieglobalsfind.command import Frame
+from pieglobalsfind.frame import Frame
 
 MOST_FRAMES = 10_000  # a corrupt stack must come to an end
 NO_LOCALS = ("No locals.", "No symbol table info available.")

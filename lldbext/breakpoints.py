@@ -21,11 +21,11 @@ from lldbext.quiet import DebuggerError, execute, warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
 from pieglobalsfind import tasks
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.fold import is_one_file, runtime_path
 from pieglobalsfind.model import EXITED, MIGRATED_OUT
+from pieglobalsfind.moment import Moment
 
 EVENT_FUNCTION = "rank_debug_event"
 NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out

@@ -21,12 +21,14 @@ from lldbext.quiet import DebuggerError, bare, execute
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
 from lldbext.target import StoppedProcess, open_process
-from pieglobalsfind.command import Frame, Moment, Value
+from pieglobalsfind.command import Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.fold import user_frame
+from pieglobalsfind.frame import Backtrace, Frame
 from pieglobalsfind.job_moment import JobMoment, Process
 from pieglobalsfind.model import Absent
-from pieglobalsfind.suspended import Backtrace, from_registers, moment_of
+from pieglobalsfind.moment import Moment
+from pieglobalsfind.suspended import from_registers, moment_of
 from pieglobalsfind.target import Target
 
 _REGISTER = re.compile(r"\$[a-z][a-z0-9]*")

@@ -14,8 +14,9 @@ from typing import Any
 import lldb
 
 from lldbext import values
-from pieglobalsfind.command import Frame, Moment
 from pieglobalsfind.demangle import without_result
+from pieglobalsfind.frame import Frame
+from pieglobalsfind.moment import Moment
 
 SHORT = "..."
 NOT_KEPT = ("not available", "DW_OP_entry_value")  # LLDB's words for it

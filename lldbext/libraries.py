@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from pieglobalsfind.command import Moment
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_by_headers, object_path
 from pieglobalsfind.targets.core import CoreTarget
 

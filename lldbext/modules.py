@@ -18,9 +18,9 @@ import lldb
 from lldbext import libraries
 from lldbext.links import make_folder
 from pieglobalsfind import apart, dwarf_cache
-from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import data_place
 from pieglobalsfind.targets import in_address_space

@@ -17,11 +17,11 @@ from lldbext.modules import Modules
 from lldbext.numbers import rank_of_tid
 from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import check_is_held, open_process
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import ampi_events, decode
 from pieglobalsfind.decoders.rank_state import without
 from pieglobalsfind.errors import NotVirtualizedError, TargetError
 from pieglobalsfind.model import RUNNING, Rank
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.rankset import compact
 
 MOST_THREADS = 64  # ranks up to which all of them become threads

@@ -15,9 +15,9 @@ from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
-from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.wording import state_text
 

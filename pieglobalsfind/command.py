@@ -7,23 +7,16 @@ prints, never formats for a terminal, and never knows which debugger it runs in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Optional, Protocol, Union
 
-from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.model import Absent, Rank, RankTable
-from pieglobalsfind.ranks import columns_of
-from pieglobalsfind.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
-from pieglobalsfind.target import MemoryMapping, Target
-from pieglobalsfind.translate import Translator
-from pieglobalsfind.unwind import Contexts
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.model import Absent
+from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:
+    from pieglobalsfind.frame import Backtrace, Frame
     from pieglobalsfind.job_moment import JobMoment
-    from pieglobalsfind.stack_walk import Walker
-    from pieglobalsfind.suspended import Backtrace
-    from pieglobalsfind.symbolize import Symbolizer
+    from pieglobalsfind.moment import Moment
 
 
 @dataclass(frozen=True)
@@ -67,94 +60,6 @@ class Value:
 
     text: str
     address: Optional[int]
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One frame of a rank's stack. `level` is the number by which the debugger selects it.
-
-    `arguments` (`n=4, grid=...`) and `variables` (lines `name = value`, the innermost block's first, if they were
-    asked for) are the debugger's own text. `library` is where a function without line information comes from.
-    """
-
-    level: int
-    pc: int
-    shows_pc: bool
-    function: str
-    arguments: str
-    file: str = ""
-    line: int = 0
-    library: str = ""
-    variables: str = ""
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The target between two stops: one rank table serves every command until the target runs again."""
-
-    target: Target
-    table: RankTable
-
-    @cached_property
-    def translator(self) -> Translator:
-        return Translator(self.table, self._maps)
-
-    @cached_property
-    def symbolizer(self) -> Symbolizer:
-        from pieglobalsfind.symbolize import Symbolizer  # late: it takes longer to import than all the rest
-
-        return Symbolizer(self.target, self.table)
-
-    @cached_property
-    def contexts(self) -> Contexts:
-        return Contexts(self.target, self.table, self._maps)
-
-    @cached_property
-    def _maps(self) -> Sequence[MemoryMapping]:
-        return self.target.maps()
-
-    @cached_property
-    def walker(self) -> Walker:
-        """Raises `ObjectFileError` where elfutils' libdw is missing."""
-        from pieglobalsfind.dwarf_libdw import library
-        from pieglobalsfind.stack_walk import Walker
-
-        library()
-        return Walker(self.target, self.table, self.translator, self.contexts, self.symbolizer)
-
-    @cached_property
-    def _indices(self) -> dict[int, int]:
-        return {number: index for index, number in enumerate(columns_of(self.table.ranks).numbers)}
-
-    def rank(self, number: int) -> Rank:
-        """The facts about a rank; raises `UsageError` if this process does not have it."""
-        index = self._indices.get(number)
-        if index is None:
-            raise no_such_rank(number, self.table)
-        return self.table.ranks[index]
-
-    def shown(self, number: int) -> Rank:
-        """A rank as users see it: blocked if it is in an MPI call, also where its runtime does not publish that."""
-        from pieglobalsfind.blocked import TIERS, as_blocked
-
-        rank = self.rank(number)
-        if rank.evidence.tier not in TIERS:
-            return rank
-        try:
-            return as_blocked(self.walker, rank)
-        except ObjectFileError:  # nobody can walk stacks here
-            return rank
-
-    def select(self, chosen: RankSet, function_of: FunctionOf) -> tuple[int, ...]:
-        """The ranks that a set means, ascending, by the states that users see; raises `UsageError`."""
-        return select(chosen, as_shown(chosen, self.table, self.shown), function_of)
-
-
-def as_shown(chosen: RankSet, table: RankTable, shown: Callable[[int], Rank]) -> RankTable:
-    """The table with the states that users see, if the set asks for states."""
-    if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
-        return table
-    return replace(table, ranks=tuple(shown(one.rank) for one in table.ranks))
 
 
 class Face(Protocol):

@@ -18,7 +18,7 @@ from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.translate import Translator
 
 if TYPE_CHECKING:
-    from pieglobalsfind.command import Moment
+    from pieglobalsfind.moment import Moment
     from pieglobalsfind.stack_walk import Walker
 
 Item = TypeVar("Item")

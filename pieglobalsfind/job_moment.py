@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Optional
 
-from pieglobalsfind.command import Moment, as_shown
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import MIGRATED_OUT, Object, Rank, RankTable
+from pieglobalsfind.moment import Moment, as_shown
 from pieglobalsfind.rankset import FunctionOf, RankSet, no_such_rank, select
 
 

@@ -14,24 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.command import Frame, Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.facts import dataclass
+from pieglobalsfind.frame import Backtrace, Frame
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import PC, RSP, Evidence, RankTable, Region
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.saved_context import is_return_address, registers
 from pieglobalsfind.target import Target
 
 NO_RANKS = RankTable("", "", 0, (), (), Evidence("runtime", "a program without ranks"))
-
-
-@dataclass(frozen=True)
-class Backtrace:
-    """The frames of a suspended thread, innermost first. `ends`: why they end before an outermost one, "" if not."""
-
-    frames: tuple[Frame, ...]
-    ends: str
 
 
 def backtrace(target: Target, kind: str, address: int) -> Backtrace:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from pieglobalsfind.command import Moment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Rebase
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.rankset import compact
 from pieglobalsfind.targets import in_address_space
 

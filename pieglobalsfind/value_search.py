@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind import dwarf_cache, rankset
-from pieglobalsfind.command import Block, Face, Finding, Moment, Text
+from pieglobalsfind.command import Block, Face, Finding, Text
 from pieglobalsfind.dwarf_types import Base, Variable, Variables
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, UsageError
 from pieglobalsfind.job_moment import JobMoment, counterpart
 from pieglobalsfind.model import Absent, Object
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_of, object_path
 from pieglobalsfind.place import place
 from pieglobalsfind.scalars import Scalar, parts

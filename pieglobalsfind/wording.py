@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Union
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
 
 if TYPE_CHECKING:
-    from pieglobalsfind.command import Frame, Moment
+    from pieglobalsfind.frame import Frame
+    from pieglobalsfind.moment import Moment
 
 INDENT = "        "
 SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Face, Finding, Moment, Text
+from pieglobalsfind.command import Block, Face, Finding, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.fold import fold
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.wording import frame_text, state_text
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Union
 
-from pieglobalsfind.command import Block, Column, Face, Moment, Table, Text
+from pieglobalsfind.command import Block, Column, Face, Table, Text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.wording import element_text, file_name, state_text
 
 RANKS_OWN = 0  # the level of a thread-local block that no other rank uses

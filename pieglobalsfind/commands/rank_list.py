@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind import fold, rankset
-from pieglobalsfind.command import Block, Column, Face, Finding, Moment, Table, Text
+from pieglobalsfind.command import Block, Column, Face, Finding, Table, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.wording import element_text, state_word, waiting_text
 
 MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked

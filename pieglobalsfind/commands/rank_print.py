@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Union
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Block, Face, Moment, Text
+from pieglobalsfind.command import Block, Face, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.moment import Moment
 
 _FORM = re.compile(r"/\w+(?=\s|$)")
 _DASHES = re.compile(r"(?:^|\s)--(?:\s|$)")

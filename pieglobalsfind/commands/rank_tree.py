@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
-from pieglobalsfind.command import Block, Face, Finding, Frame, Moment, Text
+from pieglobalsfind.command import Block, Face, Finding, Text
 from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.fold import fold, fold_calls, runtime_path
+from pieglobalsfind.frame import Frame
+from pieglobalsfind.moment import Moment
 
 
 def run(face: Face, text: str) -> Iterator[Block]:

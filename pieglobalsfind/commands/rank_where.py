@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.command import Block, Column, Face, Moment, Table, Text
+from pieglobalsfind.command import Block, Column, Face, Table, Text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.job_moment import JobMoment, counterpart
 from pieglobalsfind.model import Owner, Rebase
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.rankset import ALL
 from pieglobalsfind.wording import owner_text
 

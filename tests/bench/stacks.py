@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import RUNNING
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.stack_walk import Walked
 from pieglobalsfind.targets.live import LiveTarget
 from tests.bench.gdb_ranks import compile_source, job, rankrun, ranks_source, threads_source

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pieglobalsfind import rankset
-from pieglobalsfind.command import Moment
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.job_moment import JobMoment, Process
 from pieglobalsfind.model import BLOCKED, MIGRATED_OUT, RUNNING, Absent, Evidence, Rank, RankTable
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 
 EVIDENCE = Evidence("registry", "test")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode, pip, pip_threads
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.tasks import danger
 from pieglobalsfind.translate import Translator
 from tests.fabricate.memory import Mapped, MemoryTarget

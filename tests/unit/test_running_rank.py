@@ -9,10 +9,10 @@ from typing import Callable
 
 import pytest
 
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RUNNING
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.stack_walk import Walked
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets import open_target

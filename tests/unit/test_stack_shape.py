@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pieglobalsfind import stack_shape, stack_walk
-from pieglobalsfind.command import Moment
 from pieglobalsfind.decoders import decode, rank_state
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Evidence, Rank, Rebase
+from pieglobalsfind.moment import Moment
 from pieglobalsfind.stack_shape import Shape, is_of, shape_of
 from pieglobalsfind.stack_walk import Walked
 from pieglobalsfind.targets.live import LiveTarget
