@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.blocked import with_calls
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.decoders.wait_members import communicators
+from pieglobalsfind.decoders.wait_members import communicators, of_world
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.jobs import Members, is_folder, launcher_error, members_of
@@ -36,7 +36,6 @@ from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 from . import progress
-from .wait_graph import of_world
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf_types import Variables

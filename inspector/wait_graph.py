@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.wait_members import Communicators
-from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable, Waiting
+from pieglobalsfind.decoders.wait_members import Communicators, peer_of
+from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
 
 COLLECTIVES = (
     "MPIX_Migrate",
@@ -55,7 +55,9 @@ Graph = Mapping[int, tuple[int, ...]]  # ranks, and as -1, -2, ... collective ca
 class Collective:
     """A collective call that some ranks are in, and those of its members that are not.
 
-    Where `members` are not known, `lacking` are all ranks that are not in it. `exited` of these never come.
+    Where `members` are not known, `lacking` are all ranks that are not in it. `exited` of these never come. `needed` of
+    these have surely not come: somebody inside needs a message of theirs next. Others may have come and left, unless
+    the call is `of_all`.
     """
 
     call: str
@@ -64,6 +66,12 @@ class Collective:
     inside: tuple[int, ...]
     lacking: tuple[int, ...]
     exited: tuple[int, ...]
+    needed: tuple[int, ...]
+
+    @property
+    def of_all(self) -> bool:
+        """Whether each rank in it needs something of every other, so that none has left it as long as one lacks."""
+        return self.call in ALL_FOR_ALL
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,8 @@ class Cycle:
 class Waits:
     """`peers`: a waiting rank and the one rank that can let it go on. `cycles` never end by themselves.
 
-    `untold`: ranks that wait for one of a communicator whose members are not known. `standstill`: the job's ranks that
-    have not exited, if every one of them is blocked.
+    In a collective that is the rank whose message it needs next. `untold`: ranks that wait for one of a communicator
+    whose members are not known. `standstill`: the job's ranks that have not exited, if every one of them is blocked.
     """
 
     peers: dict[int, int]
@@ -94,29 +102,17 @@ def is_collective(call: str) -> bool:
     return call.startswith(COLLECTIVES) and call not in ALONE
 
 
-def of_world(table: RankTable, members: Communicators) -> RankTable:
-    """The table with peers as ranks of MPI_COMM_WORLD, where their communicator's members are known."""
-    return replace(table, ranks=tuple(_of_world(one, members) for one in table.ranks))
-
-
-def _of_world(rank: Rank, members: Communicators) -> Rank:
-    peer = peer_of(rank.waiting, members) if rank.waiting is not None else None
-    return rank if rank.waiting is None or peer is None else replace(rank, waiting=replace(rank.waiting, peer=peer))
-
-
-def peer_of(waiting: Waiting, members: Communicators) -> Optional[int]:
-    """The rank of MPI_COMM_WORLD that is waited for, None for none, any or an unknown one."""
-    known = members.get(waiting.communicator, ())
-    return known[waiting.peer] if 0 <= waiting.peer < len(known) else None
-
-
 def find(table: RankTable, members: Communicators) -> Waits:
     """The wait-for graph of one moment."""
     waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
     single = [(rank, rank.waiting) for rank in waiting if rank.waiting and not is_collective(rank.waiting.call)]
-    told = {rank.rank: peer_of(one, members) for rank, one in single if one.peer >= 0}
+    told = {
+        rank.rank: peer_of(rank.waiting, members)
+        for rank in waiting
+        if rank.waiting is not None and rank.waiting.peer >= 0
+    }
     peers = {rank: peer for rank, peer in told.items() if peer is not None}
-    called = tuple(collectives(waiting, table, members))
+    called = tuple(collectives(waiting, table, members, peers))
     return Waits(
         peers,
         tuple(cycles(table, peers, called)),
@@ -135,7 +131,9 @@ def standstill(table: RankTable) -> tuple[int, ...]:
     return tuple(rank.rank for rank in living)
 
 
-def collectives(waiting: list[Rank], table: RankTable, members: Communicators) -> Iterator[Collective]:
+def collectives(
+    waiting: list[Rank], table: RankTable, members: Communicators, peers: Mapping[int, int]
+) -> Iterator[Collective]:
     """Ranks in one collective of one communicator together; lacking are those that are in no such call."""
     calls: dict[tuple[str, int], list[int]] = {}
     for rank in waiting:
@@ -148,19 +146,21 @@ def collectives(waiting: list[Rank], table: RankTable, members: Communicators) -
         inside = set(ranks)
         lacking = tuple(one for one in outside if one not in inside)
         exited = tuple(one for one in lacking if here[one] == EXITED)
-        yield Collective(call, communicator, known, tuple(ranks), lacking, exited)
+        needed = tuple(sorted({peers[one] for one in ranks if one in peers} - inside))
+        yield Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
 
 
 def cycles(table: RankTable, peers: Mapping[int, int], called: tuple[Collective, ...]) -> Iterator[Cycle]:
     """A cycle of each set of ranks that wait for one another, from the lowest of these on.
 
     Ranks that are ready have got what they waited for. As long as one in a collective is, it may let the others go on.
+    In a call that needs something of all, a rank waits for each that is not in it; in others for its peer alone.
     """
     blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
     graph: dict[int, tuple[int, ...]] = {rank: (peer,) for rank, peer in peers.items() if rank in blocked}
     for number, one in enumerate(called, 1):
         whole = one.members is not None and len(one.members) == len(one.inside) + len(one.lacking)
-        if one.call in ALL_FOR_ALL and whole and blocked.issuperset(one.inside):
+        if one.of_all and whole and blocked.issuperset(one.inside):
             graph[-number] = one.lacking
             graph.update(dict.fromkeys(one.inside, (-number,)))
     for together in components(graph):

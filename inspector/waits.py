@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pieglobalsfind.decoders.rank_state import read_again
-from pieglobalsfind.decoders.wait_members import Communicators, communicators
+from pieglobalsfind.decoders.wait_members import Communicators, communicators, of_world
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs import Members
 from pieglobalsfind.model import Rank, Waiting
@@ -24,7 +24,7 @@ from pieglobalsfind.wording import waiting_text
 from .job import Job, Subject, add_target, checked, job_named, open_job, say_warnings, subject_of, with_waiting_calls
 from .members import homes_of, read_each, subject_of_all
 from .text import harmless, of_ranks
-from .wait_graph import Collective, Waits, find, of_world
+from .wait_graph import Collective, Waits, find
 
 SCHEMA = "ranklens-waits-1"
 
@@ -164,6 +164,8 @@ def deadlock(ranks: tuple[int, ...]) -> str:
 
 def collective(one: Collective) -> str:
     """`MPI_Barrier: ranks 0-2 are in it, it still lacks 3`."""
+    if not one.of_all:
+        return one_way(one)
     lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody that is known here"
     if one.exited:
         lacking += f" ({compact(one.exited)} {'has' if len(one.exited) == 1 else 'have'} exited)"
@@ -174,6 +176,20 @@ def collective(one: Collective) -> str:
     elif elsewhere:
         lacking += f"; {elsewhere} of its {len(one.members)} ranks are in other processes"
     return f"{one.call}: {inside}, it {lacking}"
+
+
+def one_way(one: Collective) -> str:
+    """`MPI_Gather: rank 0 is in it, it still lacks 1; 2 is not in it, or no more`: ranks may leave early."""
+    inside = f"{of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
+    others = [rank for rank in one.lacking if rank not in one.needed]
+    lacking = f", it still lacks {compact(one.needed)}" if one.needed else ""
+    gone = [rank for rank in one.needed if rank in one.exited]
+    if gone:
+        lacking += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
+    if others:
+        belong = "" if one.members is not None else ", or don't belong to its communicator"
+        lacking += f"; {compact(others)} {'is' if len(others) == 1 else 'are'} not in it, or no more{belong}"
+    return f"{one.call}: {inside}{lacking}"
 
 
 def as_json(subject: Subject, found: Waits) -> dict[str, object]:
@@ -194,6 +210,7 @@ def as_json(subject: Subject, found: Waits) -> dict[str, object]:
                 "inside": compact(one.inside),
                 "lacking": compact(one.lacking),
                 "exited": compact(one.exited),
+                "needed": compact(one.needed),
             }
             for one in found.collectives
         ],

@@ -101,7 +101,7 @@ class OperatingSystemPlugIn:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting, self._registers = {}, {}
         for one in waiting:
-            name = f"rank {one.rank}: {state_text(one)}"
+            name = f"rank {one.rank}: {state_text(moment.in_world(one))}"
             tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
             self._waiting[tid], session.numbers[one.rank] = one, tid
             yield row(tid, name)

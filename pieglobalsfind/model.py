@@ -170,12 +170,17 @@ class RegisterRule:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none."""
+    """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none.
+
+    Without a tag the call is collective, and `peer` the rank whose message it needs next. `peer` is a rank of
+    MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator.
+    """
 
     call: str
     peer: int = -2
     tag: int = -2
     communicator: int = 0
+    in_world: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 if TYPE_CHECKING:
+    from pieglobalsfind.decoders.wait_members import Communicators
     from pieglobalsfind.stack_walk import Walker
     from pieglobalsfind.symbolize import Symbolizer
 
@@ -71,11 +72,25 @@ class Moment:
 
         rank = self.rank(number)
         if rank.evidence.tier not in TIERS:
-            return rank
+            return self.in_world(rank)
         try:
             return as_blocked(self.walker, rank)
         except ObjectFileError:  # nobody can walk stacks here
             return rank
+
+    def in_world(self, rank: Rank) -> Rank:
+        """The rank with whom it waits for by his number in MPI_COMM_WORLD, as far as that is known."""
+        if rank.waiting is None or rank.waiting.peer < 0:
+            return rank
+        from pieglobalsfind.decoders.wait_members import in_world
+
+        return in_world(rank, self._communicators)
+
+    @cached_property
+    def _communicators(self) -> Communicators:
+        from pieglobalsfind.decoders.wait_members import communicators
+
+        return communicators(self.target, self.table)
 
     def select(self, chosen: RankSet, function_of: FunctionOf) -> tuple[int, ...]:
         """The ranks that a set means, ascending, by the states that users see; raises `UsageError`."""

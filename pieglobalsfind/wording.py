@@ -15,13 +15,20 @@ if TYPE_CHECKING:
     from pieglobalsfind.moment import Moment
 
 INDENT = "        "
+NO_TAG = -2  # Waiting.tag
 SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
 
 
 def waiting_text(waiting: Waiting) -> str:
-    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`."""
+    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless more is said.
+
+    Of a collective the call alone: whom a rank needs next in one changes from rank to rank.
+    """
+    if waiting.tag == NO_TAG:
+        return waiting.call
     way = "to" if waiting.call in SENDS else "from"
-    peer = {-1: f" {way} any rank", -2: ""}.get(waiting.peer, f" {way} {waiting.peer}")
+    number = f"{waiting.peer}" if waiting.in_world else f"{waiting.peer} of communicator {waiting.communicator}"
+    peer = {-1: f" {way} any rank", -2: ""}.get(waiting.peer, f" {way} {number}")
     tag = {-1: ", any tag", -2: ""}.get(waiting.tag, f", tag {waiting.tag}")
     return waiting.call + peer + tag
 

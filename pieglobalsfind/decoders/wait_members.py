@@ -13,6 +13,7 @@ from typing import Optional
 
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.facts import replace
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
@@ -36,6 +37,28 @@ def communicators(target: Target, table: RankTable) -> Communicators:
         if members is not None:
             found[number] = members
     return found
+
+
+def of_world(table: RankTable, members: Communicators) -> RankTable:
+    """The table with peers as ranks of MPI_COMM_WORLD, where their communicator's members are known."""
+    return replace(table, ranks=tuple(in_world(one, members) for one in table.ranks))
+
+
+def in_world(rank: Rank, members: Communicators) -> Rank:
+    """The rank with its peer as a rank of MPI_COMM_WORLD, if the communicator's members are known."""
+    waiting = rank.waiting
+    peer = peer_of(waiting, members) if waiting is not None else None
+    if waiting is None or peer is None or waiting.in_world:
+        return rank
+    return replace(rank, waiting=replace(waiting, peer=peer, in_world=True))
+
+
+def peer_of(waiting: Waiting, members: Communicators) -> Optional[int]:
+    """The rank of MPI_COMM_WORLD that is waited for, None for none, any or an unknown one."""
+    if waiting.in_world:
+        return waiting.peer if waiting.peer >= 0 else None
+    known = members.get(waiting.communicator, ())
+    return known[waiting.peer] if 0 <= waiting.peer < len(known) else None
 
 
 def places(target: Target, table: RankTable) -> Iterator[tuple[int, int]]:

@@ -34,11 +34,16 @@ static bool has_exited(const struct rank_debug_rank *rank) {
     return rank->state == RANK_DEBUG_STATE_EXITED;
 }
 
+/* Calls without a tag are collective: whom each rank needs next in one is for tools, a report would be long. */
+static bool tells_peer(const struct rank_debug_rank *rank) {
+    return rank->call && rank->wait_tag != -2;
+}
+
 static bool are_alike(const struct rank_debug_rank *one, const struct rank_debug_rank *other, bool by_call) {
     if (has_exited(one) || has_exited(other))
         return has_exited(one) && has_exited(other) && mpi_is_unfinished(one->rank) == mpi_is_unfinished(other->rank);
     return one->call == other->call &&
-           (by_call || !one->call || (one->wait_peer == other->wait_peer && one->wait_tag == other->wait_tag));
+           (by_call || !tells_peer(one) || (one->wait_peer == other->wait_peer && one->wait_tag == other->wait_tag));
 }
 
 /* The first of each group, in ascending order; at most `room` of them. */
@@ -83,11 +88,11 @@ static void report_group(const struct rank_debug_rank *first, bool by_call) {
         return;
     }
     fprintf(stderr, ": %s", call_name(first->call));
-    if (first->call && !by_call && first->wait_peer == -1)
+    if (tells_peer(first) && !by_call && first->wait_peer == -1)
         fprintf(stderr, " from any rank");
-    else if (first->call && !by_call && first->wait_peer >= 0)
+    else if (tells_peer(first) && !by_call && first->wait_peer >= 0)
         fprintf(stderr, ", peer %d", first->wait_peer);
-    if (first->call && !by_call && first->wait_tag >= 0)
+    if (tells_peer(first) && !by_call && first->wait_tag >= 0)
         fprintf(stderr, ", tag %d", first->wait_tag);
     fprintf(stderr, "\n");
 }

@@ -266,6 +266,12 @@ void rank_call_leave(void) {
         self->record->call = 0;
 }
 
+void rank_call_needs(int peer) {
+    struct rank *self = rank_current();
+    if (self && self->call_depth == 1)
+        self->record->wait_peer = peer;
+}
+
 void rank_job_abort(int status, const char *message) {
     fprintf(stderr, "rankrun%s: %s\n", refuse_place(), message);
     open_files_flush();

@@ -68,6 +68,9 @@ struct rank_members {
 void rank_call_enter(uint32_t call, int peer, int tag, const struct rank_members *members);
 void rank_call_leave(void);
 
+/* Within the outermost call: which rank of its communicator it needs a message of next, or -2 for none. */
+void rank_call_needs(int peer);
+
 /* Registers the name of a call before any rank runs; returns its index. */
 uint32_t rank_call_register(const char *name);
 

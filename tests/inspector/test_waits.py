@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 from dataclasses import replace
@@ -15,8 +16,9 @@ from inspector.wait_graph import find
 from pieglobalsfind.decoders import decode, wait_members
 from pieglobalsfind.model import READY, RankTable
 from pieglobalsfind.targets import open_target
-from tests.conftest import BIN, Job
+from tests.conftest import BIN, ROOT, Job
 from tests.inspector.conftest import SOURCES, StartRanks
+from tests.lldb.conftest import find_lldb
 
 RANKS = 12
 MEMBERS_AT = 124  # in a rank's record: how many, and where they are
@@ -36,8 +38,10 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
     """Peers are told as ranks of MPI_COMM_WORLD, and only those are lacking that belong to the communicator."""
     done = inspect("waits", halves.pid, "--json")
     found = json.loads(done.stdout)
-    assert found["waits"] == [{"rank": 3, "for": 0}, {"rank": 6, "for": 5}, {"rank": 11, "for": 10}]
-    assert (found["cycles"], found["any"], found["untold"]) == ([[0, 3], [5, 6]], "7", "")
+    peers = {one["rank"]: one["for"] for one in found["waits"]}
+    received = {3: 0, 6: 5, 11: 10}
+    assert peers == {**received, 0: 2, 1: 3, 2: 3, 4: 5, 5: 7, 8: 9, 10: 11}
+    assert (found["cycles"], found["any"], found["untold"]) == ([[0, 3], [5, 6], [10, 11]], "7", "")
     assert [
         (one["call"], one["members"], one["inside"], one["lacking"], one["exited"]) for one in found["collectives"]
     ] == [
@@ -53,15 +57,68 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
         "deadlock: ranks 5-6 wait for one another, 5 -> 6 -> 5",
         "MPI_Barrier: ranks 0-2 are in it, it still lacks 3\n",
         "MPI_Barrier: rank 8 is in it, it still lacks 9 (9 has exited)\n",
+        "MPI_Bcast: rank 10 is in it, it still lacks 11\n",
     ):
         assert line in said
     ranks = json.loads(inspect("ranks", halves.pid, "--json").stdout)
-    peers = {one["rank"]: one["waiting"]["peer"] for one in ranks if one["waiting"] and one["waiting"]["peer"] >= 0}
-    assert peers == {3: 0, 6: 5, 11: 10}
+    said_of = {one["rank"]: one["waiting"]["peer"] for one in ranks if one["waiting"] and one["waiting"]["peer"] >= 0}
+    assert said_of == peers
     kept = tmp_path / "kept"
     assert inspect("snapshot", halves.pid, "-o", kept, "--memory", "none").returncode == 0
     again = json.loads(inspect("waits", kept, "--json").stdout)
     assert all(again[part] == found[part] for part in ("waits", "cycles", "collectives", "standstill"))
+
+
+def test_debuggers_name_the_same_peers(halves: Job, gdb: Path) -> None:
+    """As ranks of MPI_COMM_WORLD: in their communicator, which has the opposite order, 0 is 3 and 5 is 2."""
+    attach = {
+        str(gdb): ["-nx", "-q", "-batch", "-p", halves.pid, "-ex", f"source {ROOT / 'gdbext' / 'rank.py'}", "-ex"],
+        str(find_lldb()): ["-x", "-b", "-p", halves.pid, "-o", f"command script import {ROOT / 'lldbext'}", "-o"],
+    }
+    for tool, words in attach.items():
+        command = [tool, *map(str, words), "rank list 3,6-7,10-11"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL).stdout
+        waits = dict(re.findall(r"^ +(\d+) +blocked .*?(MPI_\w+(?: from [\w ]+, tag \d+)?) ", said, re.MULTILINE))
+        assert waits == {
+            "3": "MPI_Recv from 0, tag 7",
+            "6": "MPI_Recv from 5, tag 7",
+            "7": "MPI_Recv from any rank, tag 7",
+            "10": "MPI_Bcast",
+            "11": "MPI_Recv from 10, tag 7",
+        }, said
+
+
+def test_deadlocks_through_calls_that_ranks_may_leave_early(start_ranks: StartRanks) -> None:
+    """Whom each rank waits for is who has its message: a broadcast's comes by a tree, a sum's goes through one.
+
+    Those who have given their own and left are not waited for, though they are lacking and wait for who is in it.
+    """
+    job = start_ranks(SOURCES / "rooted.c", ranks=19)
+    found = json.loads(inspect("waits", job.pid, "--json").stdout)
+    gather, like_it = {0: 2, 1: 2, 2: 1}, {4: 5, 5: 3}
+    reduced, sent = {9: 10, 10: 9, 11: 12, 12: 10}, {13: 14, 14: 13}
+    assert {one["rank"]: one["for"] for one in found["waits"]} == {
+        **gather,
+        **like_it,
+        6: 7,
+        7: 8,
+        8: 6,
+        **reduced,
+        **sent,
+        17: 18,
+        18: 17,
+    }
+    assert found["cycles"] == [[1, 2], [6, 7, 8], [9, 10], [13, 14], [17, 18]]
+    assert [(one["call"], one["inside"], one["lacking"], one["needed"]) for one in found["collectives"]] == [
+        ("MPI_Gather", "2", "0-1", "1"),
+        ("MPI_Gather", "5", "3-4", "3"),
+        ("MPI_Scan", "6-7", "8", "8"),
+        ("MPI_Reduce", "10-12", "9", "9"),
+        ("MPI_Bcast", "13", "14-16", "14"),
+        ("MPI_Scatter", "17", "18", "18"),
+    ]
+    said = inspect("waits", job.pid).stdout
+    assert "MPI_Bcast: rank 13 is in it, it still lacks 14; 15-16 are not in it, or no more\n" in said
 
 
 @pytest.mark.parametrize("options", [("--procs", 2), ("--method", "pipprocess"), ("--method", "tpsl")])
@@ -69,7 +126,7 @@ def test_a_barrier_of_all_that_one_rank_never_enters(start_ranks: StartRanks, op
     """Whatever processes the ranks are in."""
     job = start_ranks(SOURCES / "halves.c", *options, ranks=6)
     found = json.loads(inspect("waits", "--job", job.pid, "--json").stdout)
-    assert found["cycles"] == [[0, 5]] and found["waits"] == [{"rank": 0, "for": 5}]
+    assert found["cycles"] == [[0, 5]] and {"rank": 0, "for": 5} in found["waits"]
     (barrier,) = found["collectives"]
     assert (barrier["members"], barrier["inside"], barrier["lacking"]) == ("0-5", "1-5", "0")
 
@@ -81,12 +138,16 @@ def table_of(job: Job) -> RankTable:
 
 
 def test_whoever_is_in_it_and_ready_may_let_the_others_go_on(halves: Job) -> None:
-    """A barrier may be over for some: those who are ready have only not left it yet, and will tell the others."""
+    """A barrier may be over for some: those who are ready have only not left it yet, and will tell the others.
+
+    0 needs word of 2, which needs it of 3: what 1 does changes nothing for these.
+    """
     table = table_of(halves)
     known = wait_members.communicators(open_target(pid=halves.pid), table)
-    assert [one.ranks for one in find(table, known).cycles] == [(0, 3), (5, 6)]
-    ready = replace(table, ranks=[replace(one, state=READY) if one.rank == 1 else one for one in table.ranks])
-    assert [one.ranks for one in find(ready, known).cycles] == [(5, 6)]
+    assert [one.ranks for one in find(table, known).cycles] == [(0, 3), (5, 6), (10, 11)]
+    for ready, ring in ((1, [(0, 2, 3)]), (2, [])):
+        ranks = [replace(one, state=READY) if one.rank == ready else one for one in table.ranks]
+        assert [one.ranks for one in find(replace(table, ranks=ranks), known).cycles] == [*ring, (5, 6), (10, 11)]
 
 
 class Changed:
@@ -130,5 +191,5 @@ def test_a_registry_of_an_earlier_writer(halves: Job) -> None:
     table = replace(table_of(halves), record_size=128)
     known = wait_members.communicators(open_target(pid=halves.pid), table)
     found = find(table, known)
-    assert (known, found.peers, found.cycles, found.untold) == ({}, {}, (), (3, 6, 11))
+    assert (known, found.peers, found.cycles, found.untold) == ({}, {}, (), (0, 1, 2, 3, 4, 5, 6, 8, 10, 11))
     assert found.standstill and found.collectives[0].members is None

@@ -19,7 +19,10 @@ int collective_send(struct mpi_rank *self, struct communicator *comm, const void
 int collective_recv(struct mpi_rank *self, struct communicator *comm, void *buffer, int count, struct datatype *type,
                     int source, int tag) {
     struct request *request = request_receive(self, comm, CHANNEL_COLLECTIVE, buffer, count, type, source, tag);
-    return request_wait(self, request, MPI_STATUS_IGNORE);
+    rank_call_needs(source); /* collectives are chains of such waits: whom a rank waits for is the next of its chain */
+    int code = request_wait(self, request, MPI_STATUS_IGNORE);
+    rank_call_needs(PUBLISH_NONE);
+    return code;
 }
 
 /* A binomial tree over the ranks, counted from the root. */
