@@ -6,9 +6,11 @@ nothing describes is "untyped".
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Union
 
 from pieglobalsfind.dwarf_names import type_name
@@ -17,15 +19,21 @@ from pieglobalsfind.elf import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
-from .layout import WORD, Leaf, holds_address, is_pointer, leaves_at, pointer_offsets
+from .layout import WORD, holds_address, is_pointer, leaves_at, pointer_offsets
 from .text import harmless
 
 # What evidence says of a word
 PROVEN = "proven"  # a relocation makes it an address, or the loader does in the dynamic section
 TYPED = "typed"  # DWARF types it as a pointer
 AMBIGUOUS = "ambiguous"  # a union with a pointer among others, or an integer type made for addresses
+MANGLED = "glibc-mangled"  # a pointer as setjmp keeps it: rotated, and mixed with a guard of the process
 NO_POINTER = "no pointer"  # DWARF types it as something else
 UNTYPED = "untyped"  # nothing describes it
+
+# Words of glibc's jmp_buf (bits/types/struct___jmp_buf_tag.h, sysdeps/x86_64/jmpbuf-offsets.h): rbx, rbp, r12 to r15,
+# rsp, pc, of which three are mangled
+JUMP_WORD = re.compile(r"(?:^|[.>])__jmpbuf\[([0-7])\]$")
+MANGLED_WORDS = ("1", "6", "7")
 
 # Relocations that store an address (x86-64 psABI, table 4.10)
 R_64, R_GLOB_DAT, R_JUMP_SLOT, R_RELATIVE, R_IRELATIVE = 1, 6, 7, 8, 37
@@ -66,7 +74,7 @@ class ObjectEvidence:
         self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
         if isinstance(path, str):
             self._read_file(path)
-        self._types = declared.types if isinstance(declared, Variables) else TypeTable(())
+        self.types = declared.types if isinstance(declared, Variables) else TypeTable(())
         variables = declared.variables if isinstance(declared, Variables) else ()
         self._variables = [one for one in variables if one.address is not None and one.size > 0]
         self._starts = [self.offset_of(one) for one in self._variables]
@@ -127,40 +135,58 @@ class ObjectEvidence:
             index -= 1
 
     def _by_type(self, variable: Variable, offset: int) -> Ground:
-        leaves = leaves_at(self._types, variable.type, offset)
-        pointers = [one for one in leaves if is_pointer(self._types, one, offset)]
-        leaf = next(iter(pointers or leaves), None)
-        symbol = harmless(variable.name + (leaf.path if leaf is not None else ""))
-        name = harmless(type_name(self._types, leaf.type, variable.language)) if leaf is not None else ""
-        if leaf is None:
-            return Ground(NO_POINTER, "DWARF: padding", symbol)
-        if pointers and any(one.in_union for one in leaves):
-            return Ground(AMBIGUOUS, "DWARF: a union with a pointer", symbol, name)
-        if pointers:
-            return Ground(TYPED, "DWARF: a pointer", symbol, name)
-        if variable in self._objects_in_bytes:
-            return Ground(AMBIGUOUS, "DWARF: bytes, but they hold a virtual table's address", symbol, name)
-        return self._integer(leaf, symbol, name)
+        found = ground_by_type(self.types, variable.type, offset, variable.name, variable.language)
+        if variable in self._objects_in_bytes and found.kind == NO_POINTER and found.type:
+            source = "DWARF: bytes, but they hold a virtual table's address"
+            return Ground(AMBIGUOUS, source, found.symbol, found.type)
+        return found
 
     def holds_object(self, offset: int) -> None:
         """Say that the word at `offset` is a virtual table's address: bytes around it may be an object."""
         for variable in self._covering(offset):
-            element = self._types.strip(variable.type)
+            element = self.types.strip(variable.type)
             while isinstance(element, Array):
-                element = self._types.strip(element.element)
+                element = self.types.strip(element.element)
             if isinstance(element, Base) and element.size == 1:
                 self._objects_in_bytes.add(variable)
                 self._known.clear()
 
-    def _integer(self, leaf: Leaf, symbol: str, name: str) -> Ground:
-        if holds_address(self._types, leaf):
-            return Ground(AMBIGUOUS, "DWARF: an integer type made for addresses", symbol, name)
-        return Ground(NO_POINTER, f"DWARF: {name}", symbol, name)
+    @cached_property
+    def _holders(self) -> list[tuple[Variable, list[int]]]:
+        """Variables with pointers, and where in them these are."""
+        found = ((one, pointer_offsets(self.types, one.type)) for one in self._variables)
+        return [(one, offsets) for one, offsets in found if offsets]
+
+    def holders(self) -> Iterator[Variable]:
+        """The variables that hold pointers."""
+        return (one for one, _ in self._holders)
 
     def pointers(self) -> Iterator[int]:
         """Offsets of every word that a relocation or a type calls a pointer, with repetitions."""
         yield from self.relocations
-        for variable in self._variables:
+        for variable, offsets in self._holders:
             start = self.offset_of(variable)
-            for offset in pointer_offsets(self._types, variable.type):
-                yield start + offset
+            yield from (start + offset for offset in offsets)
+
+
+def ground_by_type(types: TypeTable, index: int, offset: int, name: str, language: str) -> Ground:
+    """What the type of an object says of the word at an offset in it; `name` is how the program calls the object."""
+    leaves = leaves_at(types, index, offset)
+    pointers = [one for one in leaves if is_pointer(types, one, offset)]
+    leaf = next(iter(pointers or leaves), None)
+    symbol = harmless(name + (leaf.path if leaf is not None else ""))
+    if leaf is None:
+        return Ground(NO_POINTER, "DWARF: padding", symbol)
+    type_text = harmless(type_name(types, leaf.type, language))
+    if pointers and any(one.in_union for one in leaves):
+        return Ground(AMBIGUOUS, "DWARF: a union with a pointer", symbol, type_text)
+    if pointers:
+        return Ground(TYPED, "DWARF: a pointer", symbol, type_text)
+    jump = JUMP_WORD.search(leaf.path) if leaf.offset == offset else None
+    if jump is not None and jump.group(1) in MANGLED_WORDS:
+        return Ground(MANGLED, "DWARF: what setjmp has kept, mangled", symbol, type_text)
+    if jump is not None:
+        return Ground(AMBIGUOUS, "DWARF: a register that setjmp has kept", symbol, type_text)
+    if holds_address(types, leaf):
+        return Ground(AMBIGUOUS, "DWARF: an integer type made for addresses", symbol, type_text)
+    return Ground(NO_POINTER, f"DWARF: {type_text}", symbol, type_text)

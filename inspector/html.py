@@ -142,10 +142,20 @@ def globals_sheet(report: Report) -> Sheet:
 
 def pointers_sheet(report: Report) -> Sheet:
     rows: Iterable[tuple[Cell, ...]] = (
-        (one.rank, one.verdict, one.ground.symbol, one.ground.type, hex(one.address), hex(one.old), hex(one.new))
+        (
+            one.rank,
+            one.verdict,
+            one.ground.symbol or one.ground.source,
+            one.ground.type,
+            hex(one.address),
+            hex(one.old),
+            hex(one.new),
+            "?" if isinstance(one.right, Absent) else hex(one.right),
+        )
         for one in report.pointers.findings
     )
-    return Sheet("pointers", "Pointers", ("rank", "verdict", "word", "type", "address", "was", "is"), tuple(rows))
+    columns = ("rank", "verdict", "word", "type", "address", "was", "is", "right")
+    return Sheet("pointers", "Pointers", columns, tuple(rows))
 
 
 # ---- pictures ----

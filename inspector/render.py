@@ -24,8 +24,8 @@ from .text import byte_count, declared, harmless, of_ranks, shortened
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from .diagnoses import Diagnosis
+    from .findings import Audit, Finding
     from .globals import Globals, GlobalValues
-    from .pointers import Audit, Finding
     from .report import Report
     from .what_if import Link, WhatIf
 
@@ -223,15 +223,17 @@ def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
 
 
 def print_pointers(audit: Audit, console: Console) -> None:
-    from .pointers import FALSE_POSITIVE, STALE, VERDICTS
+    from .findings import ALARMING, VERDICTS
 
-    heading(console, "Pointers", "each copy compared with its original, word by word")
+    heading(console, "Pointers", "each copy compared with its original, word by word; heaps looked through")
     table = Listing(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
     for name in sorted({name for name, _ in audit.counts}):
         counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)
         table.add((harmless(name.rpartition("/")[2]), *counts))
     console.print(table if audit.counts else Text("  no rank has copies whose words can be read", style="dim"))
-    print_findings([one for one in audit.findings if one.verdict in (FALSE_POSITIVE, STALE)], console)
+    print_findings([one for one in audit.findings if one.verdict in ALARMING], console)
+    for reason, ranks in audit.unread_by_reason.items():
+        console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(reason)}", style="dim"))
 
 
 def print_findings(found: list[Finding], console: Console) -> None:
@@ -252,13 +254,13 @@ def print_findings(found: list[Finding], console: Console) -> None:
 
 def add_finding(table: Listing, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
-    from .pointers import STALE
+    from .findings import FALSE_POSITIVE
 
     first = same[0]
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
     cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
-    table.add((ranks_text(one.rank for one in same), *cells), "red" if first.verdict == STALE else "yellow")
+    table.add((ranks_text(one.rank for one in same), *cells), "yellow" if first.verdict == FALSE_POSITIVE else "red")
 
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:

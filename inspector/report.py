@@ -19,8 +19,8 @@ from .text import harmless
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
     from .diagnoses import Diagnosis
+    from .findings import Alarm, Audit, Finding
     from .globals import Globals, GlobalValues
-    from .pointers import Alarm, Audit, Finding
     from .what_if import Link, WhatIf
 
 
@@ -142,6 +142,9 @@ def pointers_as_json(audit: Audit) -> dict[str, Any]:
         ],
         "changed": audit.changed,
         "findings": [finding_as_json(one) for one in audit.findings],
+        "unread": [
+            {"ranks": compact(ranks), "reason": harmless(reason)} for reason, ranks in audit.unread_by_reason.items()
+        ],
     }
 
 
@@ -177,6 +180,7 @@ def finding_as_json(found: Finding) -> dict[str, Any]:
         "old": hex(found.old),
         "new": hex(found.new),
         "right": hex_or_none(found.right),
+        "demangled": None if found.demangled is None else hex(found.demangled),
         "rewritten": found.rewritten,
         "past_end": found.past_end,
     }

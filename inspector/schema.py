@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .findings import VERDICTS
 from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
-from .pointers import VERDICTS
 
 NAME = "ranklens-report-1"
 
@@ -80,6 +80,7 @@ _FINDING = _object(
         "old": _ADDRESS,
         "new": _ADDRESS,
         "right": {"anyOf": [_ADDRESS, {"type": "null"}]},
+        "demangled": {"anyOf": [_ADDRESS, {"type": "null"}]},
         "rewritten": {"type": "boolean"},
         "past_end": {"type": "boolean"},
     }
@@ -91,6 +92,7 @@ _POINTERS = _object(
         "counts": _list(_object({"object": _TEXT, "verdict": {"enum": list(VERDICTS)}, "words": _COUNT})),
         "changed": _COUNT,
         "findings": _list(_FINDING),
+        "unread": _list(_object({"ranks": _RANKS, "reason": _TEXT})),
     }
 )
 _PAYLOAD = _object(

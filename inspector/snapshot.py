@@ -13,6 +13,7 @@ from rich.text import Text
 from pieglobalsfind.decoders import registry_layout, wait_members
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
+from pieglobalsfind.saved_context import guard_places
 from pieglobalsfind.targets.snapshot import write
 
 from .console import console
@@ -25,6 +26,7 @@ from .text import byte_count, harmless
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes
 BELOW_CONTEXT = 4096  # bytes below a saved stack pointer that belong to the context or the red zone
+AROUND = 1024  # bytes before and behind a pair of the auxiliary vector that have all others
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +77,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
         heap = job.table.constructor_heap
         if heap is not None:
             yield heap.start, heap.end
+        yield from guard(job)
 
 
 def registry(job: Job) -> Iterator[tuple[int, int]]:
@@ -98,6 +101,12 @@ def headers(job: Job) -> Iterator[tuple[int, int]]:
     for one in job.target.maps():
         if one.path.startswith("/") and one.offset == 0:
             yield one.start, min(one.start + HEADERS, one.end)
+
+
+def guard(job: Job) -> Iterator[tuple[int, int]]:
+    """What the pointers that glibc mangles are found by: pages of the first thread's stack."""
+    for place in guard_places(job.target, job.target.maps()) or ():
+        yield max(place - AROUND, 0), place + AROUND
 
 
 def stack(job: Job, rank: Rank) -> Iterator[tuple[int, int]]:

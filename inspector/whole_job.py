@@ -19,9 +19,9 @@ from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
 
 from . import stack_groups, stacks
+from .findings import Alarm, Audit
 from .globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
 from .job import Job, Subject, job_of, with_waits
-from .pointers import Alarm, Audit
 from .report import Report, make_report
 from .stack_groups import Message
 from .text import of_ranks
@@ -235,6 +235,7 @@ def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Aud
         tuple(alarms.values()),
         sum(one.changed for one in several),
         tuple(dict.fromkeys(one for audit in several for one in audit.absent)),
+        tuple(sorted(one for audit, ranks in zip(several, own) for one in audit.unread if one[0] in ranks)),
     )
 
 

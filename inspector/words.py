@@ -1,14 +1,19 @@
 """Finds words in bytes whose values lie in given address ranges, at any byte offset, without looking at each.
 
-Takes bytes and ranges with inclusive ends: one past an object still belongs to it. Pure.
+Takes bytes and ranges with inclusive ends: one past an object still belongs to it. Words that glibc has mangled are
+found by what they mean. Pure.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+
+from pieglobalsfind.saved_context import demangled, mangled
 
 WORD = 8
 BLOCK = 1 << 15  # bytes that are compared at once
+HIGH = 6  # of a mangled word: its last two bytes depend on bits 31 to 46 of the address, its first two on the rest
 
 Ranges = list[tuple[int, int]]  # [low, high], both inclusive
 
@@ -26,13 +31,43 @@ def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
             found = data.find(pattern, found + 1)
 
 
-def changed_words(old: bytes, new: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
-    """As `words_in(new)`, of words that `old` does not have at the same place alone; both are equally long."""
-    for start in range(0, len(new), BLOCK):
-        end = start + BLOCK + WORD - 1  # with the rest of the word that begins at the block's last byte
+def mangled_words(data: bytes, start: int, ranges: Ranges, guard: int) -> Iterator[tuple[int, int]]:
+    """(offset, address) of every aligned word that means an address in one of the ranges once it is demangled.
+
+    `start` is where the data lie.
+    """
+    first = -start % WORD
+    for pattern in {mangled(high, guard) >> 48 for high in high_halves(ranges)}:
+        tail = pattern.to_bytes(2, "little")
+        found = data.find(tail, first + HIGH)
+        while found >= 0:
+            offset = found - HIGH
+            if (offset - first) % WORD == 0:
+                value = demangled(struct.unpack_from("<Q", data, offset)[0], guard)
+                if any(low <= value <= high for low, high in ranges):
+                    yield offset, value
+            found = data.find(tail, found + 1)
+
+
+def high_halves(ranges: Ranges) -> Iterator[int]:
+    """An address for each value that bits 31 and up have in the ranges."""
+    for low, high in ranges:
+        yield from range(low >> 31 << 31, high + 1, 1 << 31)
+
+
+def changed_pieces(old: bytes, new: bytes, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of blocks that are not the same, each with the rest of a word that begins at its last byte."""
+    for start in range(0, len(new), size):
+        end = start + size + WORD - 1
         part = new[start:end]
         if part != old[start:end]:
-            yield from ((start + offset, value) for offset, value in words_in(part, ranges) if offset < BLOCK)
+            yield start, part
+
+
+def changed_words(old: bytes, new: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
+    """As `words_in(new)`, in blocks that `old` does not have at the same place alone; both are equally long."""
+    for start, part in changed_pieces(old, new):
+        yield from ((start + offset, value) for offset, value in words_in(part, ranges) if offset < BLOCK)
 
 
 def candidates(data: bytes, start: int, ranges: Ranges, pointers: list[int]) -> Iterator[tuple[int, int]]:

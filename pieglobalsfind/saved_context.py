@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import PC, RSP, RegisterRule
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 RBX, RBP = 3, 6  # DWARF numbers, as those of `RSP` and `PC`
 R12_TO_R15 = (12, 13, 14, 15)
@@ -54,6 +55,7 @@ KINDS: Mapping[str, Sequence[Layout]] = {
 # The auxiliary vector (getauxval(3)): pairs of words on the first thread's stack, below the environment's texts.
 AT_NULL, AT_PAGESZ, AT_RANDOM, HIGHEST_TYPE = 0, 6, 25, 64
 MOST_PAIRS = 64
+PAGE = 4096
 TOP_OF_STACK = 1 << 22  # bytes that are searched for it
 MOST_CANDIDATES = 1024  # words that may be the vector's AT_RANDOM
 MOST_STACKS = 8  # mappings that may be the first thread's stack, where nobody says which is
@@ -122,17 +124,29 @@ def demangled(value: int, guard: int) -> int:
     return (value >> 17 | value << 47) & _MASK ^ guard
 
 
+def mangled(address: int, guard: int) -> int:
+    """The reverse of `demangled`."""
+    mixed = address ^ guard
+    return (mixed << 17 | mixed >> 47) & _MASK
+
+
 def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
     """What every thread has at %fs:0x30: the second word of the kernel's random bytes (AT_RANDOM).
 
     glibc takes it from there at start (elf/rtld.c, security_init), so no thread's registers are needed. Raises
-    `RanklensError` if the auxiliary vector can't be found.
+    `RanklensError` if the auxiliary vector, or what it leads to, can't be read.
     """
-    for one in _stacks(maps):
-        random = _random_bytes(target, one)
-        if random is not None:
-            return int.from_bytes(random[8:], "little")
+    found = guard_places(target, maps)
+    if found is not None:
+        with suppress(MemoryUnreadable):
+            return int.from_bytes(target.read(found[1] + WORD, WORD), "little")
     raise RanklensError("the guard that mangles a jmp_buf can't be had", "the first thread's stack can't be read")
+
+
+def guard_places(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, int]]:
+    """Where the auxiliary vector says where the random bytes are, and where these are; None if it can't be found."""
+    found = (_random_bytes(target, one) for one in _stacks(maps))
+    return next((one for one in found if one is not None), None)
 
 
 def _stacks(maps: Sequence[MemoryMapping]) -> Iterator[MemoryMapping]:
@@ -142,17 +156,24 @@ def _stacks(maps: Sequence[MemoryMapping]) -> Iterator[MemoryMapping]:
     yield from named or anonymous[:MOST_STACKS]
 
 
-def _random_bytes(target: Target, stack: MemoryMapping) -> Optional[bytes]:
+def _random_bytes(target: Target, stack: MemoryMapping) -> Optional[tuple[int, int]]:
     start = max(stack.start, stack.end - TOP_OF_STACK)
-    try:
-        data = target.read(start, stack.end - start)
-    except MemoryUnreadable:
-        return None
+    data = _as_far_as_readable(target, start, stack.end)
     for at in islice(_aligned(data, struct.pack("<Q", AT_RANDOM)), MOST_CANDIDATES):
         if _is_in_vector(data, at):
             (random,) = struct.unpack_from("<Q", data, at + WORD)
-            return data[random - start : random - start + 16] if start <= random <= stack.end - 16 else None
+            return (start + at, random) if start <= random <= stack.end - 16 else None
     return None
+
+
+def _as_far_as_readable(target: Target, start: int, end: int) -> bytes:
+    """Zeros in place of pages that can't be read: a snapshot has few of a stack."""
+    try:
+        return target.read(start, end - start)
+    except MemoryUnreadable:
+        pages = range(start, end, PAGE)
+        found = read_many(target, [(page, min(PAGE, end - page)) for page in pages])
+        return b"".join(data or bytes(min(PAGE, end - page)) for page, data in zip(pages, found))
 
 
 def _aligned(data: bytes, pattern: bytes) -> Iterator[int]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
+from inspector.findings import HEAP, Audit, Finding
 from inspector.job import open_job
-from inspector.pointers import HEAP, Audit, Finding, audit_pointers
+from inspector.pointers import audit_pointers
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import Absent, Rebase
 from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import PROGRAMS, Job
+from tests.find.conftest import gcore
+from tests.inspector.at_once import at_once
 from tests.inspector.conftest import StartRanks
 
 RANKS = 4
@@ -136,7 +140,14 @@ def test_words_in_blocks_of_constructors(start_ranks: StartRanks) -> None:
             if one.object == HEAP and one.rank == rank and block <= heap_start(job) + one.offset < block + NODES
         ]
         # call and target of two nodes, next and a number that looks like a pointer of the first
-        assert [(one.verdict, one.rewritten) for one in heap] == [("untyped", True)] * 6
+        assert {one.ground.symbol: one.verdict for one in heap if one.rewritten} == {
+            "nodes->call": "typed",
+            "nodes->target": "typed",
+            "nodes->next": "typed",
+            "nodes->number": "false positive",
+            "nodes->next->call": "typed",
+            "nodes->next->target": "typed",
+        }
 
 
 def test_a_value_that_the_program_changed_is_no_rewrite(start_ranks: StartRanks) -> None:
@@ -171,3 +182,64 @@ def relocated_words(path: Path) -> list[int]:
     with path.open("rb") as stream:
         sections = [one for one in ELFFile(stream).iter_sections() if isinstance(one, RelocationSection)]
         return [entry["r_offset"] for one in sections if one["sh_flags"] & 2 for entry in one.iter_relocations()]
+
+
+# ---- what a rank has besides its copies ----
+
+
+def planted(job: Job) -> set[tuple[int, int, str, str]]:
+    """What the program says of its own plants: (rank, address, verdict, name)."""
+    words = [line.split() for line in job.lines if line.startswith("plant ")]
+    return {(int(one[1]), int(one[2]), one[3].replace("-p", " p"), one[4]) for one in words}
+
+
+def told(findings: list[dict[str, Any]]) -> set[tuple[int, int, str, str]]:
+    """The same as the audit tells it; registers that setjmp has kept are what the compiler had in them."""
+    return {
+        (one["rank"], int(one["address"], 16), one["verdict"], one["symbol"] or "-")
+        for one in findings
+        if not (one["verdict"] == "ambiguous" and "__jmpbuf[" in one["symbol"])
+    }
+
+
+def test_none_missed_and_none_invented(tmp_path: Path, start_ranks: StartRanks) -> None:
+    """In copies, heaps and constructors' blocks, mangled words too: of the process, its core file and its snapshot."""
+    log = tmp_path / "rewrites"
+    job = start_ranks(PLANTED / "planted_own.c", "--rewrite-log", str(log), ranks=RANKS)
+    truth = planted(job)
+    assert {rank for rank, *_ in truth} == set(range(RANKS)) and len(truth) > 15 * RANKS
+    file, core = tmp_path / "snapshot", gcore(job, tmp_path)
+    assert at_once([("snapshot", job.pid, "-o", file)])[0].returncode == 0
+    everything = audit(job)
+    assert rewrites(everything) <= logged(log)
+    corrupted = {(one.rank, one.address) for one in everything.findings if one.verdict == "false positive"}
+    assert corrupted <= {(rank, address) for rank, _, _, address, _, _ in logged(log)}
+    job.close()
+    answers = [
+        json.loads(done.stdout)
+        for done in at_once([("pointers", target, "--json") for target in (core, file)])
+    ]  # fmt: skip
+    assert answers[0] == answers[1]
+    assert told(answers[0]["findings"]) == truth
+    assert {told_of(one) for one in everything.findings if not one.healthy} == {
+        (one["rank"], int(one["address"], 16), one["verdict"], one["symbol"]) for one in answers[0]["findings"]
+    }
+    assert answers[0]["unread"] == []
+
+
+def told_of(one: Finding) -> tuple[int, int, str, str]:
+    return one.rank, one.address, one.verdict, one.ground.symbol
+
+
+def test_what_is_right_for_a_mangled_word(start_ranks: StartRanks) -> None:
+    found = audit(start_ranks(PLANTED / "planted_own.c", ranks=RANKS))
+    one = finding(found, "mangled_word", 2)
+    table_word = finding(found, "late_call.call", 2)  # names the same function, as it is
+    assert (one.demangled, one.old) == (table_word.new, one.new)
+    guard = turned(one.new) ^ table_word.new
+    assert not isinstance(one.right, Absent) and turned(one.right) ^ guard == table_word.right
+
+
+def turned(word: int) -> int:
+    """Rotated right by 17 bits."""
+    return (word >> 17 | word << 47) & (1 << 64) - 1

@@ -1,0 +1,201 @@
+"""One rank's copies held against the originals, word by word.
+
+Takes a rank and the originals; reads the copies. A rewrite is a word of the copy that equals the original's word moved
+into the rank's image; a word that has any other value was changed by the program and is no rewrite. A stale pointer is
+one that still points into an original.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.model import Absent, Object, Rank, Rebase
+from pieglobalsfind.saved_context import mangled
+
+from .evidence import MANGLED, PROVEN, Ground
+from .findings import HEAP, Finding, right_value, verdict_of
+from .originals import Originals, Part, read_or_nothing
+from .words import BLOCK, WORD, Ranges, changed_pieces, is_past_end, words_in
+
+EXACT = "exact"  # the rewrite mode that goes by relocations alone
+BY_VALUE = "by value: without glibc's mangling it leads to the original's code"
+
+
+@dataclass(frozen=True)
+class Home:
+    """A range that was copied for a rank: [start, end] moves by `shift`. The end counts: one past the end."""
+
+    start: int
+    end: int
+    shift: int
+
+    def moved(self, value: int) -> Optional[int]:
+        return value + self.shift if self.start <= value <= self.end else None
+
+
+def has_copy(rank: Rank, found: Object) -> bool:
+    """Libraries have none under `fs`, for instance."""
+    return any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements)
+
+
+class Comparison:
+    """One rank against the originals."""
+
+    def __init__(self, originals: Originals, rank: Rank) -> None:
+        job = originals.job
+        self._originals = originals
+        self._target = job.target
+        self.rank = rank
+        self._shared = [(one.base, one.end) for one in job.privatized if not has_copy(rank, one)]
+        every = originals.ranges
+        self.ranges: Ranges = [one for one in every if one not in self._shared] if self._shared else every
+        self._heap = job.table.constructor_heap
+        self._guesses = job.table.rewrite_mode != EXACT
+        self._homes = [
+            Home(one.original, one.original + one.size, one.copy - one.original)
+            for one in rank.placements
+            if isinstance(one, Rebase)
+        ]
+        self.findings: list[Finding] = []
+        self.in_blocks: set[int] = set()  # addresses of words in constructors' blocks that were judged
+        self.changed = 0
+        self.relocated: dict[int, tuple[int, int]] = {}
+
+    def compare(self, part: Part) -> None:
+        """Judge every candidate of a part, and what else in the copy points into an original."""
+        start = self.moved(part.start) if part.data else None
+        if start is None or start == part.start:  # a loader's first copy is all the original there is
+            return
+        data = read_or_nothing(self._target, start, len(part.data))
+        if not data:
+            return
+        unchanged = {offset for offset, old in part.candidates if self._judge(part, start, offset, old, data)}
+        unchanged |= {offset for offset, place in part.mangled if self._judge_mangled(part, start, offset, place, data)}
+        if part.object is not None:  # what a rank does with its heap is told of its heap
+            self._judge_changed(part, start, data, unchanged)
+
+    def moved(self, value: int) -> Optional[int]:
+        """Where the rank's image has what the originals have at `value`; one past an end belongs to it."""
+        inside = [one for one in self._homes if one.start <= value < one.end]
+        home = next(iter(inside or [one for one in self._homes if value == one.end]), None)
+        return home.moved(value) if home is not None else None
+
+    def names_original(self, value: int) -> bool:
+        """Whether a value lies in an original of which the rank has a copy."""
+        return any(low <= value <= high for low, high in self.ranges)
+
+    # ---- words that were there when the copy was made ----
+
+    def _judge(self, part: Part, start: int, offset: int, old: int, data: bytes) -> bool:
+        """A word that named an original place when the copy was made; False if it was changed since."""
+        if any(low <= old < high for low, high in self._shared):
+            return True  # of an object that all ranks use as it is
+        new, ground, moved = word(data, offset), self._originals.ground(part, offset), self.moved(old)
+        rewritten = moved is not None and new == moved
+        self._count_relocated(part, start + offset, ground, new == old)
+        if not rewritten and new != old:
+            self.changed += 1
+            return False
+        if part.object is None:
+            self.in_blocks.add(start + offset)
+        verdict = verdict_of(ground, rewritten)
+        if rewritten and not self._guesses and ground.kind != PROVEN:
+            return True  # nobody rewrote it: constructors ran again, in the copy, and computed it anew
+        if verdict is not None:
+            right = right_value(ground, old, moved)
+            self._add(part, start, offset, verdict, ground, (old, new), right, rewritten)
+        return True
+
+    def _count_relocated(self, part: Part, address: int, ground: Ground, stale: bool) -> None:
+        if part.object is not None and ground.kind == PROVEN and address % WORD == 0:
+            failed, total = self.relocated.get(part.object.index, (0, 0))
+            self.relocated[part.object.index] = (failed + stale, total + 1)
+
+    def _judge_mangled(self, part: Part, start: int, offset: int, place: int, data: bytes) -> bool:
+        """A word that led to an original's code, mangled, when the copy was made; False if it was changed since."""
+        old, new = word(part.data, offset), word(data, offset)
+        if new != old:
+            self.changed += 1
+        elif self.names_original(place):
+            if part.object is None:
+                self.in_blocks.add(start + offset)
+            self._add_mangled(part, start, offset, place, (old, new))
+        return new == old
+
+    # ---- words that came later ----
+
+    def _judge_changed(self, part: Part, start: int, data: bytes, known: set[int]) -> None:
+        for first, piece in changed_pieces(part.data, data):
+            for at, new in words_in(piece, self.ranges):
+                if at < BLOCK and first + at not in known:
+                    self._judge_later(part, start, first + at, new)
+            for at, place in self._originals.demangled(piece, start + first):
+                if at < BLOCK and first + at not in known and self.names_original(place):
+                    values = word(part.data, first + at), word(data, first + at)
+                    self._add_mangled(part, start, first + at, place, values)
+
+    def _judge_later(self, part: Part, start: int, offset: int, new: int) -> None:
+        """A word that came to point into an original after the copy was made."""
+        ground, old = self._originals.ground(part, offset), word(part.data, offset)
+        verdict = verdict_of(ground, False)
+        if verdict is not None and (ground.is_pointer or ((start + offset) % WORD == 0 and new != old)):
+            self._add(
+                part, start, offset, verdict, ground, (old, new), right_value(ground, new, self.moved(new)), False
+            )
+
+    # ---- findings ----
+
+    def _add_mangled(self, part: Part, start: int, offset: int, place: int, values: tuple[int, int]) -> None:
+        ground = mangled_ground(self._originals.ground(part, offset))
+        right = self.mangled_right(place)
+        self._add(part, start, offset, MANGLED, ground, values, right, False, place)
+
+    def mangled_right(self, place: int) -> Union[int, Absent]:
+        """What a mangled word that means a place of the originals should be."""
+        moved, guard = self.moved(place), self._originals.guard
+        if moved is None or isinstance(guard, Absent):
+            return Absent("the rank has no copy of what it leads to")
+        return mangled(moved, guard)
+
+    def _add(
+        self,
+        part: Part,
+        start: int,
+        offset: int,
+        verdict: str,
+        ground: Ground,
+        values: tuple[int, int],
+        right: Union[int, Absent],
+        rewritten: bool,
+        demangled: Optional[int] = None,
+    ) -> None:
+        base = part.object.base if part.object is not None else (self._heap.start if self._heap else part.start)
+        old, new = values
+        self.findings.append(
+            Finding(
+                rank=self.rank.rank,
+                object=part.object.path if part.object is not None else HEAP,
+                offset=part.start + offset - base,
+                address=start + offset,
+                verdict=verdict,
+                ground=ground,
+                old=old,
+                new=new,
+                right=right,
+                rewritten=rewritten,
+                past_end=is_past_end(old if rewritten else new, self.ranges),
+                demangled=demangled,
+            )
+        )
+
+
+def word(data: bytes, offset: int) -> int:
+    """The word at an offset."""
+    return int(struct.unpack_from("<Q", data, offset)[0])
+
+
+def mangled_ground(found: Ground) -> Ground:
+    """Of a word that leads to an original's code once it is demangled: by its type, or by its value alone."""
+    return found if found.kind == MANGLED else Ground(MANGLED, BY_VALUE, found.symbol, found.type)

@@ -1,0 +1,71 @@
+"""Where the blocks of a rank's heap are, by the allocator's own words in it.
+
+Takes the bytes of a heap; knows that of Boost.Interprocess, which the embedded runtime uses (rbtree_best_fit: a word
+with the size of the block before, one with the size of this one and two flags, in units of 16 bytes). It is believed
+only if all words agree, from the first block to the end; else nobody knows the blocks.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Optional
+
+from .reach import Block
+
+UNIT = 16
+HEADER = 16  # bytes before what a block's owner has
+BORROWED = 8  # of the next block's header
+FIRST = range(32, 257, UNIT)  # where the first block may be, behind the allocator's own state
+ALLOCATED, BEFORE_IS_ALLOCATED, SIZE = 1 << 63, 1 << 62, (1 << 62) - 1
+MOST_BLOCKS = 4_000_000
+_words = struct.Struct("<QQ").unpack_from
+
+
+class Blocks:
+    """Blocks that are in use, in ascending order, asked by bisection."""
+
+    def __init__(self, found: Sequence[Block]) -> None:
+        self._found = found
+        self._starts = [one.start for one in found]
+
+    def at(self, address: int) -> Optional[Block]:
+        """The block that has the byte at an address."""
+        index = bisect_right(self._starts, address) - 1
+        return self._found[index] if index >= 0 and address < self._found[index].end else None
+
+
+def blocks_in(data: bytes, start: int) -> Optional[Blocks]:
+    """The blocks in use of a heap whose bytes lie at `start`; None if it is of another allocator, or changes."""
+    for first in FIRST:
+        found = _walked(data, start, first)
+        if found is not None:
+            return Blocks(found)
+    return None
+
+
+def _walked(data: bytes, start: int, first: int) -> Optional[list[Block]]:
+    """The first block's word of the size before it, and the last header's size, are the distance of the two."""
+    if first + HEADER > len(data):
+        return None
+    span, head = _words(data, first)
+    end = first + span * UNIT
+    if not 0 < span < len(data) or end + HEADER > len(data) or not head & BEFORE_IS_ALLOCATED:
+        return None
+    found: list[Block] = []
+    at, before, before_is_free = first, 0, False
+    for _ in range(MOST_BLOCKS):
+        size_before, head = _words(data, at)
+        size, is_free = head & SIZE, not head & ALLOCATED
+        agrees = at == first or (bool(head & BEFORE_IS_ALLOCATED) != before_is_free)
+        if not agrees or (before_is_free and size_before != before):
+            return None
+        if at == end:
+            return found if size == span and not is_free else None
+        if size == 0 or at + size * UNIT > end:
+            return None
+        if not is_free:
+            found.append(Block(start + at + HEADER, size * UNIT - HEADER + BORROWED))
+        at, before, before_is_free = at + size * UNIT, size, is_free
+    return None

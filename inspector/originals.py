@@ -1,0 +1,161 @@
+"""What ranks' images were copied from: the originals' data and the blocks of constructors, and what their words are.
+
+Takes a `Job`; reads the originals once, whatever number of ranks there are. It looks at no rank.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.saved_context import pointer_guard
+from pieglobalsfind.target import Target
+
+from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence
+from .job import Job
+from .memory import LARGEST_PIECE
+from .reach import Block, PointersOf, Reached, Typed
+from .words import WORD, Ranges, candidates, mangled_words
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of an original that the runtime copies and looks through: a data segment or a constructor heap block.
+
+    `candidates` are (offset in data, value): words that name an original place; `mangled` those that do once glibc's
+    mangling is undone, with the place.
+    """
+
+    object: Optional[Object]
+    start: int
+    data: bytes
+    candidates: tuple[tuple[int, int], ...]
+    mangled: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+
+class Originals:
+    """All originals of a job, and the evidence of what their words are."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.evidence = {one.index: ObjectEvidence(one, job.file(one), job.declared(one)) for one in job.privatized}
+        self.pointers = PointersOf()
+        self.ranges = original_ranges(job)
+        self.code: Ranges = [
+            (one.base + part.offset, one.base + part.end - 1)
+            for one in job.privatized
+            for part in one.segments
+            if part.executable
+        ]
+        self.guard = guard_of(job)
+        self._data = sorted(read_data(job), key=lambda one: one.start)
+        self._starts = [one.start for one in self._data]
+        self._blocks = sorted(job.table.constructor_blocks)
+        self.reached = Reached(self.pointers, self._read, self.block_at, self.is_address)
+        if self._blocks:
+            self.reached.follow(self.roots())
+        self.parts = tuple(self._with_candidates(one) for one in self._data)
+        self._find_objects_in_bytes()
+
+    def roots(self) -> Iterator[Typed]:
+        """The originals' variables that hold pointers."""
+        for found in self.job.privatized:
+            evidence = self.evidence[found.index]
+            for one in evidence.holders():
+                yield Typed(found.base + evidence.offset_of(one), evidence.types, one.type, one.name, one.language)
+
+    def block_at(self, address: int) -> Optional[Block]:
+        """The constructor's block that has the byte at an address."""
+        index = bisect_right(self._blocks, (address, 1 << 64)) - 1
+        found = Block(*self._blocks[index]) if index >= 0 else None
+        return found if found is not None and address < found.end else None
+
+    def is_address(self, value: int) -> bool:
+        """Whether anything is mapped there."""
+        return self.job.translator.mapping(value) is not None
+
+    def ground(self, part: Part, offset: int) -> Ground:
+        """What the word at an offset of a part is."""
+        if part.object is not None:
+            return self.evidence[part.object.index].ground(part.start + offset - part.object.base)
+        return self.reached.ground(part.start + offset) or Ground(UNTYPED, "a block that a constructor allocated")
+
+    def demangled(self, data: bytes, start: int) -> Iterator[tuple[int, int]]:
+        """(offset, address) of words that lead to an original's code once they are demangled."""
+        return iter(()) if isinstance(self.guard, Absent) else mangled_words(data, start, self.code, self.guard)
+
+    def _read(self, address: int, size: int) -> bytes:
+        index = bisect_right(self._starts, address) - 1
+        if index < 0 or address + size > self._data[index].end:
+            raise MemoryUnreadable(address, size)
+        start = address - self._data[index].start
+        return self._data[index].data[start : start + size]
+
+    def _with_candidates(self, one: Part) -> Part:
+        if one.object is not None:
+            base, end = one.start - one.object.base, one.end - one.object.base
+            inside = [at - base for at in self.evidence[one.object.index].pointers() if base <= at <= end - WORD]
+        else:
+            inside = [at - one.start for at in self.reached.pointers_in(Block(one.start, len(one.data)))]
+        named = tuple(candidates(one.data, one.start, self.ranges, sorted(set(inside))))
+        return Part(one.object, one.start, one.data, named, tuple(self.demangled(one.data, one.start)))
+
+    def _find_objects_in_bytes(self) -> None:
+        """C++ builds objects in arrays of char (placement new): a virtual table's address there gives them away."""
+        for part in self.parts:
+            for offset, value in part.candidates if part.object is not None else ():
+                assert part.object is not None
+                evidence, place = self.evidence[part.object.index], part.start + offset - part.object.base
+                if evidence.ground(place).kind == NO_POINTER and is_virtual_table(self.job, value):
+                    evidence.holds_object(place)
+
+
+def original_ranges(job: Job) -> Ranges:
+    """[start, end] of what was copied: the privatized objects and the constructors' heap blocks."""
+    ranges = [(one.base, one.end) for one in job.privatized]
+    return ranges + [(address, address + size) for address, size in job.table.constructor_blocks]
+
+
+def read_data(job: Job) -> Iterator[Part]:
+    """The originals' data segments and heap blocks, their words not looked at yet."""
+    for found in job.privatized:
+        for segment in found.segments:
+            if not segment.executable:
+                start = found.base + segment.offset
+                yield Part(found, start, read_or_nothing(job.target, start, segment.memory_size), ())
+    for address, size in job.table.constructor_blocks:
+        yield Part(None, address, read_or_nothing(job.target, address, size), ())
+
+
+def read_or_nothing(target: Target, start: int, size: int) -> bytes:
+    try:
+        return target.read(start, size) if size <= LARGEST_PIECE else b""
+    except MemoryUnreadable:
+        return b""
+
+
+def guard_of(job: Job) -> Union[int, Absent]:
+    """What glibc mangles pointers with, where ranks have copies at all."""
+    copied = any(
+        isinstance(one, Rebase) and one.copy != one.original for rank in job.present for one in rank.placements
+    )
+    if not copied:
+        return Absent("no rank has a copy")
+    try:
+        return pointer_guard(job.target, job.target.maps())
+    except RanklensError as error:
+        return Absent(f"pointers that glibc has mangled were not looked for, {error.sentence}", error.hint)
+
+
+def is_virtual_table(job: Job, value: int) -> bool:
+    """Whether an object's first word may have this value (Itanium C++ ABI, 2.5.2): a `_ZTV` symbol and a few words."""
+    symbol = job.symbolizer.symbol(job.translator.owner(value))
+    return not isinstance(symbol, Absent) and symbol.linkage_name.startswith("_ZTV") and symbol.offset >= 2 * WORD

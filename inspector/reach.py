@@ -1,0 +1,228 @@
+"""What lies in heap blocks by the types of the pointers that lead there: objects, and elements of arrays.
+
+Takes objects of known types, a way to read and the allocator's blocks; follows typed pointers from object to object.
+Bounded in objects, so that loops and hostile memory end. What no typed pointer leads to stays unknown.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Optional
+
+from pieglobalsfind.dwarf_types import Array, Base, Function, Pointer, Struct, TypeTable, Void
+from pieglobalsfind.errors import MemoryUnreadable
+
+from .evidence import AMBIGUOUS, NO_POINTER, Ground, ground_by_type
+from .layout import is_pointer, leaves_at, pointer_offsets
+
+MOST_OBJECTS = 20_000  # of one rank
+MOST_ELEMENTS = 100_000  # of one block
+LARGEST_OBJECT = 1 << 24  # bytes
+LONGEST_NAME = 60
+BY_POINTER = "DWARF, by a pointer to it:"
+
+
+class Block(NamedTuple):
+    """What an allocator gave away; not `is_whole`: a region in which nobody knows where blocks begin and end."""
+
+    start: int
+    size: int
+    is_whole: bool = True
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+
+@dataclass(frozen=True)
+class Typed:
+    """`count` objects of a type, one behind the other; `name` is how the program calls the first, "->" of a pointer's.
+
+    Of several structs only the first is what the pointer says; that others follow is told by the size of the block.
+    """
+
+    address: int
+    types: TypeTable
+    type: int
+    name: str
+    language: str
+    count: int = 1
+
+    @cached_property
+    def size(self) -> int:
+        return self.types.size(self.type)
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size * self.count
+
+    def ground(self, address: int) -> Ground:
+        """What the word at an address in it is."""
+        number, offset = divmod(address - self.address, self.size)
+        name = f"{self.name.removesuffix('->')}[{number}]" if number else self.name
+        found = ground_by_type(self.types, self.type, offset, name, self.language)
+        symbol = found.symbol.replace("->.", "->").replace("->[", "[0][")
+        symbol = f"*{symbol[:-2]}" if symbol.endswith("->") else symbol
+        found = replace(found, symbol=symbol, source=found.source.replace("DWARF:", BY_POINTER))
+        if found.kind == NO_POINTER and self.is_guess(number):
+            return replace(found, kind=AMBIGUOUS, source=f"{found.source}, if the block is an array")
+        return found
+
+    def is_guess(self, number: int) -> bool:
+        """Whether that element may be something else: the rest of a larger struct, for instance."""
+        return number > 0 and isinstance(self.types.strip(self.type), Struct)
+
+
+class Target(NamedTuple):
+    """A pointer in an object: its offset, the type that it points to, and the path to it."""
+
+    offset: int
+    type: int
+    path: str
+
+
+class PointersOf:
+    """The pointers in objects of each type, looked up once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[TypeTable, tuple[Target, ...]]] = {}
+
+    def of(self, types: TypeTable, index: int) -> tuple[Target, ...]:
+        key = id(types), index
+        if key not in self._known:  # with the table, whose id stays its own as long as it is kept
+            self._known[key] = types, tuple(targets(types, index))
+        return self._known[key][1]
+
+
+def targets(types: TypeTable, index: int) -> Iterator[Target]:
+    """Pointers that lead to objects; not those in unions, which may be something else, nor to single bytes."""
+    for offset in pointer_offsets(types, index):
+        for leaf in leaves_at(types, index, offset):
+            if is_pointer(types, leaf, offset) and not leaf.in_union:
+                bare = types.strip(leaf.type)
+                named = bare.target if isinstance(bare, Pointer) else bare.element if isinstance(bare, Array) else None
+                if named is not None and is_object(types, named):
+                    yield Target(offset, named, leaf.path)
+
+
+def is_object(types: TypeTable, index: int) -> bool:
+    """Whether the type says what lies there: bytes are anything's."""
+    bare = types.strip(index)
+    if isinstance(bare, (Void, Function)) or (isinstance(bare, Base) and bare.size == 1):
+        return False
+    return 0 < types.size(index) <= LARGEST_OBJECT
+
+
+class Reached:
+    """The objects that typed pointers lead to, in the blocks that `block_at` knows.
+
+    `read` raises `MemoryUnreadable`; `is_address` says whether a pointer may have a value.
+    """
+
+    def __init__(
+        self,
+        pointers: PointersOf,
+        read: Callable[[int, int], bytes],
+        block_at: Callable[[int], Optional[Block]],
+        is_address: Callable[[int], bool],
+    ) -> None:
+        self._pointers = pointers
+        self._read = read
+        self._block_at = block_at
+        self._is_address = is_address
+        self._found: dict[int, list[Typed]] = {}  # by the start of their block
+        self._known: set[tuple[int, int, int]] = set()
+        self.is_cut = False
+
+    def follow(self, roots: Iterable[Typed]) -> None:
+        """From some objects on to all that pointers lead to."""
+        left = deque(roots)
+        while left:
+            if len(self._known) >= MOST_OBJECTS:
+                self.is_cut = True
+                return
+            left.extend(self._behind(left.popleft()))
+
+    def _behind(self, one: Typed) -> Iterator[Typed]:
+        """The objects that are new, among those behind the pointers of some."""
+        places = self._pointers.of(one.types, one.type)
+        data = self._bytes(one) if places else b""
+        for number in range(len(data) // one.size if places else 0):
+            for offset, target, path in places:
+                value = struct.unpack_from("<Q", data, number * one.size + offset)[0]
+                block = self._block_at(value) if value else None
+                if block is not None:
+                    yield from self._at(block, value, replace(one, type=target, name=name_of(one, number, path)))
+
+    def _bytes(self, one: Typed) -> bytes:
+        try:
+            return self._read(one.address, one.size * one.count)
+        except MemoryUnreadable:
+            return b""
+
+    def _at(self, block: Block, address: int, like: Typed) -> Iterator[Typed]:
+        key = address, id(like.types), like.type
+        found = Typed(address, like.types, like.type, like.name, like.language)
+        if key in self._known or found.end > block.end:
+            return
+        self._known.add(key)
+        if block.is_whole and address == block.start:
+            found = replace(found, count=self._count(found, block))
+        self._found.setdefault(block.start, []).append(found)
+        yield found
+
+    def _count(self, first: Typed, block: Block) -> int:
+        """How many there are in a block that begins with one."""
+        count = min(block.size // first.size, MOST_ELEMENTS)
+        bare = first.types.strip(first.type)
+        if count < 2 or not isinstance(bare, Struct):
+            return count
+        if is_open(first.types, bare):
+            return 1
+        places = self._pointers.of(first.types, first.type)
+        data = self._bytes(replace(first, count=count))
+        words = (
+            struct.unpack_from("<Q", data, number * first.size + one.offset)[0]
+            for number in range(1, len(data) // first.size)
+            for one in places
+        )
+        return count if data and all(not one or self._is_address(one) for one in words) else 1
+
+    # ---- what was found ----
+
+    def ground(self, address: int) -> Optional[Ground]:
+        """What the word at an address is by the objects that were reached, None if none of them has it."""
+        block = self._block_at(address)
+        around = self._found.get(block.start, ()) if block is not None else ()
+        covering = [one for one in around if one.address <= address < one.end]
+        sure = [one for one in covering if not one.is_guess((address - one.address) // one.size)]
+        grounds = [one.ground(address) for one in sure or covering]
+        if len({one.kind for one in grounds}) > 1:
+            first = grounds[0]
+            return Ground(AMBIGUOUS, "DWARF: pointers of several types lead to it", first.symbol, first.type)
+        return grounds[0] if grounds else None
+
+    def pointers_in(self, block: Block) -> Iterator[int]:
+        """Where pointers are in a block, with repetitions."""
+        for one in self._found.get(block.start, ()):
+            for number in range(one.count):
+                for place in self._pointers.of(one.types, one.type):
+                    yield one.address + number * one.size + place.offset
+
+
+def is_open(types: TypeTable, bare: Struct) -> bool:
+    """Whether more may follow a struct in its block than another one: members without a size, or those of a derived
+    class."""
+    return any(one.name.startswith("_vptr") or types.size(one.type) == 0 for one in bare.members)
+
+
+def name_of(one: Typed, number: int, path: str) -> str:
+    """How the program calls what a pointer in an object leads to."""
+    name = f"{one.name.removesuffix('->')}[{number}]" if number else one.name
+    name = f"{name}{path}".replace("->.", "->").replace("->[", "[0][")
+    name = f"(*{name[:-2]})" if name.endswith("->") else name
+    return f"...{name[-LONGEST_NAME:]}->" if len(name) > LONGEST_NAME else f"{name}->"
