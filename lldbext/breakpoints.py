@@ -7,7 +7,6 @@ is left in it (a copied int3 would trap where LLDB knows of none), before a rank
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 import lldb
 
 from lldbext import ampi_calls
-from lldbext.numbers import NUMBERS, rank_of_tid, tid_of
+from lldbext.numbers import NUMBERS, tid_of
 from lldbext.quiet import DebuggerError, execute, warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
@@ -30,7 +29,6 @@ from pieglobalsfind.moment import Moment
 EVENT_FUNCTION = "rank_debug_event"
 NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out
 MASK = 0xFFFFFFFF
-STEPPED = re.compile(r"\btid: (0x[0-9a-f]+)")  # of a thread that alone hits an internal breakpoint
 TASKS = (
     "these ranks are processes that share memory: a breakpoint would kill those that LLDB is not attached to. "
     "`rank break` sets none that would; `b` is not checked"
@@ -125,7 +123,7 @@ def on_event(frame: Any, location: Any, extra: Any, internal_dict: Any = None) -
 def follow_event(session: Session, kind: int, rank: int) -> bool:
     """Whether the process is to stop: somebody steps in a rank that leaves."""
     handle(session, kind, rank)
-    if kind == BEFORE_PACK and is_stepped(session, rank):
+    if kind == BEFORE_PACK and session.own_stops.are_for(rank):
         session.stepped_away.add(rank)
         print(f"[Rank {rank} leaves this process, the step ends]")
         return True
@@ -153,12 +151,6 @@ def watch_return(session: Session, frame: Any) -> None:
         session.watches_return = True
         address = ampi_calls.return_address(session, frame)
         mark_call(session.target.BreakpointCreateByAddress(address), ampi_events.RETURNED)
-
-
-def is_stepped(session: Session, rank: int) -> bool:
-    """Whether a step waits for a rank to come somewhere: by breakpoints of LLDB's own, for the rank's thread alone."""
-    listed = execute(session.target.GetDebugger(), "breakpoint list --internal")
-    return any(rank_of_tid(int(tid, 16)) == rank for tid in STEPPED.findall(listed))
 
 
 def end_steps(session: Session) -> None:

@@ -15,15 +15,26 @@ from typing import Any
 import lldb
 
 from lldbext.numbers import rank_of_tid
+from lldbext.own_stops import OwnStops
+from pieglobalsfind.facts import dataclass
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A rank that runs on a kernel thread, and where; `pc` 0: not known."""
+
+    rank: int
+    pc: int
 
 
 class KernelThreads:
     """Those that LLDB has shown can be asked: once a rank's thread stands for one, LLDB gives it to nobody."""
 
-    def __init__(self, process: Any) -> None:
+    def __init__(self, process: Any, own_stops: OwnStops) -> None:
         self._process = process
         self._met: dict[int, Any] = {}
         self._bare: set[int] = set()  # those that no rank's thread may stand for yet
+        self._own_stops = own_stops
 
     def are_met(self) -> bool:
         """Whether LLDB shows none that is not known."""
@@ -43,18 +54,18 @@ class KernelThreads:
         found = [(int(one.GetThreadID()), one) for one in self._process]
         return [(tid, one) for tid, one in found if rank_of_tid(tid) is None]
 
-    def may_be_covered(self, places: Mapping[int, int]) -> frozenset[int]:
-        """Which of some threads, given with their pcs, ranks' threads may stand for; LLDB knows then why they stopped.
+    def may_be_covered(self, stood_for: Mapping[int, Standing]) -> frozenset[int]:
+        """Which of some threads ranks' threads may stand for; LLDB knows then why they stopped.
 
         Not one at a breakpoint that can't be asked: LLDB shows it as it is, until it is met.
         """
-        for tid, pc in places.items():
-            if stops_any_thread(self._process.GetTarget(), pc):
-                if tid in self._met:
+        for tid, standing in stood_for.items():
+            if tid in self._met:
+                with self._own_stops.lent(standing.rank, standing.pc, tid):
                     self._met[tid].GetStopReason()
-                else:
-                    self._bare.add(tid)
-        return frozenset(places) - self._bare
+            elif stops_any_thread(self._process.GetTarget(), standing.pc):
+                self._bare.add(tid)
+        return frozenset(stood_for) - self._bare
 
 
 def stops_any_thread(target: Any, address: int) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 from lldbext import breakpoints, onlookers
+from lldbext.kernel_threads import Standing
 from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
@@ -111,8 +112,9 @@ class OperatingSystemPlugIn:
 
         To be called when no module is moved any more: a breakpoint in it would be another one.
         """
-        session, below = self._session, {one.kernel_thread for one in running}
-        places = {one.tid: pc_of(one) for one in moment.target.threads() if one.tid in below}
+        session, above = self._session, {one.kernel_thread: one.rank for one in running}
+        threads = [one for one in moment.target.threads() if one.tid in above]
+        places = {one.tid: Standing(above[one.tid], pc_of(one)) for one in threads}
         if not session.lends_memory or session.process.GetPluginName() in CORE_PLUGINS:
             return frozenset(places)  # gdbserver tells of one stop at a time
         covered = session.kernel_threads.may_be_covered(places)

@@ -5,12 +5,14 @@ Code is compared with the file's own bytes, by the kernel, because LLDB hides it
 
 from __future__ import annotations
 
+import itertools
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.gdb.conftest import RANKS, Places, compile_program
+from tests.gdb.conftest import RANKS, SOURCES, Places, compile_program
 from tests.gdb.test_breakpoints import code_of
 from tests.host.script import Told
 from tests.lldb.session import Session
@@ -57,6 +59,11 @@ def texts(path, start, size):
 @pytest.fixture(scope="module")
 def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("walks"), "walks.c")
 
 
 def launch(session: Session, script: str, rankrun: Path, program: Path, *words: object) -> Told:
@@ -243,6 +250,53 @@ tell("exit", process.GetExitStatus())
     assert all("running" in one["name"] and one["function"] == "tick" for one in told["stops"][1:]), told["stops"]
     assert (told["count"], told["exit"]) == (RANKS * TURNS, 0), told.output
     assert told.output.count(f" ticked {TURNS}\n") == RANKS
+
+
+WALK = """
+target.BreakpointCreateByName("walk").SetOneShot(True)
+ask("process launch")
+process = target.GetProcess()
+ticks = target.BreakpointCreateByName("tick")
+
+def walker():
+    return next(one for one in process if one.GetName() == "rank 0: running")
+
+def go_on(step):
+    process.SetSelectedThread(walker())
+    step(walker())
+    while walker().GetStopReason() != lldb.eStopReasonPlanComplete:  # another rank has stopped before the step's end
+        process.Continue()
+    frame = walker().GetFrameAtIndex(0)
+    return [frame.GetFunctionName(), frame.GetLineEntry().GetLine()]
+
+lines = []
+while not lines or lines[-1][0] != "main":
+    lines.append(go_on(lambda thread: thread.STEP()))
+    if lines[-1][0] == "work":
+        lines.append(go_on(lambda thread: thread.StepOut()))
+tell("lines", lines)
+ticks.SetAutoContinue(True)
+process.Continue()
+tell("count", ticks.GetHitCount())
+tell("exit", process.GetExitStatus())
+"""
+
+
+@pytest.mark.parametrize("step", ["StepOver", "StepInto"])
+def test_no_step_goes_past_its_end_where_other_ranks_stop(
+    session: Session, rankrun: Path, walks: Path, step: str
+) -> None:
+    """A step ends at a breakpoint of LLDB's own for one thread: the kernel thread below is none of its."""
+    script = STOPS + WALK.replace("STEP", step)
+    told = session.run(script, "--", rankrun.resolve(), "-n", RANKS, "--pes", RANKS, walks, TURNS)
+    source = (SOURCES / "walks.c").read_text().splitlines()
+    head = next(number for number, line in enumerate(source, 1) if "for (int round" in line)
+    body = [number for number, line in enumerate(source, 1) if re.fullmatch(r" {8}work\(\d+\);", line)]
+    visited = [line for function, line in told["lines"] if function == "walk"]
+    within = [line for line, _ in itertools.groupby(visited)]  # back from a call it is where it was
+    assert within == [*([head, *body] * 10), head, body[-1] + 2], told.output
+    assert sum(function == "work" for function, _ in told["lines"]) == (40 if step == "StepInto" else 0)
+    assert (told["count"], told["exit"]) == ((RANKS - 1) * TURNS, 0), told.output
 
 
 def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
