@@ -141,9 +141,14 @@ class Focus:
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
                 if isinstance(view, Absent):
                     failures.append(str(view))
-                else:
+                elif not self._is_there(found, file, view):
                     placed.append(self._as_main(found, file, view))
         return tuple(placed), tuple(failures)
+
+    def _is_there(self, found: Object, file: str, view: Placed) -> bool:
+        """Whether GDB has it as the main program already: at one address a second one answers, too."""
+        is_plain = view.path == file and view.bias == found.load_bias
+        return is_plain and self._main_program != found.path and is_main_program(found)
 
     def _as_main(self, found: Object, file: str, view: Placed) -> Placed:
         """Thread-local variables of the main program have to lie in what GDB takes for it, until it is gone."""

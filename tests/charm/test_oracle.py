@@ -5,14 +5,14 @@ Programs and questions are those of tests/oracle, but for what charm/oracle.py s
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.charm.jobs import AMPICC
-from tests.charm.oracle import OPTIONS, PATIENCE, Programs, is_debug_build
+from tests.charm.oracle import CORES, LIVE, PATIENCE, Programs, alone_in, answers_in, core_of, is_debug_build, like
+from tests.charm.shared_variables import of_every_rank, own_steps, truth
 from tests.host.controller import Controller, Gdb
 from tests.host.plan import Answers, Plan
 from tests.oracle import c_program, cxx_program, fortran_program
@@ -20,6 +20,7 @@ from tests.oracle.conftest import walking
 from tests.oracle.exceptions import NeverAsked
 from tests.oracle.program import ARGUMENT, RANKS, Program
 from tests.oracle.test_oracle import differences
+from tests.sharing import Shared
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
@@ -38,7 +39,20 @@ NEVER_ASKED_OF_DEBUG_BUILDS = {
     ),
     "fields": (NeverAsked(r"(list|info scope) checkpoint", "Fortran knows no case: functions of Charm++ are listed"),),
 }
-# At -O2 MPI's header decides about registers: only what is not optimized is the same code.
+NEVER_ASKED_UNDER: dict[str, tuple[NeverAsked, ...]] = {
+    "tls": (
+        NeverAsked(r"info (address|scope) .*", "thread-local variables have addresses in the symbols of a rank"),
+        NeverAsked(
+            r"info common.*|print (grid_size|padding|weights|blank_value).*", "COMMON blocks are one for all ranks"
+        ),
+    ),
+}
+# How GDB without us comes to the rank that runs: in SMP builds that is not on the first thread.
+ALONE = (
+    "python next(one for one in gdb.selected_inferior().threads()"
+    " if one.switch() or gdb.newest_frame().name() == 'hold_running')",
+)
+PROGRAMS = (*c_program.PROGRAMS, cxx_program.PROGRAMS[0], fortran_program.PROGRAMS[0])
 ASKED = {one.name: one for one in (c_program.PROGRAMS[0], cxx_program.PROGRAMS[0], fortran_program.PROGRAMS[0])}
 
 
@@ -49,74 +63,102 @@ class Runs:
     programs: Programs
     gdb: Gdb
 
-    def program(self, name: str) -> Program:
-        never = (*NEVER_ASKED, *(NEVER_ASKED_OF_DEBUG_BUILDS.get(name, ()) if is_debug_build() else ()))
-        return self.programs.program(ASKED[name], never)
+    def program(self, asked: Program, method: str) -> Program:
+        never = [*NEVER_ASKED, *NEVER_ASKED_UNDER.get(method, ())]
+        if is_debug_build():
+            never += NEVER_ASKED_OF_DEBUG_BUILDS.get(asked.name, ())
+        program = self.programs.program(asked, never)
+        # COMMON blocks are one for all ranks under tls, too; without us GDB can't say what lies beside them.
+        has_common = method == "tls" and asked.name == "fields"
+        return replace(program, queries=tuple(of_every_rank(program))) if has_common else program
 
-    def native(self, name: str, options: list[str]) -> Answers:
+    def native(self, asked: Program, method: str) -> Answers:
         """Each rank a process under MPICH, in a GDB that knows nothing of us."""
+        method = like(asked, method)
+        program = self.program(asked, method)
 
         def run(folder: Path) -> Answers:
-            program = self.program(name)
-            executable = self.programs.as_processes(program, options, folder)
             plan = replace(walking(program), prepare=program.stop_natively)
+            executable = self.programs.as_processes(program, method)
             return Controller(self.gdb, folder).native([str(executable), ARGUMENT], RANKS, plan)
 
-        return self.programs.once("-".join([name, "native", *options]), run)
+        return answers_in(self.programs.shared.made(f"ampi-{asked}-{method}-native.gdb", run))
 
-    def live(self, name: str, method: str) -> Answers:
-        """All ranks in one process, to which GDB attaches."""
+    def live(self, asked: Program, method: str) -> Path:
+        """All ranks in one process, to which GDB attaches: the folder of the answers."""
+        program = self.program(asked, method)
 
-        def run(folder: Path) -> Answers:
-            with self.programs.held(self.program(name), method, folder) as job:
-                return Controller(self.gdb, folder, PATIENCE).attached(job.pid, self._plan(name))
+        def run(folder: Path) -> None:
+            with self.programs.held(program, method, folder) as job:
+                if method == "none":
+                    self._controller(alone_in(folder)).attached(job.pid, plan_alone(program))
+                self._controller(folder).attached(job.pid, self._plan(program))
 
-        return self.programs.once(f"{name}-{method}", run)
+        return self.programs.shared.made(f"ampi-{asked}-{method}-live.gdb", run)
 
-    def core(self, name: str, method: str) -> Answers:
-        """All ranks in one core file."""
+    def core(self, asked: Program, method: str, writer: str) -> Path:
+        """All ranks in one core file: the folder of the answers."""
+        program = self.program(asked, method)
 
-        def run(folder: Path) -> Answers:
-            with self.programs.held(self.program(name), method, folder) as job:
-                command = ["gcore", "-o", "core", str(job.pid)]
-                subprocess.run(command, cwd=folder, check=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
-            plan = replace(self._plan(name), walk=())
-            return Controller(self.gdb, folder, PATIENCE).opened(folder / f"core.{job.pid}", folder / name, plan)
+        def run(folder: Path) -> None:
+            with self.programs.held(program, method, folder) as job:
+                core = core_of(job, folder, writer)
+            if method == "none":
+                self._controller(alone_in(folder)).opened(core, folder / asked.name, plan_alone(program))
+            self._controller(folder).opened(core, folder / asked.name, replace(self._plan(program), walk=()))
 
-        return self.programs.once(f"{name}-{method}-core", run)
+        return self.programs.shared.made(f"ampi-{asked}-{method}-core.gdb", run)
 
-    def _plan(self, name: str) -> Plan:
-        source = f"source {self.gdb.extension}"
-        return replace(walking(self.program(name)), prepare=(source,), ranks=tuple(range(RANKS)))
+    def true(self, asked: Program, method: str, folder: Path) -> Answers:
+        """What is to be said of the job whose answers are in a folder."""
+        natives = self.native(asked, method)
+        if method != "none":
+            return natives
+        return truth(self.program(asked, method), natives, answers_in(alone_in(folder)))
+
+    def _controller(self, folder: Path) -> Controller:
+        return Controller(self.gdb, folder, PATIENCE)
+
+    def _plan(self, program: Program) -> Plan:
+        return replace(walking(program), prepare=(f"source {self.gdb.extension}",), ranks=tuple(range(RANKS)))
+
+
+def plan_alone(program: Program) -> Plan:
+    return Plan(ALONE, program.queries)
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, gdb: Path) -> Runs:
-    return Runs(Programs.in_folder(tmp_path_factory.mktemp("oracle")), Gdb(gdb))
+def runs(shared: Shared, gdb: Path) -> Runs:
+    return Runs(Programs(shared), Gdb(gdb))
 
 
-def unequal(runs: Runs, name: str, method: str, virtual: Answers, walk: bool) -> str:
-    program, native = runs.program(name), runs.native(name, OPTIONS.get(method, []))
-    found = differences(program, program.queries, native, virtual)
-    return found + (differences(program, program.walk, native, virtual, [RANKS - 1]) if walk else "")
+def unequal(runs: Runs, asked: Program, method: str, folder: Path) -> str:
+    """What differs in the answers that are in a folder."""
+    program, true, virtual = runs.program(asked, method), runs.true(asked, method, folder), answers_in(folder)
+    found = differences(program, program.queries, true, virtual, [RANKS - 1])
+    queries = program.queries if method != "none" else of_every_rank(program)
+    return found + differences(program, queries, true, virtual, range(RANKS - 1))
 
 
-@pytest.mark.parametrize("method", ["pie", "pip", "fs"])
-@pytest.mark.parametrize("name", ASKED)
-def test_live(name: str, method: str, runs: Runs) -> None:
+@pytest.mark.parametrize("method", LIVE)
+@pytest.mark.parametrize("asked", PROGRAMS, ids=str)
+def test_live(asked: Program, method: str, runs: Runs) -> None:
     """What is asked about every rank, and where steps, calls and breakpoints bring the one that runs."""
-    found = unequal(runs, name, method, runs.live(name, method), walk=True)
+    program, folder = runs.program(asked, method), runs.live(asked, method)
+    found = unequal(runs, asked, method, folder)
+    walk = program.walk if method != "none" else own_steps(program)
+    found += differences(program, walk, runs.native(asked, method), answers_in(folder), [RANKS - 1])
     assert not found, found
 
 
-@pytest.mark.parametrize(("name", "method"), [("cells", "pie"), ("shapes", "pie"), ("fields", "pip")])
-def test_core(name: str, method: str, runs: Runs) -> None:
-    found = unequal(runs, name, method, runs.core(name, method), walk=False)
+@pytest.mark.parametrize(("name", "method", "writer"), CORES)
+def test_core(name: str, method: str, writer: str, runs: Runs) -> None:
+    found = unequal(runs, ASKED[name], method, runs.core(ASKED[name], method, writer))
     assert not found, found
 
 
 def test_enough_commands_are_compared(runs: Runs) -> None:
-    programs = [runs.program(name) for name in ASKED]
+    programs = [runs.program(one, "pie") for one in ASKED.values()]
     lacking = [len(ASKED[one.name].queries) - len(one.queries) for one in programs]
     assert max(lacking) <= 8, lacking
     asked = {query.command for program in programs for query in program.queries}

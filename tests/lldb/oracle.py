@@ -25,7 +25,7 @@ from tests.waiting import wait_until
 
 SCRIPT = ROOT / "tests" / "lldb" / "in_lldb.py"
 ADDRESS = re.compile(r"\b0x[0-9a-f]{9,16}\b")
-FRAME = re.compile(r"^\s*\*? *frame #\d+: ADDRESS (\S+?)`(.*)$")
+FRAME = re.compile(r"^\s*\*? *frame #\d+: ADDRESS \S+$|^\s*\*? *frame #\d+: ADDRESS (\S+?)`(.*)$")
 PLACE = re.compile(r"frame #\d+: ADDRESS \S+?`")
 HEADER = re.compile(r"^\*? *thread #.*\n", re.MULTILINE)
 EXPRESSION = re.compile(r"<user expression \d+>")

@@ -14,49 +14,49 @@ struct hidden {
     int secret;
 };
 
-static int calls = 100;
-static struct hidden kept = {-1};
-static struct cell *last = &cells[CELL_COUNT - 1];
+static PRIVATE int calls = 100;
+static PRIVATE struct hidden kept = {-1};
+static PRIVATE struct cell *last = ADDRESS_AT_START(&cells[CELL_COUNT - 1]);
 
-int counter = 7;
-double spacing[4] = {0.5, 0.25, 0.125, 0.0625};
-int matrix[3][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}};
-struct cell cells[CELL_COUNT];
-struct cell *head = &cells[0];
-int *counter_pointer = &counter;
-struct cell **head_pointer = &head;
-int (*matrix_row)[4] = &matrix[1];
-weight_function kernels[2] = {weight_linear, weight_square};
-weight_function chosen = weight_linear;
-const int primes[5] = {2, 3, 5, 7, 11};
-const char *title = "cells";
-char label[32];
-enum option options = OPTION_TRACE;
-bool ready;
-unsigned char octets[6];
-signed char small;
-uint16_t port;
-int64_t wide;
-uint64_t total_bytes;
-float ratio;
-long double precise;
-double _Complex wave;
-struct record packed;
-struct samples *samples;
-char *heap_text;
-struct cell *heap_cell;
-volatile int ticks;
-void *opaque = &kept;
-struct hidden *hidden = &kept;
+PRIVATE int counter = 7;
+PRIVATE double spacing[4] = {0.5, 0.25, 0.125, 0.0625};
+PRIVATE int matrix[3][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}};
+PRIVATE struct cell cells[CELL_COUNT];
+PRIVATE struct cell *head = ADDRESS_AT_START(&cells[0]);
+PRIVATE int *counter_pointer = ADDRESS_AT_START(&counter);
+PRIVATE struct cell **head_pointer = ADDRESS_AT_START(&head);
+PRIVATE int (*matrix_row)[4] = ADDRESS_AT_START(&matrix[1]);
+PRIVATE weight_function kernels[2] = {weight_linear, weight_square};
+PRIVATE weight_function chosen = weight_linear;
+PRIVATE const int primes[5] = {2, 3, 5, 7, 11};
+PRIVATE const char *title = "cells";
+PRIVATE char label[32];
+PRIVATE enum option options = OPTION_TRACE;
+PRIVATE bool ready;
+PRIVATE unsigned char octets[6];
+PRIVATE signed char small;
+PRIVATE uint16_t port;
+PRIVATE int64_t wide;
+PRIVATE uint64_t total_bytes;
+PRIVATE float ratio;
+PRIVATE long double precise;
+PRIVATE double _Complex wave;
+PRIVATE struct record packed;
+PRIVATE struct samples *samples;
+PRIVATE char *heap_text;
+PRIVATE struct cell *heap_cell;
+PRIVATE volatile int ticks;
+PRIVATE void *opaque = ADDRESS_AT_START(&kept);
+PRIVATE struct hidden *hidden = ADDRESS_AT_START(&kept);
 
 double weight_linear(const struct cell *cell) {
-    static int uses = 10;
+    static PRIVATE int uses = 10;
     uses += cell->id;
     return cell->centre.x + uses;
 }
 
 double weight_square(const struct cell *cell) {
-    static int uses = 20;
+    static PRIVATE int uses = 20;
     uses += 2 * cell->id;
     return cell->centre.x * cell->centre.x + uses;
 }
@@ -109,7 +109,22 @@ static void numbers_fill(int rank) {
     kept.secret = 4000 + rank;
 }
 
+#ifdef POINTERS_BY_CODE
+static void pointers_fill(void) {
+    last = &cells[CELL_COUNT - 1];
+    head = &cells[0];
+    counter_pointer = &counter;
+    head_pointer = &head;
+    matrix_row = &matrix[1];
+    opaque = &kept;
+    hidden = &kept;
+}
+#endif
+
 void cells_fill(int rank) {
+#ifdef POINTERS_BY_CODE
+    pointers_fill();
+#endif
     numbers_fill(rank);
     for (int i = 0; i < 4; i++)
         spacing[i] *= rank + 1;

@@ -9,6 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifndef PRIVATE /* or what makes a variable thread-local */
+#define PRIVATE
+#define ADDRESS_AT_START(place) (place)
+#else
+#define POINTERS_BY_CODE
+#define ADDRESS_AT_START(place) NULL /* a thread-local variable's address is no constant: cells_fill gives it */
+#endif
+
 enum phase { PHASE_IDLE, PHASE_ASSEMBLE = 4, PHASE_SOLVE };
 enum option { OPTION_TRACE = 1, OPTION_CHECK = 2, OPTION_DUMP = 4 };
 
@@ -58,36 +66,36 @@ struct samples {
 
 #define CELL_COUNT 3
 
-extern int counter;
-extern double spacing[4];
-extern int matrix[3][4];
-extern struct cell cells[CELL_COUNT];
-extern struct cell *head;
-extern int *counter_pointer;
-extern struct cell **head_pointer;
-extern int (*matrix_row)[4];
-extern weight_function kernels[2];
-extern weight_function chosen;
-extern const int primes[5];
-extern const char *title;
-extern char label[32];
-extern enum option options;
-extern bool ready;
-extern unsigned char octets[6];
-extern signed char small;
-extern uint16_t port;
-extern int64_t wide;
-extern uint64_t total_bytes;
-extern float ratio;
-extern long double precise;
-extern double _Complex wave;
-extern struct record packed;
-extern struct samples *samples;
-extern char *heap_text;
-extern struct cell *heap_cell;
-extern volatile int ticks;
-extern void *opaque;
-extern struct hidden *hidden;
+extern PRIVATE int counter;
+extern PRIVATE double spacing[4];
+extern PRIVATE int matrix[3][4];
+extern PRIVATE struct cell cells[CELL_COUNT];
+extern PRIVATE struct cell *head;
+extern PRIVATE int *counter_pointer;
+extern PRIVATE struct cell **head_pointer;
+extern PRIVATE int (*matrix_row)[4];
+extern PRIVATE weight_function kernels[2];
+extern PRIVATE weight_function chosen;
+extern PRIVATE const int primes[5];
+extern PRIVATE const char *title;
+extern PRIVATE char label[32];
+extern PRIVATE enum option options;
+extern PRIVATE bool ready;
+extern PRIVATE unsigned char octets[6];
+extern PRIVATE signed char small;
+extern PRIVATE uint16_t port;
+extern PRIVATE int64_t wide;
+extern PRIVATE uint64_t total_bytes;
+extern PRIVATE float ratio;
+extern PRIVATE long double precise;
+extern PRIVATE double _Complex wave;
+extern PRIVATE struct record packed;
+extern PRIVATE struct samples *samples;
+extern PRIVATE char *heap_text;
+extern PRIVATE struct cell *heap_cell;
+extern PRIVATE volatile int ticks;
+extern PRIVATE void *opaque;
+extern PRIVATE struct hidden *hidden;
 
 double weight_linear(const struct cell *cell);
 double weight_square(const struct cell *cell);

@@ -11,15 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int calls = 500;
-static int world_size;
-static struct {
+static PRIVATE int calls = 500;
+static PRIVATE int world_size;
+static PRIVATE struct {
     int depth;
     const char *reason;
 } progress = {0, "none"};
 
 static __attribute__((noinline)) int checkpoint(int rank) {
-    static int visits = 30;
+    static PRIVATE int visits = 30;
     visits += rank;
     calls += visits;
     hold(rank, world_size);

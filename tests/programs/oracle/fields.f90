@@ -48,6 +48,9 @@ module fields
   integer, pointer :: window(:) => null()
   integer, target :: store(6) = 0
   integer, private, save :: hidden = 80
+  ! With OpenMP these are thread-local.
+  !$omp threadprivate(counter, tiny_number, wide_number, ratio, precise, wave, ready, label, names, table, shifted)
+  !$omp threadprivate(vector, matrix, never, text, origin, block, bodies, current, window, store, hidden)
 
 contains
 
@@ -65,6 +68,7 @@ contains
     write (label, '(a,i0)') 'module of rank ', me
     table = table + 10 * me
     shifted = [(real(i + me, dp), i = 1, 4)]
+    if (allocated(vector)) deallocate (vector, matrix) ! by another rank that has the same
     allocate (vector(me + 3))
     vector = [(i * i + me, i = 1, me + 3)]
     allocate (matrix(2, 0:me))
@@ -88,7 +92,7 @@ contains
       bodies(i)%id = 10 * me + i
       write (bodies(i)%name, '(a,i0)') 'body', me
       bodies(i)%place = point(real(i, dp), real(me, dp))
-      allocate (bodies(i)%trail(i + 1))
+      if (.not. allocated(bodies(i)%trail)) allocate (bodies(i)%trail(i + 1))
       bodies(i)%trail = me - i
     end do
     bodies(1)%next => bodies(2)
@@ -133,6 +137,7 @@ contains
     integer :: grid_size, padding
     real(dp) :: weights
     common /settings/ grid_size, padding, weights(2)
+    !$omp threadprivate(visits, shares)
 
     visits = visits + me
     shares(2) = shares(2) * real(me, dp)

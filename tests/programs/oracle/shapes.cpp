@@ -8,30 +8,31 @@
 
 namespace {
 
-int secret = 900;
+PRIVATE int secret = 900;
 
 struct Ledger {
     int entries = 3;
     std::string owner = "the ledger in an anonymous namespace";
-} ledger;
+};
+PRIVATE Ledger ledger;
 
 } // namespace
 
-Table table(5);
-std::vector<int> history = {1, 2, 3};
-std::vector<std::vector<double>> grid;
-std::vector<std::unique_ptr<geometry::Shape>> shapes;
-std::map<std::string, int> census = {{"zero", 0}, {"a rather long key that does not fit in place", 1}};
-std::set<int> members = {1, 2};
-std::string greeting = "a greeting that is too long for the short string's place";
-std::string short_text = "short";
-std::array<geometry::Point, 2> corners;
-std::pair<int, std::string> couple;
-std::tuple<int, double, char> triple;
-std::optional<int> perhaps;
-std::variant<int, double, std::string> either;
-std::shared_ptr<geometry::Point> shared;
-std::function<int(int)> adder;
+PRIVATE Table table(5);
+PRIVATE std::vector<int> history = {1, 2, 3};
+PRIVATE std::vector<std::vector<double>> grid;
+PRIVATE std::vector<std::unique_ptr<geometry::Shape>> shapes;
+PRIVATE std::map<std::string, int> census = {{"zero", 0}, {"a rather long key that does not fit in place", 1}};
+PRIVATE std::set<int> members = {1, 2};
+PRIVATE std::string greeting = "a greeting that is too long for the short string's place";
+PRIVATE std::string short_text = "short";
+PRIVATE std::array<geometry::Point, 2> corners;
+PRIVATE std::pair<int, std::string> couple;
+PRIVATE std::tuple<int, double, char> triple;
+PRIVATE std::optional<int> perhaps;
+PRIVATE std::variant<int, double, std::string> either;
+PRIVATE std::shared_ptr<geometry::Point> shared;
+PRIVATE std::function<int(int)> adder;
 
 Table::Table(int size) : size_(size), cells_(new int[static_cast<std::size_t>(size)]), self_(this) {
     for (int i = 0; i < size; i++)
@@ -44,15 +45,15 @@ Table::~Table() {
 
 namespace geometry {
 
-int Shape::made = 0;
-int detail::v2::depth = 11;
-Stack<int, 4> numbers;
-Stack<Point, 3> points;
-Circle unit_circle(1.0, 0);
-Shape *current = &unit_circle;
-Shape &favourite = unit_circle;
-double (Shape::*area_member)() const = &Shape::area;
-double Point::*coordinate = &Point::x;
+PRIVATE int Shape::made = 0;
+PRIVATE int detail::v2::depth = 11;
+PRIVATE Stack<int, 4> numbers;
+PRIVATE Stack<Point, 3> points;
+PRIVATE Circle unit_circle(1.0, 0);
+PRIVATE Shape *current = &unit_circle;
+PRIVATE Shape &favourite = unit_circle;
+PRIVATE double (Shape::*area_member)() const = &Shape::area;
+PRIVATE double Point::*coordinate = &Point::x;
 
 Shape::Shape(std::string name, Colour colour) : name_(std::move(name)), colour_(colour), serial_(++made) {}
 

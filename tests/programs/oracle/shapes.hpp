@@ -20,6 +20,10 @@
 #include <variant>
 #include <vector>
 
+#ifndef PRIVATE /* or what makes a variable thread-local */
+#define PRIVATE
+#endif
+
 namespace geometry {
 
 enum class Colour : std::uint8_t { red, green = 5, blue };
@@ -41,7 +45,7 @@ class Shape {
     virtual int corners() const {
         return 0;
     }
-    static int made;
+    static PRIVATE int made;
     static const int limit = 64;
 
   protected:
@@ -95,33 +99,33 @@ template <typename T, int Capacity> class Stack {
     int count() const {
         return count_;
     }
-    static int pushed;
-    inline static int high_water = 0;
+    static PRIVATE int pushed;
+    inline static PRIVATE int high_water = 0;
 
   private:
     T items_[Capacity] = {};
     int count_ = 0;
 };
-template <typename T, int Capacity> int Stack<T, Capacity>::pushed = 0;
+template <typename T, int Capacity> PRIVATE int Stack<T, Capacity>::pushed = 0;
 
-template <typename T> T unit = T(1);
+template <typename T> PRIVATE T unit = T(1);
 
-inline int inline_count = 40;
-inline const char *inline_title = "inline variable";
+inline PRIVATE int inline_count = 40;
+inline PRIVATE const char *inline_title = "inline variable";
 
 namespace detail {
 inline namespace v2 {
-extern int depth;
+extern PRIVATE int depth;
 }
 } // namespace detail
 
-extern Stack<int, 4> numbers;
-extern Stack<Point, 3> points;
-extern Circle unit_circle;
-extern Shape *current;
-extern Shape &favourite;
-extern double (Shape::*area_member)() const;
-extern double Point::*coordinate;
+extern PRIVATE Stack<int, 4> numbers;
+extern PRIVATE Stack<Point, 3> points;
+extern PRIVATE Circle unit_circle;
+extern PRIVATE Shape *current;
+extern PRIVATE Shape &favourite;
+extern PRIVATE double (Shape::*area_member)() const;
+extern PRIVATE double Point::*coordinate;
 
 /* Fills every global for this rank. */
 void fill(int rank);
@@ -148,20 +152,20 @@ class Table {
     Table *self_;
 };
 
-extern Table table;
-extern std::vector<int> history;
-extern std::vector<std::vector<double>> grid;
-extern std::vector<std::unique_ptr<geometry::Shape>> shapes;
-extern std::map<std::string, int> census;
-extern std::set<int> members;
-extern std::string greeting;
-extern std::string short_text;
-extern std::array<geometry::Point, 2> corners;
-extern std::pair<int, std::string> couple;
-extern std::tuple<int, double, char> triple;
-extern std::optional<int> perhaps;
-extern std::variant<int, double, std::string> either;
-extern std::shared_ptr<geometry::Point> shared;
-extern std::function<int(int)> adder;
+extern PRIVATE Table table;
+extern PRIVATE std::vector<int> history;
+extern PRIVATE std::vector<std::vector<double>> grid;
+extern PRIVATE std::vector<std::unique_ptr<geometry::Shape>> shapes;
+extern PRIVATE std::map<std::string, int> census;
+extern PRIVATE std::set<int> members;
+extern PRIVATE std::string greeting;
+extern PRIVATE std::string short_text;
+extern PRIVATE std::array<geometry::Point, 2> corners;
+extern PRIVATE std::pair<int, std::string> couple;
+extern PRIVATE std::tuple<int, double, char> triple;
+extern PRIVATE std::optional<int> perhaps;
+extern PRIVATE std::variant<int, double, std::string> either;
+extern PRIVATE std::shared_ptr<geometry::Point> shared;
+extern PRIVATE std::function<int(int)> adder;
 
 #endif

@@ -12,11 +12,11 @@
 
 namespace {
 
-int world_size = 0;
+PRIVATE int world_size = 0;
 
 int &tally() {
-    static int count = 60;
-    static std::string title = "the title of a function's static";
+    static PRIVATE int count = 60;
+    static PRIVATE std::string title = "the title of a function's static";
     count += static_cast<int>(title.size());
     return count;
 }
@@ -56,7 +56,7 @@ __attribute__((noinline)) int checkpoint(int rank) {
 template <typename T> struct Stage {
     T value;
     std::string name;
-    static int entered;
+    static PRIVATE int entered;
 
     __attribute__((noinline)) int run(const geometry::Shape &shape, T &&step) {
         entered++;
@@ -68,7 +68,7 @@ template <typename T> struct Stage {
         return reached;
     }
 };
-template <typename T> int Stage<T>::entered = 2;
+template <typename T> PRIVATE int Stage<T>::entered = 2;
 
 class Driver {
   public:
