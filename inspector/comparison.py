@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.model import Absent, Object, Rank, Rebase
+from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
 from pieglobalsfind.saved_context import mangled
 
 from .evidence import MANGLED, PROVEN, Ground
@@ -52,11 +52,14 @@ class Comparison:
         every = originals.ranges
         self.ranges: Ranges = [one for one in every if one not in self._shared] if self._shared else every
         self._heap = job.table.constructor_heap
-        self._guesses = job.table.rewrite_mode != EXACT
+        self._is_exact = job.table.rewrite_mode == EXACT
         self._homes = [
             Home(one.original, one.original + one.size, one.copy - one.original)
             for one in rank.placements
             if isinstance(one, Rebase)
+        ]
+        self._redirected = [
+            (one.storage, one.storage + one.size) for one in rank.placements if isinstance(one, Redirect)
         ]
         self.findings: list[Finding] = []
         self.in_blocks: set[int] = set()  # addresses of words in constructors' blocks that were judged
@@ -86,6 +89,15 @@ class Comparison:
         """Whether a value lies in an original of which the rank has a copy."""
         return any(low <= value <= high for low, high in self.ranges)
 
+    def is_redirected(self, value: int) -> bool:
+        """Whether a value lies in a variable that the rank has apart from its copy: it may be the original's."""
+        return any(start <= value < end for start, end in self._redirected)
+
+    def _guesses(self, start: int) -> bool:
+        """Whether who made the copy of a part looked for pointers; a loader knows them, and maps the file."""
+        mapping = self._originals.job.translator.mapping(start)
+        return not self._is_exact and (mapping is None or not mapping.path.startswith("/"))
+
     # ---- words that were there when the copy was made ----
 
     def _judge(self, part: Part, start: int, offset: int, old: int, data: bytes) -> bool:
@@ -93,6 +105,8 @@ class Comparison:
         if any(low <= old < high for low, high in self._shared):
             return True  # of an object that all ranks use as it is
         new, ground, moved = word(data, offset), self._originals.ground(part, offset), self.moved(old)
+        if self.is_redirected(new):
+            return True  # a variable of several ranks is meant
         rewritten = moved is not None and new == moved
         self._count_relocated(part, start + offset, ground, new == old)
         if not rewritten and new != old:
@@ -101,7 +115,7 @@ class Comparison:
         if part.object is None:
             self.in_blocks.add(start + offset)
         verdict = verdict_of(ground, rewritten)
-        if rewritten and not self._guesses and ground.kind != PROVEN:
+        if rewritten and ground.kind != PROVEN and not self._guesses(start):
             return True  # nobody rewrote it: constructors ran again, in the copy, and computed it anew
         if verdict is not None:
             right = right_value(ground, old, moved)
@@ -140,10 +154,10 @@ class Comparison:
         """A word that came to point into an original after the copy was made."""
         ground, old = self._originals.ground(part, offset), word(part.data, offset)
         verdict = verdict_of(ground, False)
-        if verdict is not None and (ground.is_pointer or ((start + offset) % WORD == 0 and new != old)):
-            self._add(
-                part, start, offset, verdict, ground, (old, new), right_value(ground, new, self.moved(new)), False
-            )
+        is_new = (start + offset) % WORD == 0 and new != old
+        if verdict is not None and not self.is_redirected(new) and (ground.is_pointer or is_new):
+            right = right_value(ground, new, self.moved(new))
+            self._add(part, start, offset, verdict, ground, (old, new), right, False)
 
     # ---- findings ----
 

@@ -56,6 +56,7 @@ class Originals:
             if part.executable
         ]
         self.guard = guard_of(job)
+        self._owned = owned(job)
         self._data = sorted(read_data(job), key=lambda one: one.start)
         self._starts = [one.start for one in self._data]
         self._blocks = sorted(job.table.constructor_blocks)
@@ -77,6 +78,10 @@ class Originals:
         index = bisect_right(self._blocks, (address, 1 << 64)) - 1
         found = Block(*self._blocks[index]) if index >= 0 else None
         return found if found is not None and address < found.end else None
+
+    def is_owned(self, address: int) -> bool:
+        """Whether an original is a rank's own copy: what a loader has loaded for each rank is the first one's."""
+        return any(start <= address < end for start, end in self._owned)
 
     def is_address(self, value: int) -> bool:
         """Whether anything is mapped there."""
@@ -122,6 +127,12 @@ def original_ranges(job: Job) -> Ranges:
     """[start, end] of what was copied: the privatized objects and the constructors' heap blocks."""
     ranges = [(one.base, one.end) for one in job.privatized]
     return ranges + [(address, address + size) for address, size in job.table.constructor_blocks]
+
+
+def owned(job: Job) -> list[tuple[int, int]]:
+    """[start, end) of the originals that are some rank's own."""
+    parts = {one for rank in job.present for one in rank.placements if isinstance(one, Rebase)}
+    return [(one.original, one.original + one.size) for one in parts if one.copy == one.original]
 
 
 def read_data(job: Job) -> Iterator[Part]:

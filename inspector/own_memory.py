@@ -1,4 +1,4 @@
-"""What a rank has besides its copies: blocks of its heap, looked through for pointers into the originals.
+"""What a rank has besides its copies: its stack and blocks of its heap, looked through for pointers into the originals.
 
 Takes the originals and a rank's comparison. A word is called a pointer only if types say so; of any other that names
 an original place it is said that nothing describes it. What was not looked through is said, with the reason.
@@ -6,20 +6,24 @@ an original place it is said that nothing describes it. What was not looked thro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple, Optional, Union
 
-from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Absent, Rebase, Redirect, Region
+from pieglobalsfind.decoders.rank_state import while_suspended
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.model import EXITED, RSP, RUNNING, STARTING, Absent, Rank, Region
+from pieglobalsfind.stack_walk import Walker
 
 from .comparison import Comparison, mangled_ground
 from .evidence import MANGLED, UNTYPED, Ground
-from .findings import HEAP, Finding, right_value, verdict_of
+from .findings import HEAP, STACK, Finding, right_value, verdict_of
 from .heap_blocks import Blocks, blocks_in
 from .memory import LARGEST_PIECE, RankMemory
 from .originals import Originals
 from .reach import Block, Reached, Typed
+from .stack_variables import StackEvidence, StackVariables
 from .words import WORD, Ranges, is_past_end, words_in
 
 PIECE = 4 << 20  # bytes that are looked through at once
@@ -34,27 +38,42 @@ class Word(NamedTuple):
     demangled: Optional[int] = None
 
 
+class Stack(NamedTuple):
+    """The words of a stack that begins at `start`, and what they are."""
+
+    start: int
+    words: list[Word]
+    evidence: StackEvidence
+
+
 class OwnMemory:
-    """The heaps of all ranks, one after the other; `unread` says of whom what was not looked through, and why."""
+    """What all ranks have, one after the other; `unread` says of whom what was not looked through, and why."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals
         self._job = originals.job
         self._memory = RankMemory(self._job.target)
-        self._foreign = foreign(originals)
+        job = self._job
+        self._walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
+        self._variables = StackVariables(job, self._walker)
         self.unread: list[tuple[int, str]] = []
 
     def findings(self, found: Comparison) -> list[Finding]:
-        """What the rank's heap has."""
-        ranges = [one for one in found.ranges if one in self._foreign]
-        if not ranges:
+        """What the rank's heap and stack have."""
+        ranges = [one for one in found.ranges if not self._originals.is_owned(one[0])]
+        rank = found.rank
+        if not ranges or rank.state in (STARTING, EXITED):
             return []
-        heap = found.rank.heap
-        words = self._words_of_heap(found, heap, ranges) if isinstance(heap, Region) else []
-        if not words:
-            return []
-        assert isinstance(heap, Region)
-        return self._judged(found, heap, words)
+        heap = self._words_of_heap(found, rank.heap, ranges) if isinstance(rank.heap, Region) else []
+        stack = self._stack(found, ranges, bool(heap))
+        told = self._judged(found, rank.heap, heap, stack) if heap and isinstance(rank.heap, Region) else []
+        if stack is not None:
+            told += [
+                one
+                for word in stack.words
+                for one in finding(found, STACK, stack.start, word, stack.evidence.ground(word.address))
+            ]
+        return told
 
     # ---- the words ----
 
@@ -73,18 +92,60 @@ class OwnMemory:
         return words
 
     def _words(self, found: Comparison, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
-        redirected = [one for one in found.rank.placements if isinstance(one, Redirect)]
         for offset, value in words_in(data, ranges):
-            mine = any(one.storage <= value < one.storage + one.size for one in redirected)
-            if start + offset not in found.in_blocks and not mine:
+            if start + offset not in found.in_blocks and not found.is_redirected(value):
                 yield Word(start + offset, value)
         for offset, place in self._originals.demangled(data, start):
             if start + offset not in found.in_blocks and any(low <= place <= high for low, high in ranges):
                 yield Word(start + offset, int.from_bytes(data[offset : offset + WORD], "little"), place)
 
+    def _stack(self, found: Comparison, ranges: Ranges, is_wanted: bool) -> Optional[Stack]:
+        """Its words that name an original; what its words are only if there are any, or if that `is_wanted`."""
+        if isinstance(found.rank.stack, Absent):
+            self._not_read(found.rank, found.rank.stack.reason)
+            return None
+
+        def read(now: Rank) -> Optional[Stack]:
+            return self._stack_now(found, now, ranges, is_wanted)
+
+        try:
+            return while_suspended(self._job.target, self._job.table, found.rank, read)[1]
+        except RanklensError as error:
+            self._not_read(found.rank, re.sub(f"^rank {found.rank.rank} ", "it ", error.sentence))
+            return None
+
+    def _not_read(self, rank: Rank, reason: str) -> None:
+        self.unread.append((rank.rank, f"its stack was not looked through, {reason}"))
+
+    def _stack_now(self, found: Comparison, now: Rank, ranges: Ranges, is_wanted: bool) -> Optional[Stack]:
+        """Of a rank that stands still: from its stack pointer to the end. What lies below is dead."""
+        if not isinstance(now.stack, Region) or now.state in (STARTING, EXITED):
+            return None
+        registers = self._walker.registers_now(now)
+        low = registers[RSP]
+        data = self._job.target.read(low, min(now.stack.end - low, LARGEST_PIECE))
+        words = list(self._words(found, data, low, ranges))
+        saved = self._saved(now)
+        for register, place in saved.items():
+            value = registers.get(register, 0)
+            if place < low and any(first <= value <= last for first, last in ranges) and not found.is_redirected(value):
+                words.append(Word(place, value))
+        if not words and not is_wanted:
+            return None
+        frames, memory, ends = self._walker.frames_from(now.stack, registers)
+        if ends:
+            self.unread.append((now.rank, "not all frames of its stack are known"))
+        return Stack(now.stack.start, words, self._variables.of(frames, memory, saved))
+
+    def _saved(self, rank: Rank) -> dict[int, int]:
+        """Where a suspended rank has saved its registers, by DWARF number."""
+        if rank.state == RUNNING or not isinstance(rank.context, int):
+            return {}
+        return {one.dwarf_register: rank.context + one.offset for one in self._job.table.context_layout if one.saved}
+
     # ---- what they are ----
 
-    def _judged(self, found: Comparison, heap: Region, words: list[Word]) -> list[Finding]:
+    def _judged(self, found: Comparison, heap: Region, words: list[Word], stack: Optional[Stack]) -> list[Finding]:
         blocks = self._blocks(heap)
         whole = Block(heap.start, heap.size, False)
 
@@ -96,7 +157,7 @@ class OwnMemory:
             return []
         self._memory.load(found.rank, self._job.privatized)
         reached = Reached(self._originals.pointers, self._memory.read, block_at, self._originals.is_address)
-        reached.follow(self._roots(found))
+        reached.follow((*self._roots(found), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
             self.unread.append((found.rank.rank, "not all of its heap's blocks were told by types, there are too many"))
         return [one for word in kept for one in finding(found, HEAP, heap.start, word, reached.ground(word.address))]
@@ -146,16 +207,3 @@ def finding(found: Comparison, place: str, start: int, word: Word, ground: Optio
 def is_whole_in(block: Optional[Block], address: int) -> bool:
     """Whether the word at an address is all in one block."""
     return block is not None and address + WORD <= block.end
-
-
-def foreign(originals: Originals) -> Ranges:
-    """The originals that are no rank's own copy: what a loader has loaded is the first rank's."""
-    owned = {
-        (one.original, one.original + one.size)
-        for rank in originals.job.present
-        for one in rank.placements
-        if isinstance(one, Rebase) and one.copy == one.original
-    }
-    return [
-        (low, high) for low, high in originals.ranges if not any(start <= low < end for start, end in owned)
-    ]  # fmt: skip

@@ -225,7 +225,7 @@ def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
 def print_pointers(audit: Audit, console: Console) -> None:
     from .findings import ALARMING, VERDICTS
 
-    heading(console, "Pointers", "each copy compared with its original, word by word; heaps looked through")
+    heading(console, "Pointers", "each copy compared with its original, word by word; heaps and stacks looked through")
     table = Listing(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
     for name in sorted({name for name, _ in audit.counts}):
         counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pieglobalsfind.saved_context import demangled, mangled
 
 WORD = 8
+SHORTEST = 3  # bytes of an address that are looked for
 BLOCK = 1 << 15  # bytes that are compared at once
 HIGH = 6  # of a mangled word: its last two bytes depend on bits 31 to 46 of the address, its first two on the rest
 
@@ -23,8 +24,10 @@ def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:
     tails = {value >> 24 for low, high in ranges for value in range(low & ~0xFFFFFF, high + 1, 1 << 24)}
     for tail in tails:
         pattern = tail.to_bytes(5, "little")
+        short = pattern.rstrip(b"\0")  # memory is full of zeros: whoever looks for one at the end looks everywhere
+        pattern = short if len(short) >= SHORTEST else pattern
         found = data.find(pattern, 3)
-        while found >= 0:
+        while 0 <= found <= len(data) - 5:
             value = int.from_bytes(data[found - 3 : found + 5], "little")
             if any(low <= value <= high for low, high in ranges):
                 yield found - 3, value

@@ -103,16 +103,16 @@ class ArgumentReader:
         if not dies:
             return None
         entry = next((low for low, _ in self._reader.ranges(dies[-1])), vaddr)
-        base = self._expression(dies[-1], dw.DW_AT_frame_base, vaddr)
+        base = self.expression(dies[-1], dw.DW_AT_frame_base, vaddr)
         return CallsAt(tuple(ActiveCall(dict(self._parameters(die, vaddr, entry))) for die in dies), base)
 
     def _parameters(self, function: Die, vaddr: int, entry: int) -> Iterator[tuple[str, Parameter]]:
         for die in self._reader.children(function):
             if self._reader.tag(die) == dw.DW_TAG_formal_parameter:
-                at_entry = self._expression(die, dw.DW_AT_location, entry)
+                at_entry = self.expression(die, dw.DW_AT_location, entry)
                 is_register = len(at_entry) == 1 and dw.DW_OP_reg0 <= at_entry[0].atom < dw.DW_OP_reg0 + 32
                 register = at_entry[0].atom - dw.DW_OP_reg0 if is_register else None
-                now = self._expression(die, dw.DW_AT_location, vaddr)
+                now = self.expression(die, dw.DW_AT_location, vaddr)
                 found = Parameter(now, register, self._may_be_nowhere(die), self._constant(die))
                 yield self._reader.string(die, dw.DW_AT_name), found
 
@@ -151,8 +151,8 @@ class ArgumentReader:
     def _passed(self, site: Die, return_address: int) -> Iterator[tuple[int, Passed]]:
         for die in self._reader.children(site):
             if self._reader.tag(die) in CALL_PARAMETERS:
-                where = self._expression(die, dw.DW_AT_location, return_address)
-                values = (self._expression(die, code, return_address) for code in CALL_VALUES)
+                where = self.expression(die, dw.DW_AT_location, return_address)
+                values = (self.expression(die, code, return_address) for code in CALL_VALUES)
                 value = next((one for one in values if one), ())
                 if value and len(where) == 1 and dw.DW_OP_reg0 <= where[0].atom < dw.DW_OP_reg0 + 32:
                     has_data = any(self._reader.has(die, code) for code in CALL_DATA_VALUES)
@@ -167,7 +167,7 @@ class ArgumentReader:
 
     # ---- expressions ----
 
-    def _expression(self, die: Die, code: int, vaddr: int) -> Steps:
+    def expression(self, die: Die, code: int, vaddr: int) -> Steps:
         """An attribute's expression at an address, () if there is none there."""
         found = Attribute()
         lib = self._reader.lib

@@ -62,6 +62,11 @@ class CodeFile:
         self._free = ctypes.CDLL(None).free
         self._free.argtypes, self._free.restype = (c_void_p,), None
 
+    @property
+    def module(self) -> Module:
+        """The open file, which stays open with this."""
+        return self._module
+
     def rules(self, vaddr: int) -> Optional[Rules]:
         """The rules at an address, None if there are none that this module knows."""
         if vaddr not in self._rules:

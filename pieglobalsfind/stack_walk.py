@@ -196,13 +196,24 @@ class Walker:
         """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
         if rank.state == RUNNING:
             return None
-        memory, kept = Memory(self._target, rank.stack), list[dict[int, int]]()
-        registers = self._contexts.registers(rank)
-        pcs, ends = self._walk(rank.stack, registers, memory, kept)
-        if ends:
-            return None
+        found, memory, ends = self.frames_from(rank.stack, self._contexts.registers(rank))
+        return None if ends else (found, memory)
+
+    def registers_now(self, rank: Rank) -> Mapping[int, int]:
+        """What a rank has saved, or its kernel thread's while it runs; raises `RanklensError` as `stack` does.
+
+        They are of one moment with what else is read only inside of `while_suspended`.
+        """
+        return self._of_thread(rank) if rank.state == RUNNING else self._contexts.saved(rank)
+
+    def frames_from(
+        self, stack: Union[Region, Absent], first: Mapping[int, int]
+    ) -> tuple[list[Activation], Memory, str]:
+        """The frames from some registers on, innermost first, the stack's memory, and why they end early, or ""."""
+        memory, kept, registers = Memory(self._target, stack), list[dict[int, int]](), dict(first)
+        pcs, ends = self._walk(stack, registers, memory, kept)
         outer = [*(one[RSP] for one in kept[1:]), registers[RSP]]
-        return [Activation(pc, one, cfa) for pc, one, cfa in zip(pcs, kept, outer)], memory
+        return [Activation(pc, one, cfa) for pc, one, cfa in zip(pcs, kept, outer)], memory, ends
 
     def place(self, pc: int) -> Union[tuple[str, int], Absent]:
         """The file that code is from, and its p_vaddr there."""

@@ -1,10 +1,11 @@
 /*
- * planted_own.c: pointers into the original in what a rank has besides its copies (its heap), pointers that
- * glibc has mangled, and words that only look like either.
+ * planted_own.c: pointers into the original in what a rank has besides its copies (its heap and its stack), pointers
+ * that glibc has mangled, and words that only look like either.
  *
  * Each rank prints "plant RANK ADDRESS VERDICT NAME" for everything that is to be found; what is not printed is no
  * finding. An address of the original comes from a packed pointer, which a scan misses.
  */
+#include <alloca.h>
 #include <mpi.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -40,7 +41,7 @@ struct __attribute__((packed)) callback {
 static long anchor[16];
 static void wait_for_ever(void *unused);
 
-static struct packet escaped = {'e', &anchor[4]};         /* where the original's address is from */
+static struct packet escaped = {'e', &anchor[4]};        /* where the original's address is from */
 static struct callback late_call = {'c', wait_for_ever}; /* and its code's */
 
 /* made by a constructor, so that they are the original's */
@@ -50,14 +51,14 @@ static struct saved *kept;
 static jmp_buf environment;
 static unsigned long mangled_word;
 
-/* made by ranks */
-static struct node *own, *row, *freed, *circle;
-static struct packet *box;
-static void *blob;
-static struct saved *later;
-static jmp_buf fresh;
-static double *numbers;
-static char *text;
+/* made by ranks, and used by others for all that the compiler knows */
+struct node *own, *row, *freed, *circle;
+struct packet *box;
+void *blob;
+struct saved *later;
+jmp_buf fresh;
+double *numbers;
+char *text;
 
 static int rank;
 static long depth;
@@ -133,10 +134,43 @@ static void tell_of_constructors(void) {
     tell((char *)&late_call + 1, "stale", "late_call.call");
 }
 
-static void wait_for_ever(void *unused) {
+__attribute__((noinline)) static void wait_for_ever(void *unused) {
     int word;
     MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     depth += unused != NULL;
+}
+
+/* What it has is in a register where the compiler is allowed to, and that in the frame of whom it calls. */
+__attribute__((noinline)) static void hold(long *in_register) {
+    wait_for_ever(NULL);
+    depth += *in_register;
+}
+
+__attribute__((noinline)) static void stand(long *passed) {
+    struct node local = {.number = (long)(uintptr_t)passed, .target = passed};
+    struct packet packed = {'l', passed};
+    long *several[3] = {NULL, passed, NULL};
+    struct node *only_here = calloc(1, sizeof *only_here);
+    void **room = alloca(4 * sizeof *room);
+    memset(room, 0, 4 * sizeof *room);
+    room[2] = passed;
+    only_here->target = passed;
+    tell(&passed, "stale", "passed");
+    tell(&local.target, "stale", "local.target");
+    tell((char *)&packed + 1, "stale", "packed.where");
+    tell(&several[1], "stale", "several[1]");
+    tell(&room[2], "untyped", "-");
+    tell(&only_here->target, "stale", "only_here->target");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    if (rank == 3)
+        late_call.call(NULL); /* the original's code, which a rank should never run */
+    else
+        hold(passed);
+    long *not_yet = passed;
+    depth += (long)(uintptr_t)not_yet + local.number + several[1][0] + packed.where[0] + only_here->target[0];
 }
 
 int main(int argc, char **argv) {
@@ -144,10 +178,6 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     fill_heap();
     tell_of_constructors();
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0)
-        puts("ready");
-    fflush(stdout);
-    wait_for_ever(NULL);
+    stand(escaped.where);
     return (int)depth;
 }

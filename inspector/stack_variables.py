@@ -1,0 +1,123 @@
+"""What the words of a rank's stack are: variables of its frames, addresses that calls return to, saved registers.
+
+Takes the frames of a stack that stands still; goes by the debug information of the objects that ranks have copies of.
+What lies in other frames is the runtime's, and is told by the frame's function alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Optional
+
+from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_arguments import Step
+from pieglobalsfind.dwarf_expression import UnsupportedError
+from pieglobalsfind.dwarf_locals import Local, LocalReader
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.frame_values import Frame, NowhereError, address
+from pieglobalsfind.model import PC, Absent
+from pieglobalsfind.stack_walk import Activation, Memory, Walker
+
+from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
+from .job import Job
+from .reach import LARGEST_OBJECT, Typed
+from .text import harmless
+from .words import WORD
+
+RETURNS = "the address that a call returns to"
+
+
+@dataclass
+class StackEvidence:
+    """`frames` are (lowest address, function), ascending; `returns` are places of return addresses, by function."""
+
+    frames: list[tuple[int, str]] = field(default_factory=list)
+    variables: list[Typed] = field(default_factory=list)
+    returns: dict[int, str] = field(default_factory=dict)
+
+    def ground(self, address: int) -> Ground:
+        """What the word at an address is."""
+        if address in self.returns:
+            return Ground(PROVEN, RETURNS, f"return address of {self.returns[address]}", "")
+        grounds = [one.ground(address) for one in self.variables if one.address <= address < one.end]
+        if len({one.kind for one in grounds}) > 1:
+            first = grounds[0]
+            return Ground(AMBIGUOUS, "DWARF: variables of several types share it", first.symbol, first.type)
+        if grounds:
+            return grounds[0]
+        return Ground(UNTYPED, f"{self._place(address)}, where no variable is known")
+
+    def _place(self, address: int) -> str:
+        below = [function for low, function in self.frames if low <= address]
+        return f"on the stack, in the frame of {below[-1]}" if below else "among the registers that the rank has saved"
+
+
+class StackVariables:
+    """Looks at stacks of one job."""
+
+    def __init__(self, job: Job, walker: Walker) -> None:
+        self._job = job
+        self._walker = walker
+        self._readers: dict[str, Optional[LocalReader]] = {}
+        self._copied = {one.index for one in job.privatized}
+
+    def of(self, frames: list[Activation], memory: Memory, saved: Mapping[int, int]) -> StackEvidence:
+        """The evidence for a stack; `saved` are the places of registers that the rank has saved, by DWARF number."""
+        found, homes, function = StackEvidence(), dict(saved), "the frame that it left"
+        if PC in homes:
+            found.returns[homes[PC]] = harmless(self._function(frames[0])) if frames else function
+        for one in frames:
+            function = harmless(self._function(one))
+            found.frames.append((one.registers[7], function))
+            if self._job.translator.owner(one.lookup).object in self._copied:
+                found.variables += self._variables(one, memory, homes)
+            for register, place in self._saved_by(one):
+                homes[register] = place
+                if register == PC:
+                    found.returns[place] = function
+        return found
+
+    def _function(self, frame: Activation) -> str:
+        return self._walker.calls(frame.lookup)[0].function
+
+    def _saved_by(self, frame: Activation) -> Iterator[tuple[int, int]]:
+        """Where a frame has saved its caller's registers."""
+        place = self._walker.place(frame.lookup)
+        file = None if isinstance(place, Absent) else self._walker.file(place[0])
+        rules = file.rules(place[1]) if file is not None and not isinstance(place, Absent) else None
+        for register, offset in rules.saved if rules is not None else ():
+            yield register, frame.cfa + offset
+
+    def _variables(self, frame: Activation, memory: Memory, homes: Mapping[int, int]) -> Iterator[Typed]:
+        place = self._walker.place(frame.lookup)
+        reader = None if isinstance(place, Absent) else self._reader(place[0])
+        found = reader.at(place[1]) if reader is not None and not isinstance(place, Absent) else None
+        if reader is None or found is None or isinstance(place, Absent):
+            return
+        around = Frame(frame, memory, frame.lookup - place[1], found.frame_base, lambda: None)
+        for one in found.variables:
+            size, start = reader.types.size(one.type), place_of(one, around, homes)
+            in_register = is_register(one.steps[0])
+            if start is not None and 0 < size <= (WORD if in_register else LARGEST_OBJECT):
+                yield Typed(start, reader.types, one.type, harmless(one.name), one.language)
+
+    def _reader(self, path: str) -> Optional[LocalReader]:
+        if path not in self._readers:
+            file = self._walker.file(path)
+            self._readers[path] = LocalReader(file) if file is not None else None
+        return self._readers[path]
+
+
+def place_of(one: Local, frame: Frame, homes: Mapping[int, int]) -> Optional[int]:
+    """Where a variable is: in memory, or where the register that has it was saved; None if nowhere, or nobody knows."""
+    try:
+        if len(one.steps) == 1 and is_register(one.steps[0]):
+            return homes.get(one.steps[0].atom - dw.DW_OP_reg0)
+        return address(one.steps, frame)
+    except (UnsupportedError, NowhereError, MemoryUnreadable):
+        return None
+
+
+def is_register(step: Step) -> bool:
+    return dw.DW_OP_reg0 <= step.atom < dw.DW_OP_reg0 + 32
