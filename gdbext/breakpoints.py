@@ -32,7 +32,8 @@ from gdbext.followers import (
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
 from gdbext.locations import locations_in, locations_of
-from gdbext.quiet import execute, warnings
+from gdbext.own_stops import own_locations
+from gdbext.quiet import warnings
 from gdbext.stops import RankEvents
 from gdbext.target import connection_kind
 from pieglobalsfind import tasks
@@ -43,7 +44,6 @@ from pieglobalsfind.model import RankTable, Region
 from pieglobalsfind.moment import Moment
 
 EVENT_FUNCTION = "rank_debug_event"
-OWN_LOCATION = r"(?:-\d+|0)(?:\.\d+)? .*?\b(0x[0-9a-f]{16})\b"  # users' have positive numbers
 
 
 class Life:
@@ -396,14 +396,6 @@ def function_address(name: str) -> int:
         return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
     except gdb.error:
         return 0
-
-
-def own_locations() -> Iterator[int]:
-    """Where GDB has breakpoints of its own: the ends of step, next, finish, until and advance."""
-    for line in execute("maint info breakpoints").splitlines():
-        found = re.match(OWN_LOCATION, line)
-        if found is not None:
-            yield int(found[1], 16)
 
 
 def function_exists(name: str) -> bool:

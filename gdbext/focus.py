@@ -22,7 +22,8 @@ from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_in_target, path_of
-from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
+from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
 from pieglobalsfind.moment import Moment
@@ -121,6 +122,39 @@ class Focus:
         finally:
             self.moving = False
         return failures
+
+    @contextmanager
+    def beside(self, moment: Moment, rank: int) -> Iterator[tuple[gdb.Objfile, ...]]:
+        """Let GDB have a rank's symbols, too, inside; gives them. Those in focus stay, and names are theirs first.
+
+        Raises `TargetError` where only one rank's can be there.
+        """
+        wanted = {one.index: bias_of(moment, one, rank) for one in copied(moment)}
+        kept = self._views_apart
+        placed, failures = self._planned(moment, rank, wanted)
+        self._views_apart = kept  # those of `rank` are gone afterwards
+        if failures or any(one.is_main for one in placed):
+            raise TargetError(f"rank {rank} can't be looked into while rank {self.rank} steps", "the step ends here")
+        known, added, stepping = gdb.objfiles(), [], self.rank
+        self.moving = True
+        try:
+            with uninterrupted():
+                for one in placed:
+                    if one not in self._placed:
+                        execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
+                        added.append(one)
+            self.rank = rank
+            self.announce()
+            yield tuple(one for one in gdb.objfiles() if one not in known)
+        finally:
+            with uninterrupted():
+                for one in added:
+                    execute(f"remove-symbol-file -a {one.bias + code_of(one.path):#x}")
+                    if self._apart is not None:
+                        self._apart.drop(one.path)
+            self.rank = stepping
+            self.announce()
+            self.moving = False
 
     def announce(self) -> None:
         """Let `$_rank` tell the rank in focus: conditions are evaluated before the selection can follow."""
@@ -287,6 +321,12 @@ def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, 
                 execute(f"sharedlibrary {pattern}")
         if kernel:
             execute(f"add-symbol-file-from-memory {kernel}")
+
+
+def code_of(path: str) -> int:
+    """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
+    with open_elf(path) as file:
+        return next(one.address for one in file.sections if one.flags & SHF_EXECINSTR)
 
 
 def kernel_library() -> str:

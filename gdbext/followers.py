@@ -22,6 +22,7 @@ from gdbext.face import GdbFace
 from gdbext.focus import has_copy, is_copying
 from gdbext.hits import Hits
 from gdbext.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
+from gdbext.own_stops import is_stepping
 from gdbext.quiet import DebuggerError, execute, quoted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
@@ -301,7 +302,15 @@ class Follower(Pinned):
         return wanted is None or wanted == gdb.selected_thread().global_num
 
     def _is_true(self, condition: str) -> bool:
-        """The condition with the rank's own globals and the frame's locals."""
+        """The condition with the rank's own globals and the frame's locals.
+
+        While another rank steps, its symbols stay: GDB knows the step's end by them.
+        """
+        focus = self._face.state().focus
+        if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
+            from gdbext import beside
+
+            return beside.is_true(focus, self._face.moment(), self.rank, condition)
         self._move_symbols()
         return bool(gdb.parse_and_eval(condition))
 
