@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, Optional
 
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 from gdbext import stacks
+from pieglobalsfind.hints import Any, Optional
 
 BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Optional
 
 import gdb
 
@@ -40,6 +39,7 @@ from pieglobalsfind import tasks
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import RankTable, Region
 from pieglobalsfind.moment import Moment
 

@@ -114,7 +114,10 @@ class Displays:
 
 
 def listed() -> Iterator[Display]:
-    for number, enabled, form, expression in re.findall(LISTED, execute("info display")):
+    table = execute("info display")
+    if table.count("\n") == 1:  # it has none, which must not take as long as to compile what finds them
+        return
+    for number, enabled, form, expression in re.findall(LISTED, table):
         yield Display(int(number), enabled == "y", form, expression)
 
 
@@ -153,5 +156,4 @@ def bind(displays: Displays) -> None:
     hooks.Called(HOOKS["hookpost-display"], displays.learn)
     hooks.Called(HOOKS["info hookpost-display"], displays.tell)
     hooks.Called(HOOKS["hookpost-undisplay"], displays.forget)
-    for hook, command in HOOKS.items():
-        hooks.define({hook: command})
+    hooks.define(*({hook: command} for hook, command in HOOKS.items()))

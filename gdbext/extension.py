@@ -5,8 +5,6 @@ Takes GDB's events; after every stop the selected rank is the one that runs on t
 
 from __future__ import annotations
 
-from typing import Any, Optional
-
 import gdb
 
 from gdbext import commands, displays, functions, navigation, refusals, stops
@@ -16,6 +14,7 @@ from gdbext.followers import catches_in_code, follows
 from gdbext.locations import forget_hit, has_silent_commands
 from gdbext.quiet import warnings
 from gdbext.target import path_in_target
+from pieglobalsfind.hints import Any, Optional
 
 _extension: Optional[Extension] = None
 

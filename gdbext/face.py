@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 import gdb
 
@@ -29,6 +28,7 @@ from pieglobalsfind.command import Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.frame import Backtrace, Frame
+from pieglobalsfind.hints import TYPE_CHECKING, Optional, TypeVar, Union
 from pieglobalsfind.model import MIGRATED_OUT, PC, Absent, Owner
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.target import Target

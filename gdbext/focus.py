@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
@@ -25,6 +24,7 @@ from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_i
 from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_of, object_path
@@ -34,7 +34,7 @@ from pieglobalsfind.targets import in_address_space
 if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
     from pieglobalsfind.apart import Apart
 
-KERNEL_LIBRARY = re.compile(r"system-supplied DSO at (0x[0-9a-f]+)$")
+KERNEL_LIBRARY = "system-supplied DSO at "  # what GDB calls it, and where it is
 WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
 NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
 
@@ -331,8 +331,8 @@ def code_of(path: str) -> int:
 
 def kernel_library() -> str:
     """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
-    found = (KERNEL_LIBRARY.match(path_of(one, "username")) for one in gdb.objfiles())
-    return next((one.group(1) for one in found if one), "")
+    names = (path_of(one, "username").partition(KERNEL_LIBRARY) for one in gdb.objfiles())
+    return next((address for before, found, address in names if found and not before), "")
 
 
 def always_inserted() -> bool:

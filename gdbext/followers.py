@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
-from typing import Any, Optional
 
 import gdb
 
@@ -29,6 +28,7 @@ from gdbext.target import path_of
 from pieglobalsfind import tasks
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Any, Optional
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.stop_request import is_in

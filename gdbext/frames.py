@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 import gdb.unwinder
@@ -16,6 +15,7 @@ import gdb.unwinder
 from gdbext import backtraces, stacks
 from gdbext.target import NAMES
 from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
 from pieglobalsfind.model import PC, RSP, Region
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick

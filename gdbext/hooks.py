@@ -5,11 +5,11 @@ Takes names of hooks and commands of ours. Hooks of the user's own are left alon
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable, Mapping
 
 import gdb
 
-from gdbext.quiet import DebuggerError, execute
+from gdbext.quiet import execute
 
 
 class Called(gdb.Command):
@@ -23,20 +23,14 @@ class Called(gdb.Command):
         self._act()
 
 
-def define(hooks: dict[str, str]) -> None:
-    """Have each hook run a command of ours, unless the user has one of these hooks already."""
-    if not any(map(is_defined, hooks)):
-        for hook, command in hooks.items():
-            gdb.execute(f"define {hook}\n{command}\nend", to_string=True)
+def define(*groups: Mapping[str, str]) -> None:
+    """Have each hook run a command of ours, but where the user has one of the same group already."""
+    users = defined()
+    ours = [one for group in groups if users.isdisjoint(group) for one in group.items()]
+    gdb.execute("".join(f"define {hook}\n{command}\nend\n" for hook, command in ours), to_string=True)
 
 
-def is_defined(command: str) -> bool:
-    """Whether the user has defined a command of just that name.
-
-    `show user` takes the beginning of another one's, too, and what completes a name may be one of the program's.
-    """
-    try:
-        execute(f"show user {command}")
-    except DebuggerError:
-        return False
-    return command in execute(f"complete {command}").splitlines()
+def defined() -> set[str]:
+    """The commands that users have defined, hooks of other commands among them."""
+    titles = (line for line in execute("show user").splitlines() if line.startswith("User "))
+    return {line.split('"')[1] for line in titles}

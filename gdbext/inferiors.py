@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Optional
 
 import gdb
 
@@ -20,6 +19,7 @@ from gdbext.settings import Settings
 from gdbext.target import connection_kind, open_inferior
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.hints import TYPE_CHECKING, Optional
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.moment import Moment
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Union
 
 import gdb
 
 from gdbext.quiet import DebuggerError, execute
+from pieglobalsfind.hints import Union
 
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 

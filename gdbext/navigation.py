@@ -51,5 +51,4 @@ def bind(face: GdbFace, show: Callable[[], None]) -> None:
     """`show` tells which rank runs on the thread."""
     CheckDown(face)
     FollowThread(face, show)
-    for hook, command in HOOKS.items():
-        hooks.define({hook: command})
+    hooks.define(*({hook: command} for hook, command in HOOKS.items()))

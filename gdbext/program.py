@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Optional
 
 import gdb
 
@@ -19,6 +18,7 @@ from gdbext.target import path_of
 from pieglobalsfind.elf import ElfFile
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Absent
 from pieglobalsfind.object_file import identity_by_headers, object_path

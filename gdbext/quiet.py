@@ -10,11 +10,11 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Optional
 
 import gdb
 
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.hints import Optional
 
 
 class DebuggerError(RanklensError):

@@ -26,9 +26,12 @@ def _ranklens() -> None:
         spec = importlib.util.spec_from_file_location("gdbext", os.path.join(root, folder, "__init__.py"))
         assert spec is not None
         sys.modules["gdbext"] = importlib.util.module_from_spec(spec)
-    from gdbext import extension
+    from pieglobalsfind.garbage import unsearched
 
-    extension.switch_on()
+    with unsearched(forget=True):  # what is imported stays as long as GDB
+        from gdbext import extension
+
+        extension.switch_on()
 
 
 _ranklens()

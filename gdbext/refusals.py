@@ -62,9 +62,8 @@ def bind(face: GdbFace, before_step: Callable[[], None]) -> None:
     CheckRunning(CHECK, face, before_step, "")
     CheckRunning(CHECK_CALL, face, lambda: None, "; `print EXPR` shows what needs no call")
     hooks.Called(CHECK_SETTING, lambda: keep_calls_off(face))
-    for command in GO_ON:
-        hooks.define({f"hook-{command}": f"{CHECK} {command}"})
-    for hook in CALL:
-        hooks.define({hook: f"{CHECK_CALL} {hook.replace('hook-', '')}"})
-    for hook, command in SETTING_HOOKS.items():
-        hooks.define({hook: command})
+    hooks.define(
+        *({f"hook-{command}": f"{CHECK} {command}"} for command in GO_ON),
+        *({hook: f"{CHECK_CALL} {hook.replace('hook-', '')}"} for hook in CALL),
+        *({hook: command} for hook, command in SETTING_HOOKS.items()),
+    )

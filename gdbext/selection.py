@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Optional
 
 import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.target import NAMES, is_core, is_selected, thread_registers
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.ranks import columns_of

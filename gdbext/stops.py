@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Optional
 
 import gdb
 
@@ -17,6 +16,7 @@ from gdbext.face import GdbFace
 from gdbext.quiet import execute, gdb_errors, sentences
 from pieglobalsfind import rankset, stop_request
 from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
+from pieglobalsfind.hints import Optional
 
 HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Optional, Union
 
 import gdb
 
 from gdbext.quiet import DebuggerError, execute, gdb_errors, quoted, told
 from pieglobalsfind.elf_memory import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.process import Process, is_file
@@ -65,8 +65,8 @@ def is_core() -> bool:
 @cache
 def kind_of_connection(number: int) -> str:
     """GDB gives no number twice. Not by `inferior.connection`: GDB 13 aborts if such an object outlives its Python."""
-    found = re.search(rf"^[* ] {number}\s+(\S+)", execute(f"info connections {number}"), re.MULTILINE)
-    return found.group(1) if found else ""
+    rows = (line.lstrip("* ").split() for line in execute(f"info connections {number}").splitlines())
+    return next((row[1] for row in rows if row[:1] == [str(number)]), "")
 
 
 def core_path() -> str:

@@ -6,7 +6,8 @@ Takes the environment; gives a path. It makes nothing and looks at nothing on th
 from __future__ import annotations
 
 import os
-from typing import Optional
+
+from pieglobalsfind.hints import Optional
 
 
 def cache_folder(name: str) -> Optional[str]:

@@ -12,10 +12,10 @@ import struct
 from collections.abc import Iterator
 from functools import cached_property
 from types import TracebackType
-from typing import Optional
 
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Optional
 
 ET_DYN, ET_CORE = 3, 4
 EM_X86_64, EM_AARCH64 = 62, 183

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Optional
 
 from pieglobalsfind.elf import (
     DT_GNU_HASH,
@@ -29,6 +28,7 @@ from pieglobalsfind.elf import (
     parse_program_headers,
 )
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import naming
 from pieglobalsfind.target import MemoryMapping
 

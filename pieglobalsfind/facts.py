@@ -2,16 +2,17 @@
 
 For every class `dataclasses` writes and compiles six methods as it is declared, and it imports `inspect`: for the fifty
 classes here half of the time that sourcing the GDB extension took. Here those methods are shared, and `__init__` is
-compiled when the first instance is made. It knows what these classes need: values, defaults, and nothing inherited.
-A `NamedTuple`'s `__new__` is compiled in the same way: the standard's took as long as all of these classes.
+compiled when so many instances have been made that it pays. It knows what these classes need: values, defaults, and
+nothing inherited. A `NamedTuple`'s `__new__` is compiled in the same way: the standard's took as long as all of these
+classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+
+from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional, TypeVar
 
 if TYPE_CHECKING:  # to type checkers they are what they stand for
     from dataclasses import dataclass as dataclass
@@ -35,6 +36,7 @@ else:
 
 
 Class = TypeVar("Class", bound=type)
+FEW = 100  # instances, which without a compiled function take about as long as to compile one
 
 
 class Default:
@@ -72,14 +74,35 @@ def declared(cls: Class) -> Class:
 
 
 def first_init(cls: type, names: tuple[str, ...]) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one into its place."""
+    """An `__init__` for the first few instances, which then puts a compiled one into its place."""
+    left = FEW
 
-    def init(self: Any, *values: Any, **named: Any) -> None:
+    def init(self: Any, /, *values: Any, **named: Any) -> None:
+        nonlocal left
+        left -= 1
+        fields = taken(names, cls.__dict__, values, named) if left >= 0 else None
+        if fields is not None:
+            self.__dict__.update(fields)
+            return
         made = compiled_init(cls, names)
         cls.__init__ = made  # type: ignore[misc]
         made(self, *values, **named)
 
     return init
+
+
+def taken(
+    names: tuple[str, ...], defaults: Mapping[str, Any], values: tuple[Any, ...], named: dict[str, Any]
+) -> Optional[dict[str, Any]]:
+    """The fields by a call's arguments; None if the call is wrong, which the compiled function says better."""
+    given = dict(zip(names, values))
+    if len(given) < len(values) or not given.keys().isdisjoint(named):
+        return None
+    given.update(named)
+    found = {
+        name: given[name] if name in given else defaults[name] for name in names if name in given or name in defaults
+    }
+    return found if len(found) == len(names) and given.keys() <= found.keys() else None
 
 
 def compiled_init(cls: type, names: tuple[str, ...]) -> Callable[..., None]:
@@ -88,17 +111,28 @@ def compiled_init(cls: type, names: tuple[str, ...]) -> Callable[..., None]:
     return compiled(f"{cls.__qualname__}.__init__", "self", names, defaults, lines)
 
 
-def first_new(cls: type, names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
-    """A named tuple's `__new__` that puts the compiled one into its place."""
+def first_new(names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
+    """The same of a named tuple: its `__new__`."""
+    left = FEW
 
-    def new(kind: type, *values: Any, **named: Any) -> Any:
-        items = "".join(f"{name}, " for name in names)
-        line = f" return tuple_new(_cls, ({items}))"
-        made = compiled(f"{cls.__qualname__}.__new__", "_cls", names, {**defaults, "tuple_new": tuple.__new__}, [line])
-        cls.__new__ = staticmethod(made)  # type: ignore[method-assign]
+    def new(kind: type, /, *values: Any, **named: Any) -> Any:
+        nonlocal left
+        left -= 1
+        items = taken(names, defaults, values, named) if left >= 0 else None
+        if items is not None:
+            return tuple.__new__(kind, items.values())
+        made = compiled_new(kind, names, defaults)
+        kind.__new__ = staticmethod(made)  # type: ignore[method-assign]
         return made(kind, *values, **named)
 
     return staticmethod(new)
+
+
+def compiled_new(kind: type, names: tuple[str, ...], defaults: dict[str, Any]) -> Callable[..., Any]:
+    known = {f"default_{name}": value for name, value in defaults.items()}
+    items = "".join(f"{name}, " for name in names)
+    line = f" return tuple_new(_cls, ({items}))"
+    return compiled(f"{kind.__qualname__}.__new__", "_cls", names, {**known, "tuple_new": tuple.__new__}, [line])
 
 
 def compiled(
@@ -160,17 +194,16 @@ else:
         """Turns the annotations of a class that is a tuple into its items' names."""
 
         def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
-            made = super().__new__(cls, name, bases, {"__slots__": (), **namespace})
-            names = made._fields = made.__match_args__ = tuple(namespace.get("__annotations__", ()))
-            defaults = {f"default_{one}": namespace[one] for one in names if one in namespace}
-            for index, one in enumerate(names):
-                setattr(made, one, item_property(index, f"Item {index}."))
-            made._make = staticmethod(partial(tuple.__new__, made))  # of as many values as there are names
-            made.__new__ = first_new(made, names, defaults)
-            return made
+            names = tuple(namespace.get("__annotations__", ()))
+            defaults = {one: namespace[one] for one in names if one in namespace}
+            ours = {one: item_property(index, f"Item {index}.") for index, one in enumerate(names)}
+            ours.update(_fields=names, __match_args__=names, __new__=first_new(names, defaults), __slots__=())
+            return super().__new__(cls, name, bases, {**namespace, **ours})  # to set them later takes longer
 
     class NamedTuple(tuple, metaclass=NamedTupleType):
         """What `typing.NamedTuple` is, without methods for what nobody here does with one."""
+
+        _make = classmethod(tuple.__new__)  # of as many values as there are names
 
         def _asdict(self) -> dict[str, Any]:
             return dict(zip(self._fields, self))

@@ -12,12 +12,17 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def unsearched() -> Iterator[None]:
-    """No garbage is searched for inside; what nothing refers to any more is freed all the same."""
+def unsearched(forget: bool = False) -> Iterator[None]:
+    """No garbage is searched for inside; what nothing refers to any more is freed all the same.
+
+    `forget`: nor among all that there is afterwards, ever again.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if forget:
+            gc.freeze()
         if was_on:
             gc.enable()

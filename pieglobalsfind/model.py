@@ -6,9 +6,9 @@ Takes nothing; never reads a target, never formats. Addresses are ints, sizes an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional, Union
 
 from pieglobalsfind.facts import dataclass, field
+from pieglobalsfind.hints import Optional, Union
 
 # rank.state, as the debug ABI names them
 STARTING = "starting"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import TYPE_CHECKING
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target
 from pieglobalsfind.translate import Translator
-from pieglobalsfind.unwind import Contexts
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported when they are needed: debuggers start the sooner
     from pieglobalsfind.decoders.wait_members import Communicators
     from pieglobalsfind.stack_walk import Walker
     from pieglobalsfind.symbolize import Symbolizer
+    from pieglobalsfind.unwind import Contexts
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Moment:
 
     @cached_property
     def contexts(self) -> Contexts:
+        from pieglobalsfind.unwind import Contexts
+
         return Contexts(self.target, self.table, self._maps)
 
     @cached_property

@@ -7,13 +7,12 @@ the same name for the same file.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator, Sequence
-from typing import Optional, Union
 
 from pieglobalsfind.elf import PT_LOAD, ElfFile, ProgramHeader
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.target import Target
 
@@ -126,6 +125,8 @@ def _linked_checksum(elf: ElfFile) -> int:
 
 def _checksum(elf: ElfFile) -> int:
     """CRC-32 of the whole file, as .gnu_debuglink has it."""
+    import zlib  # late: few files need it, and debuggers start the sooner
+
     value = 0
     for start in range(0, elf.size, 1 << 20):
         value = zlib.crc32(elf.read(start, min(1 << 20, elf.size - start)), value)

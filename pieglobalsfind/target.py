@@ -6,11 +6,11 @@ reads, and never calls into it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Callable, Optional, Protocol, Union
+from collections.abc import Callable, Mapping, Sequence
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.facts import NamedTuple, dataclass
+from pieglobalsfind.hints import Optional, Protocol, Union
 from pieglobalsfind.model import Absent
 
 

@@ -6,8 +6,7 @@ Nothing is attached to or stopped.
 
 from __future__ import annotations
 
-from typing import Optional
-
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Rebase
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.rankset import compact

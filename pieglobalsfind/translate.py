@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Optional, Union
 
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.memory_map import naming
 from pieglobalsfind.model import (
     MIGRATED_OUT,

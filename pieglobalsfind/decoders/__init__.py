@@ -5,12 +5,11 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-from typing import Optional
-
 from pieglobalsfind.decoders import hook, rank_debug
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.facts import replace
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import cut_short

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry_layout import Kept, ProcessingElement, Records
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.memory_map import mapping_at, naming
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target

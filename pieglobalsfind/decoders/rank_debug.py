@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Optional, TypeVar, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import kept
@@ -18,6 +17,7 @@ from pieglobalsfind.decoders.registry_check import check
 from pieglobalsfind.decoders.registry_layout import Records, path_text, text
 from pieglobalsfind.decoders.registry_snapshot import Snapshot, is_current, take, too_fast
 from pieglobalsfind.garbage import unsearched
+from pieglobalsfind.hints import Optional, TypeVar, Union
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
 from pieglobalsfind.ranks import NOWHERE, Columns, RanksOnDemand
 from pieglobalsfind.target import Target

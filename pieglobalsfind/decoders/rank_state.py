@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import struct
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from typing import Callable, Optional, TypeVar, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, RegistryError
 from pieglobalsfind.facts import replace
+from pieglobalsfind.hints import Optional, TypeVar, Union
 from pieglobalsfind.model import Absent, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target, read_many
 

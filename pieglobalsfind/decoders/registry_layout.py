@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Any, TypeVar
 
 from pieglobalsfind.facts import NamedTuple, dataclass
+from pieglobalsfind.hints import Any, TypeVar
 
 MAGIC = 0x014742444B4E4152
 ABI_VERSION = 1

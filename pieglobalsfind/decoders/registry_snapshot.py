@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from typing import Optional
 
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import standing_still
@@ -18,6 +17,7 @@ from pieglobalsfind.elf import MACHINES
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
 from pieglobalsfind.facts import NamedTuple, dataclass
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import mapping_at, naming
 from pieglobalsfind.target import MemoryMapping, Target
 

@@ -5,9 +5,8 @@ Takes what the user named; gives a `Target`. It knows nothing of ranks.
 
 from __future__ import annotations
 
-from typing import Optional, Union
-
 from pieglobalsfind.errors import TargetError, UsageError
+from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import Target
 

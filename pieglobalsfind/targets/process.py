@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Optional
 
 from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import ProcMaps
 
 DELETED = " (deleted)"

@@ -209,12 +209,18 @@ tell("main", ask("bt -2"))
 def test_the_extension_is_quick_to_load(session: Session) -> None:
     """Only that nothing heavy is imported; how long it takes is for the benchmarks."""
     script = f"""
+import gc
 before = set(sys.modules)
 gdb.execute("source {EXTENSION}")
 tell("new", sorted(name for name in set(sys.modules) - before if "." not in name))
+tell("garbage", [gc.isenabled(), gc.get_freeze_count()])
 """
     told = session.run(script, source=False)
     heavy = {
+        "typing",
+        "dataclasses",
+        "inspect",
+        "pathlib",
         "asyncio",
         "http",
         "urllib",
@@ -227,3 +233,5 @@ tell("new", sorted(name for name in set(sys.modules) - before if "." not in name
         "numpy",
     }
     assert not heavy & set(told["new"]) - {"urllib"}
+    is_searched, forgotten = told["garbage"]
+    assert is_searched and forgotten > 1000, "what was imported is searched for garbage"

@@ -51,7 +51,21 @@ def test_values_and_equality() -> None:
     assert OURS.size == STANDARD.size == 8 and OURS.__doc__ == STANDARD.__doc__
 
 
-@pytest.mark.parametrize("values, named", [((), {}), (("a",), {}), (("a", 1), {"other": 2}), ((1, 2, 3, 4, 5), {})])
+def test_many_are_as_few() -> None:
+    """After some the functions that make them are others."""
+    ours, standard = plain(facts.dataclass, facts.field), plain(dataclasses.dataclass, dataclasses.field)
+    functions = set()
+    for number in range(facts.FEW + 2):
+        values, named = CALLS[number % len(CALLS)]
+        assert vars(ours(*values, **named)) == vars(standard(*values, **named))
+        functions.add(ours.__init__)
+    assert len(functions) == 2
+
+
+@pytest.mark.parametrize(
+    "values, named",
+    [((), {}), (("a",), {}), (("a", 1), {"other": 2}), (("a", 1), {"name": "b"}), ((1, 2, 3, 4, 5), {})],
+)
 def test_wrong_calls(values: tuple[object, ...], named: dict[str, object]) -> None:
     said = []
     for kind in (OURS, STANDARD):
@@ -125,7 +139,22 @@ def test_named_tuples() -> None:
                 setattr(made, wrong, 1)
 
 
-@pytest.mark.parametrize("values, named", [((), {}), (("a",), {}), (("a", 1), {"other": 2}), ((1, 2, 3, 4), {})])
+def test_many_named_tuples_are_as_few() -> None:
+    class Many(facts.NamedTuple):
+        kind: str
+        size: int = 8
+
+    functions = set()
+    for number in range(facts.FEW + 2):
+        assert Many("a") == ("a", 8) and Many(size=number, kind="b") == ("b", number)
+        functions.add(Many.__new__)
+    assert len(functions) == 2
+
+
+@pytest.mark.parametrize(
+    "values, named",
+    [((), {}), (("a",), {}), (("a", 1), {"other": 2}), (("a", 1), {"kind": "b"}), ((1, 2, 3, 4), {})],
+)
 def test_wrong_named_tuples(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     said = []
     for kind in (OurEntry, StandardEntry):
