@@ -88,6 +88,8 @@ class Waits:
 
     In a collective that is the rank whose message it needs next. `untold`: ranks that wait for one of a communicator
     whose members are not known. `standstill`: the job's ranks that have not exited, if every one of them is blocked.
+    `unknown`: ranks of whose call nobody tells some argument, and why. `unsure`: what would be cycles if it were known
+    that no message is on its way, and why that is not known.
     """
 
     peers: dict[int, int]
@@ -96,6 +98,8 @@ class Waits:
     of_any: tuple[int, ...]
     untold: tuple[int, ...]
     standstill: tuple[int, ...]
+    unknown: tuple[tuple[int, str], ...] = ()
+    unsure: tuple[tuple[Cycle, str], ...] = ()
 
 
 def is_collective(call: str) -> bool:
@@ -120,6 +124,7 @@ def find(table: RankTable, members: Communicators) -> Waits:
         tuple(rank.rank for rank, one in single if one.peer == ANY),
         tuple(rank for rank, peer in told.items() if peer is None),
         standstill(table),
+        tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
     )
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from pieglobalsfind.blocked import TIERS
 from pieglobalsfind.decoders.rank_state import read_again
 from pieglobalsfind.decoders.wait_members import Communicators, communicators, of_world
 from pieglobalsfind.errors import RanklensError
@@ -23,6 +24,7 @@ from pieglobalsfind.wording import waiting_text
 
 from .job import Job, Subject, add_target, checked, job_named, open_job, say_warnings, subject_of, with_waiting_calls
 from .members import homes_of, read_each, subject_of_all
+from .stillness import why_not_still
 from .text import harmless, of_ranks
 from .wait_graph import Collective, Waits, find
 
@@ -94,7 +96,30 @@ def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
         return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
 
     cycles = tuple(one for one in found.cycles if all_wait(one.witnesses))
-    return replace(found, cycles=cycles, standstill=found.standstill if all_wait(found.standstill) else ())
+    found = replace(found, cycles=cycles, standstill=found.standstill if all_wait(found.standstill) else ())
+    return by_stillness(found, homes)
+
+
+def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
+    """What was read from stacks holds only where no message can be on its way."""
+    told = {rank for cycle in found.cycles for rank in cycle.witnesses}
+    told.update(found.standstill, *(one.inside for one in found.collectives))
+    reasons: dict[int, str] = {}
+    for job in {id(job): job for job in homes.values()}.values():
+        unpublished = {one.rank for one in job.table.ranks if one.evidence.tier in TIERS and homes.get(one.rank) is job}
+        reason = why_not_still(job, unpublished & told) if unpublished & told else ""
+        reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
+
+    def why(ranks: Iterable[int]) -> str:
+        return next((reasons[rank] for rank in ranks if rank in reasons), "")
+
+    return replace(
+        found,
+        cycles=tuple(one for one in found.cycles if not why(one.witnesses)),
+        unsure=tuple((one, why(one.witnesses)) for one in found.cycles if why(one.witnesses)),
+        standstill=() if why(found.standstill) else found.standstill,
+        collectives=tuple(replace(one, needed=()) if why(one.inside) else one for one in found.collectives),
+    )
 
 
 def still_waits(job: Job, before: Rank) -> bool:
@@ -141,6 +166,8 @@ def source(subject: Subject) -> str:
 def sentences(found: Waits) -> Iterator[str]:
     for cycle in found.cycles:
         yield deadlock(cycle.ranks)
+    for cycle, reason in found.unsure:
+        yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
     if found.standstill:
         waits = "waits" if len(found.standstill) == 1 else "wait"
         whom = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
@@ -153,10 +180,23 @@ def sentences(found: Waits) -> Iterator[str]:
         waits, whose = ("waits", "its communicator") if len(found.untold) == 1 else ("wait", "their communicators")
         whom = f"whom {of_ranks(compact(found.untold))} {waits} for"
         yield f"{whom} is not known: the members of {whose} can't be read"
+    yield from without_arguments(found)
+
+
+def without_arguments(found: Waits) -> Iterator[str]:
+    reasons: dict[str, list[int]] = {}
+    for rank, reason in found.unknown:
+        reasons.setdefault(reason, []).append(rank)
+    for reason, ranks in reasons.items():
+        yield f"not known of the {'call' if len(ranks) == 1 else 'calls'} of {of_ranks(compact(ranks))}: {reason}"
+
+
+def chain_of(ranks: tuple[int, ...]) -> str:
+    return " -> ".join(map(str, (*ranks, ranks[0])))
 
 
 def deadlock(ranks: tuple[int, ...]) -> str:
-    chain = " -> ".join(map(str, (*ranks, ranks[0])))
+    chain = chain_of(ranks)
     if len(ranks) == 1:
         return f"deadlock: rank {ranks[0]} waits for itself, {chain}"
     return f"deadlock: ranks {compact(ranks)} wait for one another, {chain}"
@@ -201,6 +241,8 @@ def as_json(subject: Subject, found: Waits) -> dict[str, object]:
         "any": compact(found.of_any),
         "untold": compact(found.untold),
         "cycles": [list(one.ranks) for one in found.cycles],
+        "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in found.unsure],
+        "unknown": [{"rank": rank, "reason": reason} for rank, reason in found.unknown],
         "standstill": compact(found.standstill),
         "collectives": [
             {

@@ -1,13 +1,14 @@
 """Which MPI call a suspended rank is in, from its stack, where the runtime does not publish it.
 
-Takes ranks that a runtime's own data told of, and a walker; gives them as blocked in that call. Peer, tag and
-communicator are not guessed. A rank whose stack can't be walked stays as it was.
+Takes ranks that a runtime's own data told of, and a walker; gives them as blocked in that call, with its peer, tag and
+communicator where its arguments tell them. A rank whose stack can't be walked stays as it was.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.decoders.kept import TIER
 from pieglobalsfind.errors import RanklensError
@@ -22,27 +23,63 @@ TIERS = ("runtime", TIER)  # where nobody publishes calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
+SCHEDULED = 8  # where in a CthThread it is (threads.C of Charm++, from 6.0 on)
+MOST_SCHEDULED = 1 << 16  # more makes no sense
 MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
 
 
-def as_blocked(walker: Walker, rank: Rank) -> Rank:
-    """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls."""
+def as_blocked(target: Target, table: RankTable, walker: Walker, rank: Rank) -> Rank:
+    """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls.
+
+    One that is ready again is told as such, with the call that it has not left yet.
+    """
     if rank.evidence.tier not in TIERS or rank.state != READY or not isinstance(rank.context, int):
         return rank
     try:
-        calls = walker.stack(rank).calls
+        name = _outermost(call.function for call in walker.stack(rank).calls)
+        if name is None:
+            return rank
+        waiting = _by_arguments(table, walker, rank, name)
+        return replace(rank, state=READY if _is_scheduled(target, table, rank) else BLOCKED, waiting=waiting)
     except RanklensError:
         return rank
-    names = (MPI_CALL.fullmatch(one.function.partition("(")[0]) for one in calls)
-    name = next((one[1] for one in names if one is not None), None)
-    return replace(rank, state=BLOCKED, waiting=Waiting(name)) if name else rank
+
+
+def _outermost(functions: Iterable[str]) -> Optional[str]:
+    """The first MPI call, functions' outermost first."""
+    names = (MPI_CALL.fullmatch(one.partition("(")[0]) for one in functions)
+    return next((one[1] for one in names if one is not None), None)
+
+
+def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Waiting:
+    """The call with its peer, tag and communicator, as far as its arguments on the stack tell them."""
+    from pieglobalsfind.conventions import convention_of
+    from pieglobalsfind.mpi_arguments import waiting
+    from pieglobalsfind.stack_arguments import stack_of
+
+    convention = convention_of(table)
+    stack = stack_of(walker, rank) if convention is not None else None
+    if convention is None or stack is None:
+        return Waiting(name)
+    for frame in reversed(range(len(stack))):
+        if _outermost(reversed(stack.functions(frame))) == name:
+            return waiting(stack, frame, name, rank.rank, convention)
+    return Waiting(name)
+
+
+def _is_scheduled(target: Target, table: RankTable, rank: Rank) -> bool:
+    """Whether a thread of Charm++ waits for its turn alone: a CthThread begins with its token and that count."""
+    if table.runtime != "AMPI" or not rank.thread:
+        return False
+    scheduled = int.from_bytes(target.read(rank.thread + SCHEDULED, 4), "little", signed=True)
+    return 0 < scheduled <= MOST_SCHEDULED
 
 
 def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
     """The table with every rank `as_blocked`; of a running job only those that stood still meanwhile."""
     if table.evidence.tier not in TIERS:
         return table
-    found = [as_blocked(walker, one) for one in table.ranks]
+    found = [as_blocked(target, table, walker, one) for one in table.ranks]
     if target.is_live:
         from pieglobalsfind.decoders import decode
 

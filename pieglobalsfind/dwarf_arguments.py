@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.demangle import demangle
 from pieglobalsfind.dwarf_expression import MASK
-from pieglobalsfind.dwarf_frames import CodeFile
+from pieglobalsfind.dwarf_frames import CodeFile, without_parameters
 from pieglobalsfind.dwarf_libdw import Attribute, Die, Operation
 from pieglobalsfind.dwarf_walk import walk
 
 CALL_SITES = (dw.DW_TAG_call_site, dw.DW_TAG_GNU_call_site)  # and the GNU forerunner
 CALL_PARAMETERS = (dw.DW_TAG_call_site_parameter, dw.DW_TAG_GNU_call_site_parameter)
 QUALIFIERS = (dw.DW_TAG_typedef, dw.DW_TAG_const_type, dw.DW_TAG_volatile_type, dw.DW_TAG_restrict_type)
+ADDRESSES = (dw.DW_TAG_pointer_type, dw.DW_TAG_reference_type, dw.DW_TAG_rvalue_reference_type)
 CALL_VALUES = (dw.DW_AT_call_value, dw.DW_AT_GNU_call_site_value)
 CALL_DATA_VALUES = (dw.DW_AT_call_data_value, dw.DW_AT_GNU_call_site_data_value)
 ENTRY_VALUES = (dw.DW_OP_entry_value, dw.DW_OP_GNU_entry_value)
@@ -45,13 +47,15 @@ class Parameter:
     """Where an argument is at a pc: () means nowhere. `entry_register`: the one that held it at the call, if any did.
 
     `may_be_nowhere`: it is an array that may be unallocated, or not associated. `constant`: its value, the same in all
-    calls (a number in 8 bytes, or as many bytes as the value has).
+    calls (a number in 8 bytes, or as many bytes as the value has). `is_address`: its type is a pointer or a reference;
+    what Fortran passes by reference may be described as what that leads to.
     """
 
     now: Steps
     entry_register: Optional[int]
     may_be_nowhere: bool
     constant: Optional[bytes] = None
+    is_address: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class ArgumentReader:
         self._reader = file.reader
         self._calls: dict[int, Optional[CallsAt]] = {}
         self._sites: dict[int, dict[int, Passed]] = {}
+        self._callees: dict[int, frozenset[str]] = {}
 
     def calls(self, vaddr: int) -> Optional[CallsAt]:
         """The calls at an address, None without debug information."""
@@ -97,6 +102,32 @@ class ArgumentReader:
         if return_address not in self._sites:
             self._sites[return_address] = self._read_site(return_address)
         return self._sites[return_address]
+
+    def callees(self, return_address: int) -> frozenset[str]:
+        """What the function is called that the call calls which returns to an address; none where nothing tells.
+
+        By a jump at its end that function may have left its frame to another one, to which other values were passed.
+        """
+        if return_address not in self._callees:
+            site = self._site(return_address)
+            origin = self._origin(site) if site is not None else None
+            self._callees[return_address] = frozenset(self._names(origin)) if origin is not None else frozenset()
+        return self._callees[return_address]
+
+    def _names(self, function: Die) -> Iterator[str]:
+        linkage = self._reader.string(function, dw.DW_AT_linkage_name)
+        if linkage.startswith("_Z"):
+            yield without_parameters(demangle(linkage))
+        elif linkage:
+            yield linkage
+        name = self._reader.string(function, dw.DW_AT_name)
+        if name:
+            yield name
+
+    def _origin(self, site: Die) -> Optional[Die]:
+        return self._reader.reference(site, dw.DW_AT_call_origin) or self._reader.reference(
+            site, dw.DW_AT_abstract_origin
+        )
 
     def _read_calls(self, vaddr: int) -> Optional[CallsAt]:
         dies = self._file.active(vaddr)
@@ -113,7 +144,9 @@ class ArgumentReader:
                 is_register = len(at_entry) == 1 and dw.DW_OP_reg0 <= at_entry[0].atom < dw.DW_OP_reg0 + 32
                 register = at_entry[0].atom - dw.DW_OP_reg0 if is_register else None
                 now = self.expression(die, dw.DW_AT_location, vaddr)
-                found = Parameter(now, register, self._may_be_nowhere(die), self._constant(die))
+                kind = self._kind(die)
+                is_address = kind is not None and self._reader.tag(kind) in ADDRESSES
+                found = Parameter(now, register, self._may_be_nowhere(kind), self._constant(die), is_address)
                 yield self._reader.string(die, dw.DW_AT_name), found
 
     def _constant(self, die: Die) -> Optional[bytes]:
@@ -122,12 +155,16 @@ class ArgumentReader:
             return (number & MASK).to_bytes(8, "little")
         return self._reader.block(die, dw.DW_AT_const_value)
 
-    def _may_be_nowhere(self, die: Die) -> bool:
+    def _kind(self, die: Die) -> Optional[Die]:
+        """Its type without qualifiers."""
         kind = self._reader.reference(die, dw.DW_AT_type, inherited=True)
         for _ in range(DEEPEST):
             if kind is None or self._reader.tag(kind) not in QUALIFIERS:
                 break
             kind = self._reader.reference(kind, dw.DW_AT_type)
+        return kind
+
+    def _may_be_nowhere(self, kind: Optional[Die]) -> bool:
         return kind is not None and any(
             self._reader.has(kind, code) for code in (dw.DW_AT_allocated, dw.DW_AT_associated)
         )
@@ -135,9 +172,12 @@ class ArgumentReader:
     # ---- call sites ----
 
     def _read_site(self, return_address: int) -> dict[int, Passed]:
-        dies = self._file.active(return_address - 1)
-        site = self._site_in(dies[-1], return_address) if dies else None
+        site = self._site(return_address)
         return dict(self._passed(site, return_address)) if site is not None else {}
+
+    def _site(self, return_address: int) -> Optional[Die]:
+        dies = self._file.active(return_address - 1)
+        return self._site_in(dies[-1], return_address) if dies else None
 
     def _site_in(self, function: Die, return_address: int) -> Optional[Die]:
         for die, tag, _ in walk(self._reader, function, True, holds_calls):

@@ -87,6 +87,7 @@ DW_AT_linkage_name = 0x6E
 DW_AT_dwo_name = 0x76
 DW_AT_call_return_pc = 0x7D
 DW_AT_call_value = 0x7E
+DW_AT_call_origin = 0x7F
 DW_AT_call_data_value = 0x86
 DW_AT_MIPS_linkage_name = 0x2007
 DW_AT_GNU_vector = 0x2107

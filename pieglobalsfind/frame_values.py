@@ -70,13 +70,16 @@ def address(steps: Steps, frame: Frame) -> Optional[int]:
     return None if is_value else found
 
 
-def entry_value(register: Optional[int], size: int, frame: Frame) -> Optional[bytes]:
-    """What a register held when the frame's function was called, by its call site; None if that does not tell."""
+def entry_value(register: Optional[int], size: int, frame: Frame, as_register: bool = False) -> Optional[bytes]:
+    """What a register held when the frame's function was called, by its call site; None if that does not tell.
+
+    `as_register`: of a reference the address is wanted, not what debuggers show of it.
+    """
     call = frame.call() if register is not None else None
     passed = call[0].get(register) if call is not None and register is not None else None
     if call is None or passed is None:
         return None
-    if passed.has_data:
+    if passed.has_data and not as_register:
         raise UnsupportedError("a reference's value at entry")
     try:
         found, _ = _run(passed.value, call[1])
@@ -185,7 +188,7 @@ def _at_entry(step: Step, frame: Frame) -> int:
     first = step.inner[0].atom if len(step.inner) == 1 else 0
     if not dw.DW_OP_reg0 <= first < dw.DW_OP_reg0 + 32:
         raise UnsupportedError("an entry value that is in no register")
-    found = entry_value(first - dw.DW_OP_reg0, WORD, frame)
+    found = entry_value(first - dw.DW_OP_reg0, WORD, frame, as_register=True)
     if found is None:
         raise NowhereError
     return int.from_bytes(found, "little")

@@ -173,7 +173,8 @@ class Waiting:
     """What a rank waits for: the outermost blocking call. `peer`, `tag`: -1 any, -2 none.
 
     Without a tag the call is collective, and `peer` the rank whose message it needs next. `peer` is a rank of
-    MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator.
+    MPI_COMM_WORLD if it is so `in_world`, else a number in the communicator. `unknown`: which of them the call has and
+    nobody tells, and why; they are -2 and 0 then.
     """
 
     call: str
@@ -181,6 +182,7 @@ class Waiting:
     tag: int = -2
     communicator: int = 0
     in_world: bool = False
+    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,8 @@ class Rank:
     `kernel_thread` is the tid that runs it or would, 0 if unknown. `placements` are in order, first match wins.
     `record` is where the runtime publishes the rank, so that what changes can be read again (0: nowhere). `process` is
     the index of the process where it is, or is on its way to, as far as this one knows (-1: unknown), `moves` how often
-    it had moved when that was so. `exit_status` is None before it has exited, and where nobody tells.
+    it had moved when that was so. `thread` is the address of what its runtime has of it as a thread (0: not known or
+    none). `exit_status` is None before it has exited, and where nobody tells.
     """
 
     rank: int
@@ -226,6 +229,7 @@ class Rank:
     process: int = -1
     moves: int = 0
     exit_status: Optional[int] = None
+    thread: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -236,7 +240,8 @@ class RankTable:
     `context_layout` serves every context. `entry_function` is where every rank's backtrace ends (0: unknown).
     `constructor_heap` is what the originals' constructors allocated from; `constructor_blocks` are its (address, size).
     `calls` are the names that records of ranks number, `byte_order` is struct's sign of the records' byte order, and
-    `record_size` how many bytes of them this reader and the writer know.
+    `record_size` how many bytes of them this reader and the writer know. `currents` are the addresses of the words that
+    hold the `thread` of the rank that a processing element runs: all of them, or () where they are not known.
     """
 
     method: str
@@ -262,6 +267,7 @@ class RankTable:
     calls: tuple[str, ...] = ()
     byte_order: str = field(default="<", compare=False)
     record_size: int = field(default=0, compare=False)
+    currents: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class Moment:
         if rank.evidence.tier not in TIERS:
             return self.in_world(rank)
         try:
-            return as_blocked(self.walker, rank)
+            return as_blocked(self.target, self.table, self.walker, rank)
         except ObjectFileError:  # nobody can walk stacks here
             return rank
 

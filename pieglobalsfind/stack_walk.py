@@ -14,6 +14,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.decoders.rank_state import as_recorded, records_now, while_suspended
+from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
@@ -98,6 +99,7 @@ class Walker:
         self._symbolizer = symbolizer
         self._threads: Optional[dict[int, KernelThread]] = None
         self._files: dict[str, Optional[CodeFile]] = {}
+        self._arguments: dict[str, Optional[ArgumentReader]] = {}
         self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
@@ -226,6 +228,13 @@ class Walker:
     def file(self, path: str) -> Optional[CodeFile]:
         """A file's tables, None if it can't be opened."""
         return self._file(path)
+
+    def arguments(self, path: str) -> Optional[ArgumentReader]:
+        """Where a file's functions have their arguments, None if it can't be opened."""
+        if path not in self._arguments:
+            file = self._file(path)
+            self._arguments[path] = ArgumentReader(file) if file is not None else None
+        return self._arguments[path]
 
     def location(self, rank: Rank) -> Optional[Call]:
         """The innermost call in the program's own copy, None if there is none; raises as `stack` does."""

@@ -24,10 +24,11 @@ def waiting_text(waiting: Waiting) -> str:
 
     Of a collective the call alone: whom a rank needs next in one changes from rank to rank.
     """
-    if waiting.tag == NO_TAG:
+    if waiting.tag == NO_TAG and not waiting.unknown:
         return waiting.call
     way = "to" if waiting.call in SENDS else "from"
-    number = f"{waiting.peer}" if waiting.in_world else f"{waiting.peer} of communicator {waiting.communicator}"
+    communicator = f"communicator {waiting.communicator}" if waiting.communicator else "its communicator"
+    number = f"{waiting.peer}" if waiting.in_world else f"{waiting.peer} of {communicator}"
     peer = {-1: f" {way} any rank", -2: ""}.get(waiting.peer, f" {way} {number}")
     tag = {-1: ", any tag", -2: ""}.get(waiting.tag, f", tag {waiting.tag}")
     return waiting.call + peer + tag

@@ -96,6 +96,7 @@ def _table(
         entry_function=loader.entry,
         entry_function_size=loader.entry_size,
         warnings=tuple(warnings),
+        currents=tuple(address for _, address in loader.currents),
     )
 
 
@@ -201,6 +202,7 @@ def _rank(
         switches=Absent("AMPI does not count them"),
         placements=held,
         evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
+        thread=known.address if known else 0,
     )
 
 

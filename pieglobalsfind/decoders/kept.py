@@ -95,7 +95,7 @@ def _now(target: Target, keeper: Keeper, rank: Rank, currents: Mapping[int, Proc
     if kept is None or rank.state != READY:
         return rank
     heap = _heap(target, keeper, rank, kept)
-    rank = replace(rank, heap=heap, heap_used=NOT_TOLD, switches=NOT_COUNTED, record=0)
+    rank = replace(rank, heap=heap, heap_used=NOT_TOLD, switches=NOT_COUNTED, record=0, thread=kept.thread)
     element = currents.get(kept.thread)
     if element is not None:
         state = {"processing_element": element.processing_element, "kernel_thread": element.kernel_thread}

@@ -85,6 +85,7 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         calls=calls,
         byte_order=snapshot.order,
         record_size=snapshot.record_size,
+        currents=tuple(one.current for one in keeper.elements) if keeper and keeper.knows_all else (),
     )
 
 

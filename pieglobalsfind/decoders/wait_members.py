@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Optional
 
+from pieglobalsfind.conventions import members_of_world
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.facts import replace
@@ -26,7 +27,7 @@ ELEMENT = struct.calcsize("i")
 
 def communicators(target: Target, table: RankTable) -> Communicators:
     """By their numbers: the members of those in which ranks wait."""
-    found: Communicators = {}
+    found: Communicators = members_of_world(table)
     attempts: dict[int, int] = {}
     for rank, waiting in _waiting(table):
         number = waiting.communicator

@@ -1,0 +1,151 @@
+"""Who waits for whom under stock AMPI: by the arguments on the ranks' stacks, against the program and GDB."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.gdb.session import Session
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+
+# 0, 1 and 2 wait for one another; 3 waits for 2's broadcast, as its argument says, and nobody else is in that.
+RING = r"""
+#include <mpi.h>
+static int word;
+int main(int count, char **words) {
+  int me;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0) MPI_Recv(&word, 1, MPI_INT, 1, 41, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me == 1) MPI_Recv(&word, 1, MPI_INT, 2, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me == 2) MPI_Ssend(&word, 1, MPI_INT, 0, 43, MPI_COMM_WORLD);
+  if (me == 3) MPI_Bcast(&word, 1, MPI_INT, 2, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}
+"""
+# 0 runs once all others wait. 1 and 2 have sent one another what they wait for, 4 and 5 have not; 3 waits for 0, which
+# is 1 of another communicator.
+BUSY = r"""
+#include <mpi.h>
+#include <unistd.h>
+static int word;
+static volatile int here; /* one for all ranks: the program's globals are not privatized */
+int main(int count, char **words) {
+  int me;
+  MPI_Comm part;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_split(MPI_COMM_WORLD, me == 3 || me == 0, -me, &part);
+  MPI_Barrier(MPI_COMM_WORLD);
+  while (me == 0 && here < 5) AMPI_Yield();
+  while (me == 0) sleep(300); /* signals of the runtime interrupt it */
+  if (me == 1) MPI_Send(&word, 1, MPI_INT, 2, 7, MPI_COMM_WORLD);
+  if (me == 2) MPI_Send(&word, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
+  if (me != 0) here++;
+  if (me == 1) MPI_Recv(&word, 1, MPI_INT, 2, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me == 2) MPI_Recv(&word, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me == 3) MPI_Recv(&word, 1, MPI_INT, 1, 9, part, MPI_STATUS_IGNORE);
+  if (me == 4) MPI_Recv(&word, 1, MPI_INT, 5, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (me == 5) MPI_Recv(&word, 1, MPI_INT, 4, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def asked(*words: object) -> Any:
+    command = [sys.executable, "-m", "inspector", *map(str, words), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def started(folder: Path, ranks: int, blocked: set[int]) -> Iterator[int]:
+    """The program, once those ranks wait; ended afterwards."""
+    with subprocess.Popen(["./prog", f"+vp{ranks}", *WORKERS], cwd=folder, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: blocked <= waiting(process.pid), "the ranks never came to wait")
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def waiting(pid: int) -> set[int]:
+    """The ranks that wait in other calls than the barrier that comes before."""
+    command = [sys.executable, "-m", "inspector", "ranks", str(pid), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ranks = json.loads(done.stdout) if done.returncode == 0 else []
+    return {one["rank"] for one in ranks if one["state"] == "blocked" and one["waiting"]["call"] != "MPI_Barrier"}
+
+
+def runtime_tells(folder: Path) -> bool:
+    """Whether GDB knows MPI_Recv's parameters: the runtime has debug information."""
+    command = ["gdb", "-nx", "-q", "-batch", "-ex", "whatis MPI_Recv", str(folder / "prog")]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
+    return "(void *, int" in said.stdout
+
+
+@pytest.mark.parametrize(("method", "with_hook"), [("pie", False), ("pie", True), ("none", False)])
+def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without debug information of the runtime its caller tells, if it calls by name, as under `pie` none does."""
+    monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
+    build(tmp_path, method, "c", with_hook, RING)
+    tells = runtime_tells(tmp_path)
+    with started(tmp_path, RANKS, set(range(RANKS))) as pid:
+        found = asked("waits", pid)
+        calls = [one["waiting"] for one in asked("ranks", pid)]
+        script = f"""
+        found = []
+        for rank in range({RANKS}):
+            ask(f"rank {{rank}}")
+            found.append(ask("frame function MPI_" + ["Recv", "Recv", "Ssend", "Bcast"][rank]) and ask("info args"))
+        tell("arguments", found)
+        """
+        arguments = Session(gdb, tmp_path).attach(script, pid)["arguments"] if tells else []
+    assert [one["call"] for one in calls] == ["MPI_Recv", "MPI_Recv", "MPI_Ssend", "MPI_Bcast"]
+    if tells or method == "none":
+        assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0, 3: 2}
+        assert (found["cycles"], found["unsure"], found["unknown"]) == ([[0, 1, 2]], [], [])
+        assert [(one["peer"], one["tag"], one["communicator"]) for one in calls[:3]] == [
+            (1, 41, 1_000_000),
+            (2, -1, 1_000_000),
+            (0, 43, 1_000_000),
+        ]
+        (broadcast,) = found["collectives"]
+        assert (broadcast["members"], broadcast["inside"], broadcast["needed"]) == ("0-3", "3", "2")
+    else:
+        assert (found["waits"], found["cycles"]) == ([], [])
+        assert [one["rank"] for one in found["unknown"]] == [0, 1, 2, 3]
+        assert "its caller's does not tell which function it calls" in found["unknown"][0]["reason"]
+    assert found["standstill"] == "0-3"
+    for rank, text in enumerate(map(str, arguments)):
+        told = dict(re.findall(r"^(\w+) = (-?\d+|<optimized out>)$", text, re.MULTILINE))
+        ours = {"src": calls[rank]["peer"], "dest": calls[rank]["peer"], "root": 2, "comm": 1_000_000}
+        for name in ours.keys() & told.keys():
+            assert told[name] in (str(ours[name]), "<optimized out>"), text
+
+
+def test_what_only_looks_like_a_deadlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a rank runs, nobody knows what others have been sent; nor who is rank 1 of another communicator."""
+    monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
+    build(tmp_path, "none", "c", source=BUSY)
+    with started(tmp_path, 6, {3, 4, 5}) as pid:
+        wait_until_asleep(pid)
+        found = asked("waits", pid)
+    assert (found["cycles"], found["standstill"], found["untold"]) == ([], "", "3")
+    (reason,) = [one["reason"] for one in found["unsure"] if one["ranks"] == [4, 5]]
+    assert "rank 0 runs" in reason
