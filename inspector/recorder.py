@@ -7,7 +7,9 @@ reading costs. It ends when the job does.
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from pieglobalsfind.whole_file import write_whole
 
 PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|)")
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 1.0}
+ENDING = 5.0  # seconds that the end of a process may take
 SHORTEST, LONGEST = 0.01, 600_000.0  # seconds
 BOUNDS = "10ms to 10000min"
 
@@ -40,6 +43,18 @@ def is_running(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
+def is_ending(pid: int) -> bool:
+    """Whether a process has ended, or does so now: its memory goes before its state tells."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (AttributeError, OSError):  # it is gone, or Linux is older than 5.3
+        return not is_running(pid)
+    try:
+        return bool(select.select([descriptor], [], [], ENDING)[0])
+    finally:
+        os.close(descriptor)
+
+
 def record(read: Callable[[], dict[str, object]], pid: int, every: float, keep: int, folder: Path) -> int:
     """Write what `read` gives into `folder` until process `pid` ends; returns how many files were written."""
     try:
@@ -52,7 +67,7 @@ def record(read: Callable[[], dict[str, object]], pid: int, every: float, keep: 
         try:
             content = read()
         except RanklensError:
-            if written and not is_running(pid):
+            if written and is_ending(pid):
                 return written
             raise
         written += 1
