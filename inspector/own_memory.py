@@ -156,7 +156,8 @@ class OwnMemory:
         if not kept:
             return []
         self._memory.load(found.rank, self._job.privatized)
-        reached = Reached(self._originals.pointers, self._memory.read, block_at, self._originals.is_address)
+        known = self._originals
+        reached = Reached(known.pointers, self._memory.read, block_at, known.is_address, len(self._job.present))
         reached.follow((*self._roots(found), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
             self.unread.append((found.rank.rank, "not all of its heap's blocks were told by types, there are too many"))

@@ -49,6 +49,8 @@ def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
     if libraries:
         names = ", ".join(one.path.rpartition("/")[2] for one in libraries)
         own.append(Absent(f"pointers in {names} are known by relocations alone, for want of debug information"))
+    if originals.reached.is_cut:
+        own.append(Absent("not all blocks of constructors were told by types, there are too many"))
     if isinstance(originals.guard, Absent) and originals.guard.hint:
         own.append(originals.guard)
     return tuple(own)

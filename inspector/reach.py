@@ -11,16 +11,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.dwarf_types import Array, Base, Function, Pointer, Struct, TypeTable, Void
 from pieglobalsfind.errors import MemoryUnreadable
 
 from .evidence import AMBIGUOUS, NO_POINTER, Ground, ground_by_type
-from .layout import is_pointer, leaves_at, pointer_offsets
+from .layout import is_pointer, leaves_at, pointer_offsets, subscript
 
-MOST_OBJECTS = 20_000  # of one rank
+MOST_OBJECTS = 400_000  # of all ranks together
+FEWEST_OBJECTS = 2_000  # of one rank
+MOST_WORDS = 1_000_000  # that are followed, of one rank
 MOST_ELEMENTS = 100_000  # of one block
+MOST_TARGETS = 10_000  # pointers of one type, arrays of it apart
+MOST_TRIED = 10_000  # words that must be addresses, if a block is to be an array
 LARGEST_OBJECT = 1 << 24  # bytes
 LONGEST_NAME = 60
 BY_POINTER = "DWARF, by a pointer to it:"
@@ -100,7 +105,7 @@ class PointersOf:
 
 def targets(types: TypeTable, index: int) -> Iterator[Target]:
     """Pointers that lead to objects; not those in unions, which may be something else, nor to single bytes."""
-    for offset in pointer_offsets(types, index):
+    for offset in pointer_offsets(types, index)[:MOST_TARGETS]:
         for leaf in leaves_at(types, index, offset):
             if is_pointer(types, leaf, offset) and not leaf.in_union:
                 bare = types.strip(leaf.type)
@@ -120,7 +125,7 @@ def is_object(types: TypeTable, index: int) -> bool:
 class Reached:
     """The objects that typed pointers lead to, in the blocks that `block_at` knows.
 
-    `read` raises `MemoryUnreadable`; `is_address` says whether a pointer may have a value.
+    `read` raises `MemoryUnreadable`; `is_address` says whether a pointer may have a value. So many `ranks` will ask.
     """
 
     def __init__(
@@ -129,6 +134,7 @@ class Reached:
         read: Callable[[int, int], bytes],
         block_at: Callable[[int], Optional[Block]],
         is_address: Callable[[int], bool],
+        ranks: int = 1,
     ) -> None:
         self._pointers = pointers
         self._read = read
@@ -136,24 +142,29 @@ class Reached:
         self._is_address = is_address
         self._found: dict[int, list[Typed]] = {}  # by the start of their block
         self._known: set[tuple[int, int, int]] = set()
+        self._words = 0  # followed so far
+        self._most = max(FEWEST_OBJECTS, MOST_OBJECTS // max(ranks, 1))
         self.is_cut = False
 
     def follow(self, roots: Iterable[Typed]) -> None:
         """From some objects on to all that pointers lead to."""
         left = deque(roots)
         while left:
-            if len(self._known) >= MOST_OBJECTS:
+            if len(self._known) >= self._most or self._words >= MOST_WORDS:
                 self.is_cut = True
                 return
             left.extend(self._behind(left.popleft()))
 
     def _behind(self, one: Typed) -> Iterator[Typed]:
         """The objects that are new, among those behind the pointers of some."""
-        places = self._pointers.of(one.types, one.type)
+        index, size = element_of(one)
+        places = self._pointers.of(one.types, index)
         data = self._bytes(one) if places else b""
-        for number in range(len(data) // one.size if places else 0):
+        count = min(len(data) // size, MOST_WORDS // max(len(places), 1))
+        self._words += count * len(places)
+        for number in range(count if places else 0):
             for offset, target, path in places:
-                value = struct.unpack_from("<Q", data, number * one.size + offset)[0]
+                value = struct.unpack_from("<Q", data, number * size + offset)[0]
                 block = self._block_at(value) if value else None
                 if block is not None:
                     yield from self._at(block, value, replace(one, type=target, name=name_of(one, number, path)))
@@ -190,7 +201,8 @@ class Reached:
             for number in range(1, len(data) // first.size)
             for one in places
         )
-        return count if data and all(not one or self._is_address(one) for one in words) else 1
+        is_array = all(not one or self._is_address(one) for one in islice(words, MOST_TRIED))
+        return count if data and is_array else 1
 
     # ---- what was found ----
 
@@ -220,9 +232,23 @@ def is_open(types: TypeTable, bare: Struct) -> bool:
     return any(one.name.startswith("_vptr") or types.size(one.type) == 0 for one in bare.members)
 
 
+def element_of(one: Typed) -> tuple[int, int]:
+    """The type and the size of what an array, or an array of arrays, has one behind the other; of others their own."""
+    index = one.type
+    bare = one.types.strip(index)
+    while isinstance(bare, Array) and bare.data_location is None and one.types.size(bare.element) > 0:
+        index = bare.element
+        bare = one.types.strip(index)
+    return index, one.types.size(index)
+
+
 def name_of(one: Typed, number: int, path: str) -> str:
     """How the program calls what a pointer in an object leads to."""
-    name = f"{one.name.removesuffix('->')}[{number}]" if number else one.name
+    bare = one.types.strip(one.type)
+    if isinstance(bare, Array) and bare.data_location is None and one.count == 1:
+        name = one.name.removesuffix("->") + subscript(bare, number)
+    else:
+        name = f"{one.name.removesuffix('->')}[{number}]" if number else one.name
     name = f"{name}{path}".replace("->.", "->").replace("->[", "[0][")
     name = f"(*{name[:-2]})" if name.endswith("->") else name
     return f"...{name[-LONGEST_NAME:]}->" if len(name) > LONGEST_NAME else f"{name}->"
