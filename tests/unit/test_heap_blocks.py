@@ -1,4 +1,4 @@
-"""Blocks of a heap by its allocator's words, which are believed whole or not at all; mangled words among random ones."""
+"""Blocks of a heap by its allocator's words, which are believed whole or not at all; mangled words among others."""
 
 from __future__ import annotations
 
