@@ -59,6 +59,8 @@ SHAPES = {
     "MPI_Comm_split": Shape(4, 0),
     "MPI_Comm_create": Shape(3, 0),
 }
+IN_REQUESTS = "source or destination (they are in the runtime's requests, not in its arguments)"
+NO_SHAPE = "its communicator (which of its arguments that is, is not known here)"
 OF_WORLD = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
 
 
@@ -81,7 +83,7 @@ class Call:
         return found
 
     def _is_fortran(self, frame: int) -> bool:
-        return plain(self._stack.functions(frame)[-1]) == plain(self._name)
+        return plain(self._stack.functions(frame)[-1]) == f"{self._name.lower()}_"
 
 
 def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Convention) -> Waiting:
@@ -90,7 +92,7 @@ def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Conventi
         return Waiting(name, communicator=convention.world)
     shape = SHAPES.get(name)
     if shape is None:
-        return Waiting(name)
+        return Waiting(name, unknown=IN_REQUESTS if name.startswith("MPI_Wait") else NO_SHAPE)
     call = Call(stack, frame, name)
     wanted = {
         "communicator": shape.communicator,
@@ -99,7 +101,7 @@ def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Conventi
         "root": shape.root,
     }
     found = {title: call.integer(place) for title, place in wanted.items() if place is not None}
-    unknown = ", ".join(f"{title} ({value.reason})" for title, value in found.items() if isinstance(value, Absent))
+    unknown = _reasons({title: value for title, value in found.items() if isinstance(value, Absent)})
     known = {title: value for title, value in found.items() if isinstance(value, int)}
     communicator = known.get("communicator")
     peer = _peer(known.get("source or destination"), convention) if shape.peer is not None else NONE
@@ -115,6 +117,14 @@ def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Conventi
         peer is not None and peer >= 0 and communicator in (convention.world, convention.own),
         unknown,
     )
+
+
+def _reasons(unknown: dict[str, Absent]) -> str:
+    """`communicator, tag (its function has no debug information, ...)`: those that lack for one reason together."""
+    titles: dict[str, list[str]] = {}
+    for title, why in unknown.items():
+        titles.setdefault(why.reason, []).append(title)
+    return "; ".join(f"{', '.join(found)} ({reason})" for reason, found in titles.items())
 
 
 def _peer(number: Optional[int], convention: Convention) -> Optional[int]:

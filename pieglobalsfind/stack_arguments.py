@@ -148,8 +148,8 @@ def stack_of(walker: Walker, rank: Rank) -> Optional[Stack]:
 
 
 def plain(function: str) -> str:
-    """A name without what makes it a profiling name, or one of Fortran's: such are names of one function."""
-    return re.sub(r"^pmpi_", "mpi_", function.lower().rstrip("_"))
+    """A name without what makes it a profiling name: both are names of one function, in C and in Fortran."""
+    return re.sub(r"^[Pp](?=[Mm][Pp][Ii]_)", "", function)
 
 
 def _as_caller(activation: Activation) -> Activation:

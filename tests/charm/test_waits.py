@@ -36,6 +36,32 @@ int main(int count, char **words) {
   return 0;
 }
 """
+# The same in Fortran, whose calls have references: 0, 1 and 2 wait for one another, 3 for what it has asked for before.
+FORTRAN_RING = """
+subroutine wait_for(peer, tag)
+  use mpi
+  implicit none
+  integer, intent(in) :: peer, tag
+  integer :: word, ierr, status(MPI_STATUS_SIZE)
+  call MPI_Recv(word, 1, MPI_INTEGER, peer, tag, MPI_COMM_WORLD, status, ierr)
+end subroutine
+subroutine mpi_main
+  use mpi
+  implicit none
+  integer :: ierr, rank, word, request, status(MPI_STATUS_SIZE)
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call MPI_Barrier(MPI_COMM_WORLD, ierr)
+  if (rank == 0) call wait_for(1, 41)
+  if (rank == 1) call wait_for(2, 42)
+  if (rank == 2) call wait_for(0, 43)
+  if (rank == 3) then
+    call MPI_Irecv(word, 1, MPI_INTEGER, 2, 5, MPI_COMM_WORLD, request, ierr)
+    call MPI_Wait(request, status, ierr)
+  end if
+  call MPI_Finalize(ierr)
+end subroutine
+"""
 # 0 runs once all others wait. 1 and 2 have sent one another what they wait for, 4 and 5 have not; 3 waits for 0, which
 # is 1 of another communicator.
 BUSY = r"""
@@ -137,6 +163,25 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
         ours = {"src": calls[rank]["peer"], "dest": calls[rank]["peer"], "root": 2, "comm": 1_000_000}
         for name in ours.keys() & told.keys():
             assert told[name] in (str(ours[name]), "<optimized out>"), text
+
+
+def test_a_deadlock_in_fortran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without debug information of the runtime callers tell where the arguments are, through two calls."""
+    monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
+    build(tmp_path, "fs", "f90", source=FORTRAN_RING)
+    with started(tmp_path, RANKS, set(range(RANKS))) as pid:
+        found = asked("waits", pid)
+        calls = [one["waiting"] for one in asked("ranks", pid)]
+    assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0}
+    assert found["cycles"] == [[0, 1, 2]]
+    assert [(one["call"], one["peer"], one["tag"]) for one in calls] == [
+        ("MPI_Recv", 1, 41),
+        ("MPI_Recv", 2, 42),
+        ("MPI_Recv", 0, 43),
+        ("MPI_Wait", -2, -2),
+    ]
+    (unknown,) = found["unknown"]
+    assert unknown["rank"] == 3 and "requests" in unknown["reason"]
 
 
 def test_what_only_looks_like_a_deadlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
