@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.decoders.rank_state import while_suspended
@@ -27,7 +28,7 @@ from .stack_variables import StackEvidence, StackVariables
 from .words import WORD, Ranges, is_past_end, words_in
 
 PIECE = 4 << 20  # bytes that are looked through at once
-MOST_WORDS = 100_000  # of one rank's heap
+MOST_WORDS = 100_000  # of one rank's heap, and of its stack
 
 
 class Word(NamedTuple):
@@ -124,7 +125,7 @@ class OwnMemory:
         registers = self._walker.registers_now(now)
         low = registers[RSP]
         data = self._job.target.read(low, min(now.stack.end - low, LARGEST_PIECE))
-        words = list(self._words(found, data, low, ranges))
+        words = list(islice(self._words(found, data, low, ranges), MOST_WORDS))
         saved = self._saved(now)
         for register, place in saved.items():
             value = registers.get(register, 0)

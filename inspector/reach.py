@@ -27,6 +27,7 @@ MOST_ELEMENTS = 100_000  # of one block
 MOST_TARGETS = 10_000  # pointers of one type, arrays of it apart
 MOST_TRIED = 10_000  # words that must be addresses, if a block is to be an array
 LARGEST_OBJECT = 1 << 24  # bytes
+MOST_BYTES = 1 << 26  # that are read at once
 LONGEST_NAME = 60
 BY_POINTER = "DWARF, by a pointer to it:"
 
@@ -56,6 +57,7 @@ class Typed:
     name: str
     language: str
     count: int = 1
+    is_pointed: bool = False  # a pointer tells of it, and no variable
 
     @cached_property
     def size(self) -> int:
@@ -72,7 +74,8 @@ class Typed:
         found = ground_by_type(self.types, self.type, offset, name, self.language)
         symbol = found.symbol.replace("->.", "->").replace("->[", "[0][")
         symbol = f"*{symbol[:-2]}" if symbol.endswith("->") else symbol
-        found = replace(found, symbol=symbol, source=found.source.replace("DWARF:", BY_POINTER))
+        source = found.source.replace("DWARF:", BY_POINTER) if self.is_pointed else found.source
+        found = replace(found, symbol=symbol, source=source)
         if found.kind == NO_POINTER and self.is_guess(number):
             return replace(found, kind=AMBIGUOUS, source=f"{found.source}, if the block is an array")
         return found
@@ -170,14 +173,15 @@ class Reached:
                     yield from self._at(block, value, replace(one, type=target, name=name_of(one, number, path)))
 
     def _bytes(self, one: Typed) -> bytes:
+        """Of some objects, as far as anybody wants to follow them."""
         try:
-            return self._read(one.address, one.size * one.count)
+            return self._read(one.address, min(one.size * one.count, MOST_BYTES))
         except MemoryUnreadable:
             return b""
 
     def _at(self, block: Block, address: int, like: Typed) -> Iterator[Typed]:
         key = address, id(like.types), like.type
-        found = Typed(address, like.types, like.type, like.name, like.language)
+        found = Typed(address, like.types, like.type, like.name, like.language, is_pointed=True)
         if key in self._known or found.end > block.end:
             return
         self._known.add(key)

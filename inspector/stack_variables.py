@@ -6,8 +6,8 @@ What lies in other frames is the runtime's, and is told by the frame's function 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Optional
 
 from pieglobalsfind import dwarf_constants as dw
@@ -16,7 +16,7 @@ from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.dwarf_locals import Local, LocalReader
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.frame_values import Frame, NowhereError, address
-from pieglobalsfind.model import PC, Absent
+from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.stack_walk import Activation, Memory, Walker
 
 from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
@@ -25,32 +25,55 @@ from .reach import LARGEST_OBJECT, Typed
 from .text import harmless
 from .words import WORD
 
+MOST_VARIABLES = 100_000  # of one stack
+MOST_LARGE = 1_000
+LARGE, NEAR = 1 << 14, 1 << 8  # bytes: variables that are looked for one by one, and how near others are to others
 RETURNS = "the address that a call returns to"
 
 
-@dataclass
 class StackEvidence:
-    """`frames` are (lowest address, function), ascending; `returns` are places of return addresses, by function."""
+    """What is known of one stack: its frames, innermost first, their variables, and where calls return to."""
 
-    frames: list[tuple[int, str]] = field(default_factory=list)
-    variables: list[Typed] = field(default_factory=list)
-    returns: dict[int, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.variables: list[Typed] = []
+        self.returns: dict[int, str] = {}  # by the place of the address, the function that returns
+        self._starts: list[int] = []  # of frames, ascending
+        self._functions: list[str] = []
+        self._near: dict[int, list[Typed]] = {}  # by the address of what is around, rounded down
+        self._large: list[Typed] = []
+
+    def add_frame(self, start: int, function: str) -> None:
+        """A frame further out than all that were added before."""
+        self._starts.append(start)
+        self._functions.append(function)
+
+    def add(self, one: Typed) -> None:
+        """A variable of the frame that was added last."""
+        if len(self.variables) >= MOST_VARIABLES:
+            return
+        self.variables.append(one)
+        if one.size > LARGE:
+            self._large += [one] if len(self._large) < MOST_LARGE else []
+            return
+        for place in range(one.address // NEAR, (one.end - 1) // NEAR + 1):
+            self._near.setdefault(place, []).append(one)
 
     def ground(self, address: int) -> Ground:
         """What the word at an address is."""
         if address in self.returns:
             return Ground(PROVEN, RETURNS, f"return address of {self.returns[address]}", "")
-        grounds = [one.ground(address) for one in self.variables if one.address <= address < one.end]
+        around = (*self._near.get(address // NEAR, ()), *self._large)
+        grounds = [one.ground(address) for one in around if one.address <= address < one.end]
         if len({one.kind for one in grounds}) > 1:
             first = grounds[0]
             return Ground(AMBIGUOUS, "DWARF: variables of several types share it", first.symbol, first.type)
-        if grounds:
-            return grounds[0]
-        return Ground(UNTYPED, f"{self._place(address)}, where no variable is known")
+        return grounds[0] if grounds else Ground(UNTYPED, f"{self._place(address)}, where no variable is known")
 
     def _place(self, address: int) -> str:
-        below = [function for low, function in self.frames if low <= address]
-        return f"on the stack, in the frame of {below[-1]}" if below else "among the registers that the rank has saved"
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return "among the registers that the rank has saved"
+        return f"on the stack, in the frame of {self._functions[index]}"
 
 
 class StackVariables:
@@ -69,9 +92,10 @@ class StackVariables:
             found.returns[homes[PC]] = harmless(self._function(frames[0])) if frames else function
         for one in frames:
             function = harmless(self._function(one))
-            found.frames.append((one.registers[7], function))
+            found.add_frame(one.registers[RSP], function)
             if self._job.translator.owner(one.lookup).object in self._copied:
-                found.variables += self._variables(one, memory, homes)
+                for variable in self._variables(one, memory, homes):
+                    found.add(variable)
             for register, place in self._saved_by(one):
                 homes[register] = place
                 if register == PC:

@@ -15,6 +15,7 @@ from pieglobalsfind.dwarf import DebugInfo
 from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_frames import CodeFile
 from pieglobalsfind.dwarf_libdw import Reader
+from pieglobalsfind.dwarf_locals import LocalReader
 from pieglobalsfind.dwarf_names import type_name
 from pieglobalsfind.errors import RanklensError
 
@@ -32,7 +33,7 @@ def ask(path: str) -> None:
     information.root("struct node")
     information.root("missing")
     code = CodeFile(path)
-    arguments = ArgumentReader(code)
+    arguments, variables = ArgumentReader(code), LocalReader(code)
     for address in ADDRESSES:
         information.line(address)
         information.function(address)
@@ -40,6 +41,10 @@ def ask(path: str) -> None:
         code.rules(address)
         arguments.calls(address)
         arguments.passed(address)
+        found = variables.at(address)
+        for local in found.variables if found is not None else ():
+            type_name(variables.types, local.type, local.language)
+            variables.types.size(local.type)
     information.close()
 
 

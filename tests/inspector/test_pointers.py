@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -81,6 +82,31 @@ int main(int argc, char **argv) {
     fflush(stdout);
     MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return *local + *other + *held[0];
+}
+"""
+
+
+# One rank runs, with pointers into the original on its stack as the others have.
+LOOPS = """
+#include <mpi.h>
+#include <stdio.h>
+static long anchor[4];
+struct __attribute__((packed)) packet { char kind; long *where; } escaped = {'e', &anchor[2]};
+volatile int go;
+int main(int argc, char **argv) {
+    int word, rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    long *local = escaped.where;
+    struct packet packed = escaped;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    while (rank == 1 && !go)
+        ;
+    MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return (int)(*local + *packed.where);
 }
 """
 
@@ -312,3 +338,25 @@ def test_nothing_is_invented_for_other_methods(
     found = audit(job)
     assert {one.verdict for one in found.findings} == {"proven"}
     assert (found.alarms, found.unread) == ((), ())
+
+
+def test_a_rank_that_runs(tmp_path: Path, start_ranks: StartRanks) -> None:
+    """It has a stack where its thread's registers can be had; else it is said that it has none."""
+    source = tmp_path / "loops.c"
+    source.write_text(LOOPS)
+    job = start_ranks(source, ranks=3, loops=True)
+    core = gcore(job, tmp_path)
+    asked = [("pointers", job.pid, "--json"), ("pointers", job.pid, "--freeze", "--json"), ("pointers", core, "--json")]
+    live, frozen, dead = (json.loads(done.stdout) for done in at_once(asked))
+    stack = {(rank, name) for rank in range(3) for name in ("local", "packed.where")}
+    assert on_stack(frozen) == on_stack(dead) == stack
+    assert (frozen["unread"], dead["unread"]) == ([], [])
+    assert on_stack(live) == {one for one in stack if one[0] != 1}
+    (unread,) = live["unread"]
+    assert unread["ranks"] == "1" and "its stack was not looked through, it is running" in unread["reason"]
+
+
+def on_stack(answer: dict[str, Any]) -> set[tuple[int, str]]:
+    found = [one for one in answer["findings"] if one["object"] == "stack"]
+    assert {one["verdict"] for one in found} == {"stale"}
+    return {(one["rank"], one["symbol"]) for one in found}
