@@ -26,6 +26,7 @@ from gdbext.followers import (
     catches_in_code,
     follows,
     is_anything_in_code,
+    is_in_data,
     leave_to_followers,
 )
 from gdbext.hits import Hits
@@ -233,6 +234,8 @@ class Breakpoints:
             moment = self._face.moment()
         except RanklensError:
             return
+        for user in filter(follows, gdb.breakpoints()):
+            spare_data(moment, user)
         self._followers.synchronize(moment)
         self._share_out()
 
@@ -338,6 +341,18 @@ class Breakpoints:
             gdb.write(f"\n{who}{kind} {hit.number}, {where}")
         if hit.temporary and hit.user.is_valid():
             hit.user.delete()
+
+
+def spare_data(moment: Moment, user: gdb.Breakpoint) -> None:
+    """Disable what would be written into variables, where natively GDB would find no function of that name."""
+    locations = locations_of(user) if user.enabled else ()
+    wrong = [one for one in locations if one.enabled and is_in_data(moment, one.address)]
+    if wrong and len(wrong) == len(locations):
+        user.enabled = False
+        gdb.write(f"[Breakpoint {user.number} is disabled, {wrong[0].address:#x} is a variable's address, no code's]\n")
+        return
+    for one in wrong:
+        one.enabled = False
 
 
 class EventBreakpoint(gdb.Breakpoint):

@@ -248,6 +248,7 @@ class Focus:
                     execute(f"remove-symbol-file {quoted(one.path)}")
             if self._apart is not None:
                 self._apart.drop(one.path)
+                self._views_apart = {key: view for key, view in self._views_apart.items() if view.path != one.path}
 
     def _tell_program(self, moment: Moment) -> None:
         if is_core():

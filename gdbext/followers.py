@@ -331,6 +331,14 @@ def follows(breakpoint: Any) -> bool:
     return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
 
 
+def is_in_data(moment: Moment, address: int) -> bool:
+    """Whether an address lies in an object's variables: in views (views.py) GDB takes their symbols for functions'."""
+    owner = moment.translator.owner(address)
+    segments = moment.table.objects[owner.object].segments if owner.object is not None else ()
+    code = (one for one in segments if one.executable)
+    return bool(segments) and not any(one.offset <= owner.offset < one.offset + one.memory_size for one in code)
+
+
 def catches_in_code(breakpoint: Any) -> bool:
     """Whether it is a user's `catch throw` or the like: in a library's code, unlike `catch syscall`.
 

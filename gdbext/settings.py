@@ -14,12 +14,29 @@ class SetRank(gdb.Command):
     def __init__(self) -> None:
         super().__init__("set rank", gdb.COMMAND_DATA, prefix=True)
 
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        check_is_none("set rank", argument)
+        gdb.execute("help set rank")
+
 
 class ShowRank(gdb.Command):
     """Show what `set rank` has chosen."""
 
     def __init__(self) -> None:
         super().__init__("show rank", gdb.COMMAND_DATA, prefix=True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        check_is_none("show rank", argument)
+        for name in (FoldRuntime.name, ObjectPath.name):
+            gdb.write(f"{name}:  ")
+            gdb.execute(f"show rank {name}")
+
+
+def check_is_none(prefix: str, argument: str) -> None:
+    """In GDB's own words: there is no such setting."""
+    if argument:
+        word = argument.split()[0]
+        raise gdb.GdbError(f'Undefined {prefix} command: "{word}".  Try "help {prefix}".')
 
 
 class FoldRuntime(gdb.Parameter):
@@ -28,11 +45,12 @@ class FoldRuntime(gdb.Parameter):
     Frames keep their numbers, so `frame N` and `down` still reach them.
     """
 
+    name = "fold-runtime"
     set_doc = "Set whether the MPI runtime's own frames are left out of ranks' backtraces."
     show_doc = "Show whether the MPI runtime's own frames are left out of ranks' backtraces."
 
     def __init__(self) -> None:
-        super().__init__("rank fold-runtime", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
+        super().__init__(f"rank {self.name}", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
         self.value = True
 
     def get_set_string(self) -> str:
@@ -49,11 +67,12 @@ class ObjectPath(gdb.Parameter):
     A file is taken only if its build-id is the one that the job runs.
     """
 
+    name = "object-path"
     set_doc = "Set the folders in which vanished files of the job are looked for."
     show_doc = "Show the folders in which vanished files of the job are looked for."
 
     def __init__(self) -> None:
-        super().__init__("rank object-path", gdb.COMMAND_DATA, gdb.PARAM_STRING)
+        super().__init__(f"rank {self.name}", gdb.COMMAND_DATA, gdb.PARAM_STRING)
         self.value = ""
 
     def get_set_string(self) -> str:

@@ -23,6 +23,7 @@ HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
 IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
+LANGUAGE_WARNING = "Warning: the current language does not match this frame.\n"  # of the C that we have GDB read
 ONLY_RANKS = r"(?s)\$_rank_in\([\"']([\d,-]+)[\"']\)(?: (?:&&|\.and\.) \((.*)\))?"
 
 
@@ -147,9 +148,8 @@ class RankWatch(gdb.Command):
                 )
             for number in numbers:
                 with self._face.at_user_frame(number):
-                    command = watch_command(expression)
-                    gdb.write(f"Rank {number}: ")
-                    gdb.execute(command, from_tty)
+                    told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
+                    gdb.write(f"Rank {number}: {told}")
 
     def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
         expression, _, last = argument.strip().rpartition(" ")

@@ -94,6 +94,32 @@ def test_the_program_does_the_same_as_without(
     assert set(alone.lines) <= set(told.output.splitlines()), "breakpoints have changed what the program computes"
 
 
+def test_no_breakpoint_is_written_into_variables(session: Session, rankrun: Path, program: Path) -> None:
+    """In a process GDB finds no function of a variable's name; in views variables look like functions."""
+    told = launch(
+        session,
+        """
+gdb.execute("break shared_name")
+gdb.execute("break work")
+gdb.execute("run")
+tell("set now", ask("break table"))
+tell("listed", [[one.location, one.enabled] for one in gdb.breakpoints() if one.number > 0])
+tell("enabled again", [ask("enable 1"), gdb.breakpoints()[0].enabled])
+while gdb.selected_inferior().pid:
+    gdb.execute("continue")
+""",
+        rankrun,
+        program,
+        "end",
+    )
+    enabled = dict(told["listed"])
+    assert enabled.pop("work") and enabled and not any(enabled.values()), told["listed"]
+    assert "is a variable's address" in told["set now"] + told["enabled again"][0]
+    assert not told["enabled again"][1] and "exited normally" in told.output, told.output
+    own = [line.split() for line in told.output.splitlines() if " shared_name 0x" in line]
+    assert {int(row[0]): int(row[3]) for row in own} == {rank: 10 + rank for rank in range(RANKS)}, told.output
+
+
 def test_code_is_as_in_the_file_afterwards(session: Session, rankrun: Path, program: Path) -> None:
     where = code_of(program)
     script = f"""

@@ -37,6 +37,21 @@ tell("own unfolded", ask("rank bt"))
     assert told["innermost"].startswith("#1 ")
 
 
+def test_all_settings_are_shown(session: Session) -> None:
+    told = session.run("""
+for command in ("show rank", "show rank fold-runtime", "show rank object-path", "set rank", "set rank nosuch 1",
+                "show rank nosuch", "show print nosuch"):
+    tell(command, ask(command))
+""")
+    assert told["show rank"].splitlines() == [
+        "fold-runtime:  " + told["show rank fold-runtime"].rstrip(),
+        "object-path:  " + told["show rank object-path"].rstrip(),
+    ]
+    assert "set rank fold-runtime -- Set whether" in told["set rank"]
+    assert told["show rank nosuch"] == told["show print nosuch"].replace("print", "rank")
+    assert told["set rank nosuch 1"] == told["show rank nosuch"].replace("show", "set")
+
+
 def test_a_vanished_file_found_elsewhere(
     session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
 ) -> None:

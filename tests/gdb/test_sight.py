@@ -195,8 +195,10 @@ tell("owners", [ask(f'rank where $_rankaddr("_gfortran_st_write", {{rank}})') fo
 gdb.execute("rank 2")
 tell("symbol", ask('info symbol $_rankaddr("_gfortran_st_write", 2)'))
 tell("main", ask("bt -2"))
+tell("again", [ask(command) for command in ("rank none", "rank 2", "rank 1", "rank none", "rank 2")])
 """
     told = session.attach(script, job.pid)
+    assert all("Switching to rank" in told["again"][index] for index in (1, 2, 4)), told["again"]
     assert [row[1] for row in told["kept"]] == [100 + rank for rank in range(RANKS)]
     assert len({row[2] for row in told["kept"]}) == RANKS
     for rank, text in enumerate(told["owners"]):
@@ -204,6 +206,27 @@ tell("main", ask("bt -2"))
     assert told["symbol"].startswith("_gfortran_st_write in section .text of ")
     assert "mpi_recv" in told["language"][0] and "fortran" in told["language"][1], told["language"]
     assert "greets () at" in told["main"] and " in main (argc=" in told["main"]
+
+
+def test_libraries_that_came_with_a_program_that_is_run_again(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    program = compile_program("rankfort", tmp_path, "greets.f90")
+    script = """
+gdb.execute("break MAIN__")
+for run in ("first", "second"):
+    gdb.execute("run")
+    tell(run, [value("$_rank"), ask("print kept"), ask("bt 1"), ask("info breakpoints")])
+    if run == "first":
+        gdb.execute("kill")
+gdb.execute("rbreak ^kept")  # GDB looks for functions by other names than Fortran's variables have
+tell("variables", [one.enabled for one in gdb.breakpoints() if one.number > 1])
+"""
+    told = session.run(script, "--args", rankrun, "-n", 2, program)
+    for run in ("first", "second"):
+        rank, kept, stack, listed = told[run]
+        assert rank == 0 and kept.endswith(" = 100\n") and stack.startswith("#0  greets ()"), told.output
+        assert "by rank 0" in listed
+    assert "no rank is selected" not in told.output
+    assert told["variables"] and not any(told["variables"]), told.output
 
 
 def test_the_extension_is_quick_to_load(session: Session) -> None:

@@ -224,6 +224,7 @@ tell("stops", stops)
         fortran_ticks,
         TIMES,
     )
+    assert "Warning" not in told["set"][0] + told["set"][1], told["set"]
     assert sum("Hardware watchpoint" in one for one in told["set"]) == 2 and "error" in told["set"][2], told["set"]
     counted = [[1, 1, 0], [1, 2, 101], [1, 3, 102]]
     weighed = [[2, 1, 201], [2, 2, 202], [2, 3, 203]]
