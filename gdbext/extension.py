@@ -141,4 +141,5 @@ def switch_on() -> None:
     """Once per GDB; sourcing again changes nothing."""
     global _extension
     if _extension is None:
-        _extension = Extension()
+        with warnings("the extension is not there, source it again once the process is gone"):
+            _extension = Extension()

@@ -18,7 +18,7 @@ import gdb
 
 from gdbext.displays import Displays
 from gdbext.locations import taken_out
-from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted
+from gdbext.quiet import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_in_target, path_of
 from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
@@ -158,7 +158,7 @@ class Focus:
 
     def announce(self) -> None:
         """Let `$_rank` tell the rank in focus: conditions are evaluated before the selection can follow."""
-        gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
+        set_convenience("_rank", -1 if self.rank is None else self.rank)
 
     def _planned(
         self, moment: Moment, rank: Optional[int], wanted: dict[int, Optional[int]]

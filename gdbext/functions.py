@@ -11,7 +11,7 @@ from contextlib import suppress
 import gdb
 
 from gdbext.face import ADDRESS, GdbFace
-from gdbext.quiet import sentences
+from gdbext.quiet import sentences, set_convenience
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Root
 
@@ -83,5 +83,5 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
 def bind(face: GdbFace) -> None:
     for kind in (RankAddress, RankOf, RankGlobals):
         kind(face)
-    gdb.set_convenience_variable("_rank", -1)
-    gdb.set_convenience_variable("_rank_count", 0)
+    set_convenience("_rank", -1)
+    set_convenience("_rank_count", 0)

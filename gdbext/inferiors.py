@@ -13,7 +13,7 @@ import gdb
 from gdbext.displays import Displays
 from gdbext.focus import Focus
 from gdbext.frames import select_level
-from gdbext.quiet import execute, gdb_errors
+from gdbext.quiet import execute, gdb_errors, set_convenience
 from gdbext.selection import Selection
 from gdbext.settings import Settings
 from gdbext.target import connection_kind, open_inferior
@@ -90,7 +90,7 @@ class Inferiors:
     def ended(self, inferior: gdb.Inferior) -> None:
         """Its process is gone."""
         self.has_run()
-        gdb.set_convenience_variable("_rank_count", 0)
+        set_convenience("_rank_count", 0)
         if not any(one.pid and one.num != inferior.num for one in gdb.inferiors()):
             self.state().focus.forget()
         elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
@@ -115,7 +115,7 @@ class Inferiors:
         if state.moment is None:
             target = open_inferior()
             state.moment = Moment(target, decode(target))
-        gdb.set_convenience_variable("_rank_count", state.moment.table.rank_count)
+        set_convenience("_rank_count", state.moment.table.rank_count)
         return state.moment
 
     def job(self) -> JobMoment:

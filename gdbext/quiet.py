@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import gdb
 
@@ -62,6 +62,12 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def set_convenience(name: str, value: int) -> None:
+    """`gdb.set_convenience_variable`, which asks for registers: of a process that was just killed there are none."""
+    with suppress(gdb.error):
+        gdb.set_convenience_variable(name, value)
 
 
 @contextmanager

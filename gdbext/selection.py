@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import gdb
 
 from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
-from gdbext.quiet import DebuggerError, execute, gdb_errors
+from gdbext.quiet import DebuggerError, execute, gdb_errors, set_convenience
 from gdbext.target import NAMES, is_core, is_selected, thread_registers
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
@@ -116,7 +116,7 @@ class Selection:
             self._unwinder.register()
         self._filter.enabled = self.stack is not None
         self._permit_calls()
-        gdb.set_convenience_variable("_rank", -1 if self.rank is None else self.rank)
+        set_convenience("_rank", -1 if self.rank is None else self.rank)
 
     def _permit_calls(self) -> None:
         """A function called from a suspended rank would run on another rank's stack: not while one is selected."""

@@ -16,6 +16,7 @@ import lldb
 
 from lldbext import ampi_calls
 from lldbext.numbers import NUMBERS, tid_of
+from lldbext.own_breakpoints import NAME, ours_of, users_of
 from lldbext.quiet import DebuggerError, execute, warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
@@ -27,7 +28,6 @@ from pieglobalsfind.model import EXITED, MIGRATED_OUT
 from pieglobalsfind.moment import Moment
 
 EVENT_FUNCTION = "rank_debug_event"
-NAME = "ranklens"  # of our breakpoint: `breakpoint list` leaves it out
 MASK = 0xFFFFFFFF
 TASKS = (
     "these ranks are processes that share memory: a breakpoint would kill those that LLDB is not attached to. "
@@ -99,7 +99,7 @@ def spare_tasks(session: Session, moment: Moment) -> list[str]:
     if not any(map(tasks.is_task, moment.table.ranks)):
         return []
     said = []
-    for one in users(session.process.GetTarget()):
+    for one in users_of(session.process.GetTarget()):
         places = [one.GetLocationAtIndex(index) for index in range(one.GetNumLocations())]
         reasons = [(place, tasks.danger(moment, place.GetLoadAddress())) for place in places if place.IsEnabled()]
         for place, why in reasons:
@@ -134,7 +134,7 @@ def on_call(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
     """LLDB calls this when stock AMPI calls a function of its own that tells of ranks; False: the process goes on."""
     session = SESSIONS.of(frame.GetThread().GetProcess())
     function = str(extra.GetValueForKey("function").GetStringValue(64))
-    if not any(True for _ in users(session.target)):
+    if not any(True for _ in users_of(session.target)):
         return False
     with warnings("breakpoints in ranks may be missing"):
         if function == ampi_events.ARRIVED:
@@ -177,7 +177,7 @@ def handle(session: Session, kind: int, rank: int) -> None:
         session.modules.drop(rank)
     elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in session.modules.ranks):
         session.leaving.discard(rank)
-        if any(True for _ in users(target)):
+        if any(True for _ in users_of(target)):
             place_all(session)
     session.forget_moment()
 
@@ -214,14 +214,5 @@ def place_all(session: Session) -> None:
 
 def locations(target: Any) -> Iterator[Any]:
     """Of the user's breakpoints."""
-    for one in users(target):
+    for one in users_of(target):
         yield from (one.GetLocationAtIndex(index) for index in range(one.GetNumLocations()))
-
-
-def users(target: Any) -> Iterator[Any]:
-    """The user's breakpoints."""
-    return (one for one in target.breakpoint_iter() if not one.MatchesName(NAME))
-
-
-def ours_of(target: Any) -> Iterator[Any]:
-    return (one for one in target.breakpoint_iter() if one.MatchesName(NAME))

@@ -17,6 +17,7 @@ import lldb
 
 from lldbext import libraries
 from lldbext.links import make_folder
+from lldbext.own_breakpoints import unheard
 from pieglobalsfind import apart, dwarf_cache
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object, Rank, Rebase
@@ -84,8 +85,9 @@ class Modules:
         """The process is gone: LLDB forgets its ranks' modules, and has the originals again."""
         for module in (*self._made.values(), *self._guests.values()):
             self._target.RemoveModule(module)
-        for one in self._originals.values() if self.focused is not None else ():
-            self._target.AddModule(one.module)
+        with unheard(self._target):
+            for one in self._originals.values() if self.focused is not None else ():
+                self._target.AddModule(one.module)
         self._made, self._placed, self.focused, self._visited = {}, {}, None, None
         self._guests, self._guest = {}, ()
 
@@ -221,7 +223,8 @@ class Modules:
         except (OSError, RanklensError) as error:
             self.failures.add(f"variables of {found.path} that lie apart can't be placed, {error}")
             return None
-        module = self._target.AddModule(file, None, None)
+        with unheard(self._target):
+            module = self._target.AddModule(file, None, None)
         if not module.IsValid():
             self.failures.add(f"LLDB can't read {path}: ranks have no symbols of it")
             return None
@@ -279,9 +282,10 @@ class Modules:
         self._take_out(others)
 
     def _put_in(self, which: Iterable[Placed]) -> None:
-        for one in which:
-            self._target.AddModule(one.module)
-            self._target.SetModuleLoadAddress(one.module, one.slide)
+        with unheard(self._target):
+            for one in which:
+                self._target.AddModule(one.module)
+                self._target.SetModuleLoadAddress(one.module, one.slide)
 
     def _take_out(self, which: Iterable[Placed]) -> None:
         for one in which:

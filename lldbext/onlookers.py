@@ -15,7 +15,8 @@ from typing import Any
 
 import lldb
 
-from lldbext import breakpoints, command_names
+from lldbext import command_names
+from lldbext.own_breakpoints import users_of
 
 COMMAND = re.compile(r"lldb(?:-[\d.]+)?")
 OUR_COMMANDS = {"rank", "pieglobalsfind"}
@@ -27,7 +28,7 @@ def are_there(target: Any) -> bool:
     if ask_by_functions():
         return True
     added = command_names.of_users(target.GetDebugger().GetCommandInterpreter()) - OUR_COMMANDS
-    return bool(added) or any(True for _ in breakpoints.users(target)) or another_script_runs()
+    return bool(added) or any(True for _ in users_of(target)) or another_script_runs()
 
 
 def ask_by_functions() -> bool:

@@ -13,6 +13,7 @@ import lldb
 from lldbext import breakpoints
 from lldbext.kernel_threads import stops_any_thread
 from lldbext.numbers import rank_of_tid
+from lldbext.own_breakpoints import ours_of
 from lldbext.quiet import warnings
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
@@ -86,7 +87,7 @@ def is_event(session: Session, thread: Any) -> bool:
     """Whether a thread stopped at our own breakpoint and no other."""
     if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
         return False
-    numbers = {one.GetID() for one in breakpoints.ours_of(session.target)}
+    numbers = {one.GetID() for one in ours_of(session.target)}
     hit = {thread.GetStopReasonDataAtIndex(index) for index in range(0, thread.GetStopReasonDataCount(), 2)}
     return bool(hit) and hit <= numbers  # of one that was deleted as it was hit LLDB tells nothing
 

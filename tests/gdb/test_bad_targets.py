@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Places, hold
-from tests.gdb.session import Session
+from tests.gdb.session import EXTENSION, Session
 
 COMMANDS = ("rank list", "rank 1", "rank bt", "rank tree", "rank print shared_name", "rank find 3", "rank info 0", "bt")
 AFTERWARDS = """
@@ -54,6 +55,21 @@ tell("continued", ask("continue"))
     )
     check(told["answers"], "there is no process")
     assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+
+
+def test_killed_while_gdb_attaches(gdb: Path, places: Places) -> None:
+    """It has no registers when the extension comes: one sentence, and once it is gone the extension is there."""
+    kill = "lambda event: gdb.selected_inferior().pid and os.kill(gdb.selected_inferior().pid, 9)"
+    command = [str(gdb), "-nx", "-q", "-batch", "-iex", f"python import os; gdb.events.new_objfile.connect({kill})"]
+    source = f"source {EXTENSION}"
+    for one in (source, "detach", source, "rank list"):
+        command += ["-ex", one]
+    done = subprocess.run(
+        [*command, "-p", str(places.pid)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said and ": Couldn't get registers: No such process" in said, said
+    assert "there is no process and no core file" in said, said
 
 
 def test_killed_in_the_middle_of_a_command(session: Session, places: Places) -> None:

@@ -1,0 +1,37 @@
+"""Which breakpoints are ours, and that LLDB says nothing of the places that they get.
+
+Takes LLDB's target. LLDB tells of "1 location added to breakpoint 2" whenever a module comes, and ranks' modules come
+at every selection. Of users' own breakpoints it is to tell, and a front end is to hear of them: with any of these, all
+is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import lldb
+
+NAME = "ranklens"  # of our breakpoints: `breakpoint list` leaves them out
+
+
+def ours_of(target: Any) -> Iterator[Any]:
+    return (one for one in target.breakpoint_iter() if one.MatchesName(NAME))
+
+
+def users_of(target: Any) -> Iterator[Any]:
+    """The user's breakpoints."""
+    return (one for one in target.breakpoint_iter() if not one.MatchesName(NAME))
+
+
+@contextmanager
+def unheard(target: Any) -> Iterator[None]:
+    """Nobody is told inside that breakpoints change, if all are ours."""
+    listener, places = target.GetDebugger().GetListener(), lldb.SBTarget.eBroadcastBitBreakpointChanged
+    is_quiet = next(users_of(target), None) is None and listener.StopListeningForEvents(target.GetBroadcaster(), places)
+    try:
+        yield
+    finally:
+        if is_quiet:
+            listener.StartListeningForEvents(target.GetBroadcaster(), places)
