@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Optional
 from pieglobalsfind.decoders.kept import TIER
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.facts import replace
-from pieglobalsfind.model import BLOCKED, READY, Rank, RankTable, Waiting
+from pieglobalsfind.model import BLOCKED, READY, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # the name of a call tells without walking
@@ -33,16 +33,27 @@ def as_blocked(target: Target, table: RankTable, walker: Walker, rank: Rank) -> 
 
     One that is ready again is told as such, with the call that it has not left yet.
     """
-    if rank.evidence.tier not in TIERS or rank.state != READY or not isinstance(rank.context, int):
+    if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
         return rank
     try:
         name = _outermost(call.function for call in walker.stack(rank).calls)
         if name is None:
             return rank
         waiting = _by_arguments(table, walker, rank, name)
+        if rank.state == RUNNING:
+            return replace(rank, waiting=waiting)
         return replace(rank, state=READY if _is_scheduled(target, table, rank) else BLOCKED, waiting=waiting)
     except RanklensError:
         return rank
+
+
+def _is_suspended(rank: Rank) -> bool:
+    return rank.state == READY and isinstance(rank.context, int)
+
+
+def _is_task(table: RankTable, rank: Rank) -> bool:
+    """Whether it is a kernel thread of its own: it runs, or is the kernel's to run, also while it waits in a call."""
+    return rank.state == RUNNING and table.runtime == "PiP"
 
 
 def _outermost(functions: Iterable[str]) -> Optional[str]:
@@ -57,13 +68,11 @@ def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Wa
     from pieglobalsfind.mpi_arguments import waiting
     from pieglobalsfind.stack_arguments import stack_of
 
-    convention = convention_of(table)
-    stack = stack_of(walker, rank) if convention is not None else None
-    if convention is None or stack is None:
-        return Waiting(name)
-    for frame in reversed(range(len(stack))):
-        if _outermost(reversed(stack.functions(frame))) == name:
-            return waiting(stack, frame, name, rank.rank, convention)
+    stack = stack_of(walker, rank)
+    for frame in reversed(range(len(stack) if stack is not None else 0)):
+        if stack is not None and _outermost(reversed(stack.functions(frame))) == name:
+            convention = convention_of(table, stack.library(frame))
+            return waiting(stack, frame, name, rank.rank, convention) if convention is not None else Waiting(name)
     return Waiting(name)
 
 

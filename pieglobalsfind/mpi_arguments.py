@@ -105,16 +105,17 @@ def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Conventi
     known = {title: value for title, value in found.items() if isinstance(value, int)}
     communicator = known.get("communicator")
     peer = _peer(known.get("source or destination"), convention) if shape.peer is not None else NONE
-    if communicator == convention.world and known.get("root", rank) != rank:
+    numbers_ranks = convention.numbers_ranks
+    if numbers_ranks and communicator == convention.world and known.get("root", rank) != rank:
         peer = known["root"]  # in any implementation: what the others get is his
-    if communicator == convention.own and peer is not None and peer >= 0:
+    if numbers_ranks and communicator == convention.own and peer is not None and peer >= 0:
         peer = rank
     return Waiting(
         name,
         NONE if peer is None else peer,
         _tag(known.get("tag"), convention),
         0 if communicator is None else communicator % INVERSE,
-        peer is not None and peer >= 0 and communicator in (convention.world, convention.own),
+        numbers_ranks and peer is not None and peer >= 0 and communicator in (convention.world, convention.own),
         unknown,
     )
 

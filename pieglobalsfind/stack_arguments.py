@@ -1,4 +1,4 @@
-"""The arguments of the calls on a suspended rank's stack: what was passed, or, where nothing tells, why.
+"""The arguments of the calls on a rank's stack: what was passed, or, where nothing tells, why.
 
 Takes a walker and a rank; gives an argument by its frame and its place among the function's parameters. It is computed
 from what the calling function's debug information says that it passed, else from where the called one's says that it
@@ -17,7 +17,7 @@ from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.dwarf_frames import CALLEE_SAVED, RETURN_ADDRESS
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.frame_values import Frame, entry_value, value
-from pieglobalsfind.model import RSP, Absent, Rank
+from pieglobalsfind.model import RSP, RUNNING, Absent, Rank
 from pieglobalsfind.stack_walk import Activation, Memory, Walker
 
 PLACES = (5, 4, 1, 2, 8, 9)  # of integers and pointers, x86-64 psABI 3.2.3: rdi, rsi, rdx, rcx, r8, r9
@@ -52,6 +52,10 @@ class Stack:
     def functions(self, frame: int) -> tuple[str, ...]:
         """The functions that are active in a frame, inlined ones first."""
         return tuple(one.function for one in self._walker.calls(self._activations[frame].lookup))
+
+    def library(self, frame: int) -> str:
+        """The program or library that a frame's function is in."""
+        return self._walker.calls(self._activations[frame].lookup)[-1].library
 
     def integer(self, where: Where) -> Union[int, Absent]:
         """An `int` argument."""
@@ -142,9 +146,15 @@ class Stack:
 
 
 def stack_of(walker: Walker, rank: Rank) -> Optional[Stack]:
-    """The stack of a suspended rank, None if a frame of it can't be told; raises `RanklensError` as walking does."""
-    found = walker.activations(rank)
-    return Stack(walker, *found) if found is not None else None
+    """A rank's stack, None if a frame of it can't be told; raises `RanklensError` as walking does.
+
+    One that runs has it from its kernel thread's registers, as long as these are known.
+    """
+    if rank.state != RUNNING:
+        found = walker.activations(rank)
+        return Stack(walker, *found) if found is not None else None
+    activations, memory, _ = walker.frames_from(rank.stack, walker.registers_now(rank))
+    return Stack(walker, activations, memory)
 
 
 def plain(function: str) -> str:

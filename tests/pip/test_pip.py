@@ -6,12 +6,15 @@ start files. There tasks are executables, whose thread-local variables lie where
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +28,7 @@ from tests.gdb.session import Session
 from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as LldbSession
 from tests.tasks.truth import Truth, told_by
+from tests.waiting import wait_until
 
 HOME = Path(os.environ.get("PIP_HOME", ""))
 GLIBC = os.environ.get("PIP_GLIBC", "")
@@ -32,6 +36,8 @@ MODES = {"thread": "thread", "process": "process:pipclone"}  # by what PIP_MODE 
 NAMES = ("g_rank", "s_rank") if GLIBC else ("g_rank", "s_rank", "tls_rank")
 HERE = Path(__file__).resolve().parent
 TASKS = 3
+MPICH = shutil.which("mpicc.mpich") or ""
+ASKED = ("ranks", "waits")
 WHOLE = [f"ENDED {rank} {rank} {rank} {rank}" for rank in range(TASKS)]
 
 pytestmark = pytest.mark.skipif(not os.environ.get("PIP_HOME"), reason="PIP_HOME is not set")
@@ -230,3 +236,33 @@ def test_lldb_in_one_task_s_process_stops_that_one_alone(running: Running, tmp_p
     )
     assert first["places"] == 0
     running.check_that_all_live(tmp_path)
+
+
+@pytest.mark.skipif(not MPICH or bool(GLIBC), reason="MPICH is not installed, or is built for another glibc than tasks")
+def test_what_a_task_waits_for_in_an_mpi_library(programs: Path, start_job: StartJob, tmp_path: Path) -> None:
+    """By the arguments of its call, in a core file; ranks of each task's own MPI_COMM_WORLD are no numbers of tasks."""
+    task = tmp_path / "receive"
+    words = [MPICH, "-g", "-O2", "-fPIC", "-shared", "-I", HOME / "include", HERE / "receive.c", "-o", task]
+    words += ["-L", HOME / "lib", f"-Wl,--no-as-needed,-rpath,{HOME / 'lib'}", "-lpip"]
+    subprocess.run([str(word) for word in words], check=True, timeout=60)
+    job = start_job(programs / "root", TASKS, task, environment={**os.environ, "PIP_MODE": MODES["thread"]})
+    job.wait_for("RECEIVES", times=TASKS)
+    cores = itertools.count()
+
+    def waits() -> list[Any]:
+        folder = tmp_path / str(next(cores))
+        folder.mkdir()
+        core = make_core(job.pid, folder)
+        told = [subprocess.run([BIN / "inspector", what, core, "--json"], capture_output=True) for what in ASKED]
+        core.unlink()
+        ranks, found = (json.loads(one.stdout or "[]") for one in told)
+        return [ranks, found] if all(one["waiting"] for one in ranks) else []
+
+    ranks, found = wait_until(waits, "the tasks never came to wait")
+    assert [one["state"] for one in ranks] == ["running"] * TASKS  # as kernel threads
+    assert [(one["waiting"]["call"], one["waiting"]["peer"], one["waiting"]["tag"]) for one in ranks] == [
+        ("MPI_Recv", 0, 40),
+        ("MPI_Recv", -1, 41),
+        ("MPI_Recv", 0, 42),
+    ]
+    assert (found["waits"], found["cycles"], found["any"], found["untold"]) == ([], [], "1", "0,2")
