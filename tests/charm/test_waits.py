@@ -90,6 +90,26 @@ int main(int count, char **words) {
   return 0;
 }
 """
+# 1 and 2 send one another messages for ever; at many moments both wait. 0 and 3 wait for one another.
+EXCHANGE = r"""
+#include <mpi.h>
+static int word;
+static void take(int from, int tag) {
+  MPI_Recv(&word, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+int main(int count, char **words) {
+  int me;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (me == 0 || me == 3) take(3 - me, 41);
+  if (me == 2) take(1, 7);
+  for (;;) {
+    MPI_Send(&word, 1, MPI_INT, 3 - me, 7, MPI_COMM_WORLD);
+    take(3 - me, 7);
+  }
+}
+"""
 
 
 def asked(*words: object) -> Any:
@@ -194,3 +214,13 @@ def test_what_only_looks_like_a_deadlock(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found["cycles"], found["standstill"], found["untold"]) == ([], "", "3")
     (reason,) = [one["reason"] for one in found["unsure"] if one["ranks"] == [4, 5]]
     assert "rank 0 runs" in reason
+
+
+def test_ranks_that_exchange_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that the runtime has not handed out yet is not seen: none of them is ever told to be in a deadlock."""
+    monkeypatch.setenv("AMPI_BUILD_FLAGS", "-O2")
+    build(tmp_path, "none", "c", source=EXCHANGE)
+    with started(tmp_path, RANKS, {0, 3}) as pid:
+        found = [asked("waits", pid) for _ in range(10)]
+    assert [one["cycles"] for one in found] == [[]] * 10
+    assert not any(one["standstill"] for one in found)
