@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be 
 
     Folding = Callable[[Iterable[Any], Callable[[Any], gdb.Frame]], Folded[Any]]
 
+PAST_MAIN = "backtrace past-main"
 BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner to) its innermost frame
 
 
@@ -31,7 +32,8 @@ class Stack:
     """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
 
     The backtrace ends at `main`, as a process's does, or else at the function `entry`. `live_pc` and `live_sp` are
-    those of the thread in whose chain the rank's frames appear, `inferior` is the one that it is in.
+    those of the thread in whose chain the rank's frames appear, `inferior` is the one that it is in. `needs_past_main`:
+    the user does not want to see callers of `main`, and GDB has to look for them.
     """
 
     rank: int
@@ -40,6 +42,7 @@ class Stack:
     live_pc: int = 0
     live_sp: int = 0
     inferior: int = 0
+    needs_past_main: bool = False
 
 
 class RankUnwinder(gdb.unwinder.Unwinder):
@@ -110,7 +113,7 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
     if stack.registers is not None:
         first = stack.registers[PC], stack.registers[RSP]
         items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
-    past_main = bool(gdb.parameter("backtrace past-main"))
+    past_main = bool(gdb.parameter(PAST_MAIN)) and not stack.needs_past_main
     for item in items:
         yield item
         frame = frame_of(item)

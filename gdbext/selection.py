@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 import gdb
 
-from gdbext.frames import RankFilter, RankUnwinder, Stack, select_level
+from gdbext.frames import PAST_MAIN, RankFilter, RankUnwinder, Stack, select_level
 from gdbext.quiet import DebuggerError, execute, gdb_errors, set_convenience
 from gdbext.target import NAMES, is_core, is_selected, thread_registers
+from pieglobalsfind.facts import replace
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.moment import Moment
@@ -80,6 +81,11 @@ class Selection:
 
     def _set(self, rank: Optional[int], stack: Optional[Stack], reason: str) -> None:
         was_suspended = self.is_suspended
+        if self.stack is not None and self.stack.needs_past_main:
+            execute(f"set {PAST_MAIN} off")
+        if stack is not None and stack.registers is not None and ends_at_main():
+            stack = replace(stack, needs_past_main=True)
+            execute(f"set {PAST_MAIN} on")
         self.rank, self.stack, self.reason = rank, stack, reason
         self.show()
         if self.is_suspended and self.thread not in self._registers:
@@ -137,6 +143,15 @@ class Selection:
             if self.forbids_calls and MAY_CALL in error.sentence:
                 raise DebuggerError(NO_CALLS, INSTEAD) from error
             raise
+
+
+def ends_at_main() -> bool:
+    """Whether GDB would not ask for the caller of the thread's own frame, as which a suspended rank poses.
+
+    It asks for none of the `main` of what it takes for the program, where ranks run in that itself.
+    """
+    frame = gdb.newest_frame()
+    return frame.name() == "main" and frame.older() is None
 
 
 def stack_of(moment: Moment, rank: Rank) -> Stack:

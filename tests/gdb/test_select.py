@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import StartJob
-from tests.gdb.conftest import RANKS, Owned, Places
+from tests.gdb.conftest import RANKS, SOURCES, Owned, Places, compile_program
 from tests.gdb.session import EXTENSION, Session
 from tests.host.script import Told
 
@@ -252,3 +252,48 @@ def test_front_ends_and_windows_are_told(places: Places, gdb: Path) -> None:
     assert re.findall(r"Switching to rank (\d)", done.stdout) == ["1", "3", "0"]
     arrived = done.stdout.partition("Switching")[0]
     assert "[Rank 3 runs here]" in arrived and "#0  spin (rank=3)" in arrived
+
+
+@pytest.mark.parametrize("method", ["none", "swap", "pie"])
+def test_ranks_wait_while_another_stands_in_main(
+    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, method: str
+) -> None:
+    """GDB asks for no caller of `main`, as which a suspended rank poses where ranks run in the program itself."""
+    program = compile_program("rankcc", tmp_path, "in_main.c", *(("--method", "swap") if method == "swap" else ()))
+    job = start_job(rankrun, "-n", 3, "--method", method, program)
+    job.wait_for("ready")
+    lines = (SOURCES / "in_main.c").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "/* here */" in text)
+    told = session.attach(
+        f"""
+gdb.execute("tbreak in_main.c:{line}")
+gdb.execute("continue")
+tell("thread", [gdb.newest_frame().name(), ask("bt")])
+stacks = []
+for rank in (0, 1, 0):
+    gdb.execute(f"rank {{rank}}")
+    stacks.append([words.split(" (")[0].split()[-1] for words in ask("bt").splitlines() if words.startswith("#")])
+tell("stacks", stacks)
+tell("all", ask("rank bt all"))
+gdb.execute("tbreak in_main.c:{line}")
+gdb.execute("continue")
+tell("stopped again", [value("$_rank"), gdb.newest_frame().name()])
+tell("setting", ask("show backtrace past-main"))
+gdb.execute("rank none")
+tell("thread again", ask("bt"))
+gdb.execute("set backtrace past-main on")
+gdb.execute("rank 1")
+tell("beyond", ask("bt"))
+gdb.execute("rank none")
+tell("user's", ask("show backtrace past-main"))
+""",
+        job.pid,
+    )
+    assert told["thread"][0] == "main"
+    assert method == "pie" or told["thread again"] == told["thread"][1]
+    waits = [["MPI_Recv", *["wait_deep"] * (rank + 1), "main"] for rank in (0, 1, 0)]
+    assert told["stacks"] == waits, told.output
+    assert told["all"].count("wait_deep (depth=0)") == 2 and "can't be walked" not in told["all"]
+    assert told["stopped again"] == [2, "main"]
+    assert told["setting"].endswith("is off.\n") and told["user's"].endswith("is on.\n")
+    assert "main (argc=" in told["beyond"] and not told["beyond"].splitlines()[-1].split(" (")[0].endswith(" main")
