@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.decoders.kept import TIER
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.facts import replace
 from pieglobalsfind.model import BLOCKED, READY, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
@@ -80,7 +80,10 @@ def _is_scheduled(target: Target, table: RankTable, rank: Rank) -> bool:
     """Whether a thread of Charm++ waits for its turn alone: a CthThread begins with its token and that count."""
     if table.runtime != "AMPI" or not rank.thread:
         return False
-    scheduled = int.from_bytes(target.read(rank.thread + SCHEDULED, 4), "little", signed=True)
+    try:
+        scheduled = int.from_bytes(target.read(rank.thread + SCHEDULED, 4), "little", signed=True)
+    except MemoryUnreadable:  # a snapshot may be without it
+        return False
     return 0 < scheduled <= MOST_SCHEDULED
 
 
