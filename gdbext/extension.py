@@ -12,7 +12,7 @@ from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.followers import catches_in_code, follows
 from gdbext.locations import forget_hit, has_silent_commands
-from gdbext.quiet import warnings
+from gdbext.quiet import uninterrupted, warnings
 from gdbext.target import path_in_target
 from pieglobalsfind.hints import Any, Optional
 
@@ -42,6 +42,9 @@ class Extension:
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
         events.before_prompt.connect(self._before_prompt)
         self.breakpoints.watch_events()
+
+    def begin(self) -> None:
+        """Select the rank that runs on the thread, if there is a process already."""
         if gdb.current_objfile() is None:  # else GDB is in the middle of loading libraries, and a stop comes afterwards
             with warnings("no rank is selected"):
                 if self.face.follow():
@@ -141,5 +144,8 @@ def switch_on() -> None:
     """Once per GDB; sourcing again changes nothing."""
     global _extension
     if _extension is None:
-        with warnings("the extension is not there, source it again once the process is gone"):
+        # Half of it would stay in GDB, beside the one of the next attempt.
+        with uninterrupted(), warnings("the extension is not there, source it again once the process is gone"):
             _extension = Extension()
+        if _extension is not None:
+            _extension.begin()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import StartJob
-from tests.gdb.conftest import hold
+from tests.gdb.conftest import RANKS as FEW
+from tests.gdb.conftest import Places, hold
 from tests.gdb.session import EXTENSION, Session
 from tests.gdb.terminal import PROMPT, terminal
 
@@ -92,3 +95,42 @@ def test_progress_and_control_c(gdb: Path, start_job: StartJob, rankrun: Path, p
         user.type("rank apply 3-4 print table[0]\n")
         user.wait_for(PROMPT)
         assert re.findall(rb"= (\d+)", user.written) == [b"300", b"400"], user.written
+
+
+@pytest.mark.parametrize("function", ["watch_events", "take"])
+def test_sourcing_is_interrupted(session: Session, places: Places, function: str) -> None:
+    """As the commands are made known to GDB, and as ranks are read: sourcing again leaves one extension, not two."""
+    script = f"""
+import signal
+
+def interrupt(frame, event, argument):
+    if event == "call" and frame.f_code.co_name == "{function}":
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.setprofile(interrupt)
+try:
+    tell("first", ask("source {EXTENSION}"))
+except KeyboardInterrupt:
+    tell("first", "error: interrupted")
+sys.setprofile(None)
+tell("second", ask("source {EXTENSION}"))
+tell("stacks", [ask(f"rank bt {{rank}}") for rank in range({FEW})])
+tell("rank", [ask("rank 1"), ask("bt")])
+stops = []
+
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_name == "_stopped":
+        stops.append(1)
+
+gdb.execute("rank {FEW - 1}")
+sys.setprofile(note)
+gdb.execute("stepi")
+sys.setprofile(None)
+tell("heard of the stop", len(stops))
+"""
+    told = session.run(script, "-p", places.pid, source=False)
+    assert "interrupted" in told["first"] or "KeyboardInterrupt" in told["first"], told["first"]
+    assert "error" not in told["second"] and told["heard of the stop"] == 1
+    assert all("main (" in stack and "can't be walked" not in stack for stack in told["stacks"]), told["stacks"]
+    assert "main (" in told["rank"][1] and "Traceback" not in told["rank"][0] + told["rank"][1]
