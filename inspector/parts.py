@@ -182,7 +182,7 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
 
 
 def pointers(job: Job, options: argparse.Namespace) -> Shown:
-    from .pointers import audit_pointers
+    from .pointers.audit import audit_pointers
 
     audit = audit_pointers(job)
 

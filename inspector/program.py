@@ -33,7 +33,7 @@ from pieglobalsfind.elf import (
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 
-from .evidence import R_64, R_GLOB_DAT, R_RELATIVE
+from .pointers.evidence import R_64, R_GLOB_DAT, R_RELATIVE
 
 DT_FLAGS, DF_STATIC_TLS = 30, 16
 STT_OBJECT, STB_GNU_UNIQUE = 1, 10

@@ -24,8 +24,8 @@ from .text import byte_count, declared, harmless, of_ranks, shortened
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from .diagnoses import Diagnosis
-    from .findings import Audit, Finding
     from .globals import Globals, GlobalValues
+    from .pointers.findings import Audit, Finding
     from .report import Report
     from .what_if import Link, WhatIf
 
@@ -223,7 +223,7 @@ def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
 
 
 def print_pointers(audit: Audit, console: Console) -> None:
-    from .findings import ALARMING, VERDICTS
+    from .pointers.findings import ALARMING, VERDICTS
 
     heading(console, "Pointers", "each copy compared with its original, word by word; heaps and stacks looked through")
     table = Listing(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
@@ -254,7 +254,7 @@ def print_findings(found: list[Finding], console: Console) -> None:
 
 def add_finding(table: Listing, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
-    from .findings import FALSE_POSITIVE
+    from .pointers.findings import FALSE_POSITIVE
 
     first = same[0]
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"

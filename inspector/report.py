@@ -19,8 +19,8 @@ from .text import harmless
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
     from .diagnoses import Diagnosis
-    from .findings import Alarm, Audit, Finding
     from .globals import Globals, GlobalValues
+    from .pointers.findings import Alarm, Audit, Finding
     from .what_if import Link, WhatIf
 
 
@@ -45,7 +45,7 @@ class Report:
 def make_report(job: Job) -> Report:
     """Read all parts, one after the other."""
     from .globals import read_globals
-    from .pointers import audit_pointers
+    from .pointers.audit import audit_pointers
 
     return Report(subject_of(job), read_globals(job), audit_pointers(job), read_payload(job), diagnose(job))
 

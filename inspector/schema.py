@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .findings import VERDICTS
 from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
+from .pointers.findings import VERDICTS
 
 NAME = "ranklens-report-1"
 

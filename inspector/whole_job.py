@@ -19,9 +19,9 @@ from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.rankset import compact
 
 from . import stack_groups, stacks
-from .findings import Alarm, Audit
 from .globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
 from .job import Job, Subject, job_of, with_waits
+from .pointers.findings import Alarm, Audit
 from .report import Report, make_report
 from .stack_groups import Message
 from .text import of_ranks

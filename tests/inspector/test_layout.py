@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from inspector.layout import leaves_at, pointer_offsets
+from inspector.pointers.words import words_in
 from inspector.text import byte_count, harmless
-from inspector.words import words_in
 from pieglobalsfind.dwarf import DebugInfo
 
 SOURCE = """

@@ -11,9 +11,9 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from inspector.findings import HEAP, Audit, Finding
 from inspector.job import open_job
-from inspector.pointers import audit_pointers
+from inspector.pointers.audit import audit_pointers
+from inspector.pointers.findings import HEAP, Audit, Finding
 from inspector.report import finding_as_json
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import Absent, Rebase

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from inspector.heap_blocks import blocks_in
-from inspector.words import mangled_words, words_in
+from inspector.pointers.heap_blocks import blocks_in
+from inspector.pointers.words import mangled_words, words_in
 from pieglobalsfind.saved_context import demangled, mangled
 
 START, FIRST, UNIT = 0x200000800000, 64, 16

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from inspector import whole_job
-from inspector.findings import Audit
 from inspector.globals import DIFFERS, Globals, GlobalValues, Group
 from inspector.job import Subject
+from inspector.pointers.findings import Audit
 from inspector.report import Report
 from tests.fabricate.registry import Rank, Registry
 from tests.steps import steps_of

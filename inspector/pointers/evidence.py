@@ -19,8 +19,8 @@ from pieglobalsfind.elf import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
-from .layout import WORD, holds_address, is_pointer, leaves_at, pointer_offsets
-from .text import harmless
+from ..layout import WORD, holds_address, is_pointer, leaves_at, pointer_offsets
+from ..text import harmless
 
 # What evidence says of a word
 PROVEN = "proven"  # a relocation makes it an address, or the loader does in the dynamic section

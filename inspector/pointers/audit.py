@@ -10,12 +10,12 @@ from collections import Counter
 
 from pieglobalsfind.model import Absent
 
+from ..job import Job
+from ..progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, Finding
-from .job import Job
 from .originals import Originals
 from .own_memory import OwnMemory
-from .progress import through
 
 
 def audit_pointers(job: Job, everything: bool = False) -> Audit:

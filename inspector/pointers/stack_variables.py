@@ -19,10 +19,10 @@ from pieglobalsfind.frame_values import Frame, NowhereError, address
 from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.stack_walk import Activation, Memory, Walker
 
+from ..job import Job
+from ..text import harmless
 from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
-from .job import Job
 from .reach import LARGEST_OBJECT, Typed
-from .text import harmless
 from .words import WORD
 
 MOST_VARIABLES = 100_000  # of one stack

@@ -15,9 +15,9 @@ from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.saved_context import pointer_guard
 from pieglobalsfind.target import Target
 
+from ..job import Job
+from ..memory import LARGEST_PIECE
 from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence
-from .job import Job
-from .memory import LARGEST_PIECE
 from .reach import Block, PointersOf, Reached, Typed
 from .words import WORD, Ranges, candidates, mangled_words
 

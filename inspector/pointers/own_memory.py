@@ -17,11 +17,11 @@ from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import EXITED, RSP, RUNNING, STARTING, Absent, Rank, Region
 from pieglobalsfind.stack_walk import Walker
 
+from ..memory import LARGEST_PIECE, RankMemory
 from .comparison import Comparison, mangled_ground
 from .evidence import MANGLED, UNTYPED, Ground
 from .findings import HEAP, STACK, Finding, right_value, verdict_of
 from .heap_blocks import Blocks, blocks_in
-from .memory import LARGEST_PIECE, RankMemory
 from .originals import Originals
 from .reach import Block, Reached, Typed
 from .stack_variables import StackEvidence, StackVariables

@@ -17,8 +17,8 @@ from typing import NamedTuple, Optional
 from pieglobalsfind.dwarf_types import Array, Base, Function, Pointer, Struct, TypeTable, Void
 from pieglobalsfind.errors import MemoryUnreadable
 
+from ..layout import is_pointer, leaves_at, pointer_offsets, subscript
 from .evidence import AMBIGUOUS, NO_POINTER, Ground, ground_by_type
-from .layout import is_pointer, leaves_at, pointer_offsets, subscript
 
 MOST_OBJECTS = 400_000  # of all ranks together
 FEWEST_OBJECTS = 2_000  # of one rank

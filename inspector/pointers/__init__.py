@@ -1,0 +1,1 @@
+"""The pointer audit (`inspector pointers`): audit.py begins it."""
