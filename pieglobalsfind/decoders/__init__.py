@@ -12,7 +12,7 @@ from pieglobalsfind.facts import replace
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.target import Target
-from pieglobalsfind.targets import cut_short
+from pieglobalsfind.targets import check_is_alive, cut_short
 
 
 def decode(target: Target) -> RankTable:
@@ -26,6 +26,7 @@ def decode(target: Target) -> RankTable:
     if table is None and cut:
         raise NotVirtualizedError(f"{cut}, and no virtual ranks are found in what is left", "write the core file again")
     if table is None:
+        check_is_alive(target)
         raise NotVirtualizedError(
             f"{target.description} has no virtual ranks",
             "its MPI library runs one rank per process, or publishes no registry; `rankrun` does, see docs/methods.md",

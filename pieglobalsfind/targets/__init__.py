@@ -5,7 +5,7 @@ Takes what the user named; gives a `Target`. It knows nothing of ranks.
 
 from __future__ import annotations
 
-from pieglobalsfind.errors import TargetError, UsageError
+from pieglobalsfind.errors import TargetEndedError, TargetError, UsageError
 from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import Target
@@ -37,6 +37,15 @@ def open_target(pid: Optional[int] = None, core: Optional[str] = None, exe: Opti
 def cut_short(target: Target) -> str:
     """A sentence, if the target is a core file that ends too early; "" otherwise."""
     return str(getattr(target, "cut_short", ""))
+
+
+def check_is_alive(target: Target) -> None:
+    """Raises `TargetEndedError` if a live target has ended: that nothing was found says nothing then."""
+    check = getattr(target, "check_is_alive", None)
+    if check is not None:
+        check()
+        if not any(True for _ in target.maps()):  # its memory goes before it does
+            raise TargetEndedError(f"{target.description} has ended")
 
 
 def in_address_space(target: Target, thread: int) -> Union[Target, Absent]:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.errors import MemoryUnreadable, TargetError
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, TargetEndedError, TargetError
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets import live
 from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import ROOT
 from tests.targets.conftest import Held, build, end, start
+from tests.waiting import wait_until
 
 NOBODY = 65534
 
@@ -47,6 +49,20 @@ def test_a_kernel_thread() -> None:
         pytest.skip("this PID namespace shows no kernel threads")
     with pytest.raises(TargetError, match=r"kernel thread|no permission"):
         LiveTarget(2)
+
+
+def test_a_process_that_has_ended_is_not_said_to_have_no_ranks(held: Held) -> None:
+    target = LiveTarget(held.pid)
+    with pytest.raises(NotVirtualizedError):
+        decode(target)
+    held.process.kill()
+    wait_until(lambda: state_of(held.pid) == "Z", "the process does not end")
+    with pytest.raises(TargetEndedError):
+        decode(target)
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_it_ends_while_we_look(held: Held) -> None:

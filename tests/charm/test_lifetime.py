@@ -1,0 +1,88 @@
+"""Jobs looked at without a pause, from their first moment to after their end, and while ranks migrate.
+
+Whatever is told at a moment: an address is the rank's that prints it, or nobody's, and errors are sentences.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import TargetError
+from pieglobalsfind.targets import open_target
+from pieglobalsfind.translate import Translator
+from tests.charm.jobs import AMPICC, RANKS, WORKERS, build, gated, turns_of
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+
+
+def moment_of(pid: int) -> Translator:
+    """What is told of a process now; raises `TargetError`."""
+    target = open_target(pid=pid)
+    table = decode(target)
+    numbers = [one.rank for one in table.ranks]
+    assert len(set(numbers)) == len(numbers) and (table.warnings or table.ranks), table
+    return Translator(table, target.maps())
+
+
+def next_of(pid: int) -> Optional[Translator]:
+    """What is told of a process now; None once it is no more, or is between its end and its parent's wait."""
+    with suppress(TargetError):
+        return moment_of(pid)
+    return None
+
+
+def is_mapped(pid: int) -> bool:
+    """Whether the new process has its program yet; before, it is like any other."""
+    return "/prog\n" in Path(f"/proc/{pid}/maps").read_text()
+
+
+def check(translator: Translator, truth: dict[int, str]) -> None:
+    for rank, address in truth.items():
+        owner = translator.owner(int(address, 16))
+        assert owner.rank in (rank, None), (rank, owner)
+
+
+@pytest.mark.parametrize("method", ["pie", "pip", "fs", "tls"])
+def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
+    build(tmp_path, method, "c")
+    log = tmp_path / "log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(["./prog", f"+vp{RANKS}", *WORKERS], cwd=tmp_path, stdout=output) as job,
+    ):
+        seen, told = [], {}
+        wait_until(lambda: is_mapped(job.pid), "the kernel has not mapped the program")
+        while (one := next_of(job.pid)) is not None:
+            seen.append(one)
+            told = dict(re.findall(r"^TRUTH (\d+) (0x\w+) 0x\w+ \d+$", log.read_text(), re.MULTILINE))
+            if len(told) == RANKS:
+                job.kill()
+    truth = {int(rank): address for rank, address in told.items()}
+    assert len(truth) == RANKS
+    for one in seen:
+        check(one, truth)
+    with pytest.raises(TargetError):
+        moment_of(job.pid)
+
+
+def test_while_ranks_migrate(tmp_path: Path) -> None:
+    """A rank has the same addresses wherever it is; in the process that it has left they are nobody's."""
+    build(tmp_path, "pie", "gated.c")
+    with gated(tmp_path, 6) as (job, found):
+        truth = {rank: address for ranks in found.values() for rank, address in ranks.items()}
+        (tmp_path / "go").touch()
+        looked = set(found)
+        while looked:
+            moments = {pid: next_of(pid) for pid in looked}
+            for one in filter(None, moments.values()):
+                check(one, truth)
+            looked = {pid for pid, one in moments.items() if one is not None}
+        assert len({pid for _, _, pid in turns_of(job)}) == 2
