@@ -204,6 +204,9 @@ def open_job(what: str, exe: Optional[str]) -> Job:
 def open_named(what: str, exe: Optional[str]) -> Target:
     if what.isdecimal():
         return open_target(pid=int(what), exe=exe)
+    if is_folder(what):
+        hint = "`report`, `stacks`, `waits` and `events` take a checkpoint's; give others one of the core files in it"
+        raise UsageError(f"{what} is a folder", hint)
     if os.access(what, os.F_OK):
         return open_target(core=what, exe=exe)
     raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")

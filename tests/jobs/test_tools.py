@@ -212,6 +212,11 @@ def test_addresses_of_a_checkpoint(checkpoint: Path, pieglobalsfind: Path) -> No
     assert done.returncode == 0 and "rank 1  stack" in done.stdout, done
 
 
+def test_what_is_about_one_process_takes_no_checkpoint(checkpoint: Path) -> None:
+    done = inspector("globals", checkpoint)
+    assert done.returncode == 2 and done.stderr.startswith(f"inspector: {checkpoint} is a folder: `report`, `stacks`")
+
+
 def test_half_a_checkpoint_says_what_is_lacking(checkpoint: Path) -> None:
     newest = sorted(checkpoint.glob("0*"))[-1]
     (newest / "process-1.core").unlink()
