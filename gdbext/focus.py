@@ -172,7 +172,8 @@ class Focus:
                 view = self._view(moment, found, rank, Placed(file, bias))
                 if rank is not None and not has_copy(moment, found.index, rank) and is_elsewhere(moment, rank):
                     process = moment.rank(rank).address_space
-                    failures.append(f"rank {rank}'s variables are in process {process}'s own pages: attach to that one")
+                    remedy = "a core file of that one has them" if is_core() else "attach to that one"
+                    failures.append(f"rank {rank}'s variables are in process {process}'s own pages: {remedy}")
                 if isinstance(view, Absent):
                     failures.append(str(view))
                 elif not self._is_there(found, file, view):

@@ -84,3 +84,42 @@ def test_a_step_ends_where_a_condition_cant_be_told(
     told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
     assert told["rank"] in (1, 2, 3), told.output
     assert f"rank {told['rank']}'s {condition} can't be told while rank 0 steps" in told["said"], told.output
+
+
+@pytest.mark.parametrize(
+    ("compiler", "source", "function", "condition", "expected"),
+    [
+        (
+            "rankcxx",
+            "members.cpp",
+            "space::Box::add",
+            "space::Box::total == 3 && total == 3 && space::seen == 6 && this->own == 9 && own == 9 && hidden == 7",
+            {"space::seen": 6, "hidden": 7},
+        ),
+        ("rankfort", "ticks.f90", "tick", "counted .eq. 1 .and. me .eq. 2", {"counted": 1, "me": 2}),
+    ],
+)
+def test_conditions_in_other_languages_while_another_rank_steps(
+    session: Session,
+    rankrun: Path,
+    tmp_path: Path,
+    compiler: str,
+    source: str,
+    function: str,
+    condition: str,
+    expected: dict[str, int],
+) -> None:
+    program = compile_program(compiler, tmp_path, source)
+    script = f"""
+gdb.execute("set breakpoint pending on")
+gdb.execute("rank tbreak {function} 0")
+gdb.execute("run")
+gdb.execute("break {function} if {condition}")
+steps = 0
+while value("$_rank") == 0 and steps < 30:
+    gdb.execute("finish" if steps == 0 else "next", to_string=True)
+    steps += 1
+tell("found", [value("$_rank"), {{name: value(name) for name in {list(expected)!r}}}])
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, program)
+    assert told["found"] == [2, expected], told.output
