@@ -42,7 +42,11 @@ def test_every_rank_is_found_where_it_is_and_nowhere_else(processes: dict[int, d
     for pid, ranks in processes.items():
         told = json.loads(_run("inspector", "ranks", str(pid), "--json"))
         assert sorted(one["rank"] for one in told) == sorted(ranks)
-        assert {one["state"] for one in told if one["rank"]} == {"blocked"}
+        waiting = {one["state"] for one in told if one["rank"]}
+        if 0 in ranks:  # which sleeps, and keeps those from their element that the barrier has let go on
+            assert waiting <= {"ready", "blocked"}
+        else:
+            assert waiting == {"blocked"}
         assert all(one["state"] == "running" for one in told if one["rank"] == 0)
         assert len({one["processing_element"] for one in told if one["rank"]}) == 1
         for rank, address in ranks.items():
