@@ -32,7 +32,7 @@ from gdbext.followers import (
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
 from gdbext.locations import locations_in, locations_of
-from gdbext.own_stops import own_locations
+from gdbext.momentary_breakpoints import own_locations
 from gdbext.quiet import warnings
 from gdbext.stops import RankEvents
 from gdbext.target import connection_kind

@@ -21,7 +21,7 @@ from gdbext.face import GdbFace
 from gdbext.focus import has_copy, is_copying
 from gdbext.hits import Hits
 from gdbext.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
-from gdbext.own_stops import is_stepping
+from gdbext.momentary_breakpoints import is_stepping
 from gdbext.quiet import DebuggerError, execute, quoted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
@@ -308,9 +308,9 @@ class Follower(Pinned):
         """
         focus = self._face.state().focus
         if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
-            from gdbext import beside
+            from gdbext import conditions
 
-            return beside.is_true(focus, self._face.moment(), self.rank, condition)
+            return conditions.is_true(focus, self._face.moment(), self.rank, condition)
         self._move_symbols()
         return bool(gdb.parse_and_eval(condition))
 

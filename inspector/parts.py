@@ -185,6 +185,8 @@ def pointers(job: Job, options: argparse.Namespace) -> Shown:
     from .pointers.audit import audit_pointers
 
     audit = audit_pointers(job)
+    for absent in audit.absent:
+        complain("inspector", harmless(f"{absent.reason}: {absent.hint}" if absent.hint else absent.reason))
 
     def show(screen: Console) -> None:
         from rich.text import Text

@@ -15,7 +15,7 @@ from typing import Any
 import lldb
 
 from lldbext.numbers import rank_of_tid
-from lldbext.own_stops import OwnStops
+from lldbext.thread_breakpoints import ThreadBreakpoints
 from pieglobalsfind.facts import dataclass
 
 
@@ -30,11 +30,11 @@ class Standing:
 class KernelThreads:
     """Those that LLDB has shown can be asked: once a rank's thread stands for one, LLDB gives it to nobody."""
 
-    def __init__(self, process: Any, own_stops: OwnStops) -> None:
+    def __init__(self, process: Any, thread_breakpoints: ThreadBreakpoints) -> None:
         self._process = process
         self._met: dict[int, Any] = {}
         self._bare: set[int] = set()  # those that no rank's thread may stand for yet
-        self._own_stops = own_stops
+        self._thread_breakpoints = thread_breakpoints
 
     def are_met(self) -> bool:
         """Whether LLDB shows none that is not known."""
@@ -61,7 +61,7 @@ class KernelThreads:
         """
         for tid, standing in stood_for.items():
             if tid in self._met:
-                with self._own_stops.lent(standing.rank, standing.pc, tid):
+                with self._thread_breakpoints.lent(standing.rank, standing.pc, tid):
                     self._met[tid].GetStopReason()
             elif stops_any_thread(self._process.GetTarget(), standing.pc):
                 self._bare.add(tid)

@@ -15,9 +15,9 @@ from lldbext.frames import Describer
 from lldbext.kernel_threads import KernelThreads
 from lldbext.modules import Modules
 from lldbext.numbers import rank_of_tid
-from lldbext.own_stops import OwnStops
 from lldbext.remote import RemoteProcess, lends_memory
 from lldbext.target import check_is_held, open_process
+from lldbext.thread_breakpoints import ThreadBreakpoints
 from pieglobalsfind.decoders import ampi_events, decode
 from pieglobalsfind.decoders.rank_state import without
 from pieglobalsfind.errors import NotVirtualizedError, TargetError
@@ -34,12 +34,12 @@ SETTING = "target.process.python-os-plugin-path"
 class Session:
     """All that belongs to one process."""
 
-    def __init__(self, process: Any, own_stops: OwnStops) -> None:
+    def __init__(self, process: Any, thread_breakpoints: ThreadBreakpoints) -> None:
         self.process = process
         self.target = process.GetTarget()
         self.modules = Modules(self.target)
-        self.own_stops = own_stops
-        self.kernel_threads = KernelThreads(process, own_stops)
+        self.thread_breakpoints = thread_breakpoints
+        self.kernel_threads = KernelThreads(process, thread_breakpoints)
         self.calls = ampi_events.Calls()
         self.left_out: set[int] = set()  # addresses in originals where breakpoints were, before copies were made
         self.watches_return = False  # of a call of AMPI's by which a rank has arrived
@@ -239,16 +239,16 @@ class Sessions:
         found = self._sessions.get(number)
         if found is None:
             target = process.GetTarget()
-            own_stops = self._drop_others(target) or OwnStops(target)
-            found = self._sessions[number] = Session(process, own_stops)
+            thread_breakpoints = self._drop_others(target) or ThreadBreakpoints(target)
+            found = self._sessions[number] = Session(process, thread_breakpoints)
         return found
 
-    def _drop_others(self, target: Any) -> Optional[OwnStops]:
+    def _drop_others(self, target: Any) -> Optional[ThreadBreakpoints]:
         """A target has one process at a time: what belonged to the one before is gone, but for LLDB's breakpoints."""
         kept = None
         for number, one in list(self._sessions.items()):
             if one.target == target or not one.target.IsValid():
-                kept = one.own_stops if one.target == target else kept
+                kept = one.thread_breakpoints if one.target == target else kept
                 one.modules.remove()
                 del self._sessions[number]
         return kept

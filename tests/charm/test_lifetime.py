@@ -64,9 +64,11 @@ def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
             seen.append(one)
             told = dict(re.findall(r"^TRUTH (\d+) (0x\w+) 0x\w+ \d+$", log.read_text(), re.MULTILINE))
             if len(told) == RANKS:
+                whole = moment_of(job.pid)
                 job.kill()
     truth = {int(rank): address for rank, address in told.items()}
     assert len(truth) == RANKS
+    assert {rank: whole.owner(int(address, 16)).rank for rank, address in truth.items()} == {one: one for one in truth}
     for one in seen:
         check(one, truth)
     with pytest.raises(TargetError):
@@ -78,6 +80,9 @@ def test_while_ranks_migrate(tmp_path: Path) -> None:
     build(tmp_path, "pie", "gated.c")
     with gated(tmp_path, 6) as (job, found):
         truth = {rank: address for ranks in found.values() for rank, address in ranks.items()}
+        for pid, ranks in found.items():
+            now = moment_of(pid)
+            assert {now.owner(int(address, 16)).rank for address in ranks.values()} == set(ranks)
         (tmp_path / "go").touch()
         looked = set(found)
         while looked:

@@ -56,8 +56,8 @@ def test_other_ranks_conditions_end_no_step(
     loop, last = (next(n for n, line in enumerate(source, 1) if text in line) for text in ("for (int i", "printf("))
     script = BEGIN.replace("BREAKPOINT", f"break {breakpoint}") + WALK.replace("LAST", str(last))
     told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, ROUNDS)
-    lines = [loop + 1 if told["lines"][0][2] == loop + 1 else loop, *[loop, loop + 1] * (ROUNDS - 1), loop, last]
-    lines = lines if lines[0] != loop else lines[:1] + lines[2:]
+    lines = [loop + 1, *[loop, loop + 1] * (ROUNDS - 1), loop, last]
+    lines = lines[told["lines"][0][2] == loop :]  # a compiler may end the line with the call
     assert told["lines"] == [[0, "main", line] for line in lines], told.output
     assert sorted(re.findall(r"rank (\d) ticked (\d+)", told.output)) == [(str(r), str(ROUNDS)) for r in range(RANKS)]
 

@@ -108,6 +108,11 @@ def test_without_debug_information(stripped: bool, start_job: StartJob, tmp_path
     assert {one["type"] for one in found.values()} == {"?"}
     assert [one["value"] for one in found["differs"]["groups"]] == ["0x0", "0x1", "0x2"]
     assert found["large"]["groups"] == [{"ranks": "0-2", "value": f"<8000 bytes: {'00 ' * 31}00...>"}]
+    audit = subprocess.run(
+        [str(built("inspector")), "pointers", str(job.pid)], capture_output=True, text=True, timeout=60
+    )
+    unknown = f"inspector: {program} has no debug information: compile with -g\n"
+    assert audit.stderr == ("" if stripped else unknown)  # types that were kept are known by the build-id
 
 
 def test_what_is_shared_is_not_private(start_job: StartJob, tmp_path: Path) -> None:

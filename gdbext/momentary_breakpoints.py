@@ -1,4 +1,4 @@
-"""GDB's own breakpoints for what a thread is on its way to: the ends of step, next, finish, until and advance.
+"""GDB's momentary breakpoints, for what a thread is on its way to: the ends of step, next, finish, until and advance.
 
 GDB tells nobody that a step goes on, but lists these: it numbers all of them 0.
 """

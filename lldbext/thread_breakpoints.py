@@ -16,7 +16,7 @@ FIRST_LOOK = 4096  # numbers of LLDB's own breakpoints to try at first: it may h
 FURTHER = 64  # and beyond the last one found: LLDB numbers them in turn, -1 first, and makes a few at each step
 
 
-class OwnStops:
+class ThreadBreakpoints:
     """LLDB lists its own breakpoints to nobody, but finds them by number."""
 
     def __init__(self, target: Any) -> None:
