@@ -85,6 +85,14 @@ class LoadedElf:
         first = self.segments[0].memory_size if self.segments else 0
         return size <= -(-first // LARGEST_PAGE) * LARGEST_PAGE
 
+    @property
+    def is_relocated(self) -> bool:
+        """Whether glibc has mapped and zeroed all of it: it adds the bias in the dynamic section after that.
+
+        Before, a variable's address may hold bytes of the file (elf/dl-map-segments.h, elf/get-dynamic-info.h).
+        """
+        return self.dynamic.get(DT_STRTAB, -1) >= self.load_bias
+
     @cached_property
     def build_id(self) -> bytes:
         """The build-id, b"" if there is none."""

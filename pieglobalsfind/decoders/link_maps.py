@@ -19,6 +19,7 @@ from pieglobalsfind.target import MemoryMapping, Target
 DT_DEBUG = 21
 MOST_OBJECTS = 4096  # of one linker namespace
 MOST_NAMESPACES = 4096
+CONSISTENT = 0  # r_state: RT_CONSISTENT
 EXTENDED = 2  # r_version of struct r_debug_extended (glibc 2.35), which the next namespace's address follows
 
 
@@ -57,10 +58,19 @@ def namespaces(target: Target, debug: int) -> Iterator[int]:
 
     `debug` is where struct r_debug is (version, first entry, breakpoint, state, loader's base).
     """
+    return (first for first, _ in _debugs(target, debug) if first)
+
+
+def is_changing(target: Target, debug: int) -> bool:
+    """Whether the loader says of a namespace that it adds or removes objects now; `debug` is as in `namespaces`."""
+    return any(state != CONSISTENT for _, state in _debugs(target, debug))
+
+
+def _debugs(target: Target, debug: int) -> Iterator[tuple[int, int]]:
+    """Of each namespace the first entry and the state; raises `MemoryUnreadable`."""
     for _ in range(MOST_NAMESPACES):
-        version, first = struct.unpack("<i4xQ", target.read(debug, 16))
-        if first:
-            yield first
+        version, first, _, state = struct.unpack("<i4xQQi", target.read(debug, 28))
+        yield first, state
         if version < EXTENDED:
             return
         (debug,) = struct.unpack("<Q", target.read(debug + 40, 8))

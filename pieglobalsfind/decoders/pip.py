@@ -30,12 +30,15 @@ MAGIC = b"PrcInPrc"
 SIZES_AT = 16  # in the root: of all of it, of itself, of a task's record (behind magic and version)
 MOST_TASKS = 4096
 LARGEST_ROOT = 1 << 26  # bytes
+MOST_TRIES = 20
 PLTGOT = 3  # tag: the second word there is the object's own entry in the loader's list, where calls are bound lazily
 
 EVIDENCE = Evidence("runtime", "PiP's own variables, by .symtab")
 STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task can be told; do not strip it"
+UNREADABLE = "this looks like PiP, but {} can't be read, or is not the file that is loaded: no task can be told"
 MISMATCH = "this looks like PiP, but its layout does not validate: no task can be told"
 STARTING = "no task of PiP has been started yet, or none is left"
+CHANGING = "tasks of PiP are starting or ending: not all of them can be told; look again"
 LOST = "tasks {} of PiP can't be told: their linker namespaces do not validate"
 UNDESCRIBED = (
     "libc does not describe its threads: which threads or processes PiP's tasks are is unknown, "
@@ -71,37 +74,79 @@ class Shared:
 
 
 def decode(target: Target) -> Optional[RankTable]:
-    """The tasks of PiP; where something does not validate, none, and a warning; None without PiP."""
-    maps = target.maps()
+    """The tasks of PiP; where something does not validate, none, and a warning; None without PiP.
+
+    While tasks start or end, a process that runs is looked at again, some times.
+    """
+    for _ in range(MOST_TRIES if target.is_live else 1):
+        maps = target.maps()
+        table = _moment(target, maps)
+        if table is None or not _is_doubtful(table) or not _is_changing(target, maps):
+            return table
+    return table if table is None else replace(table, warnings=(CHANGING,))
+
+
+def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
+    """What one look tells."""
     places = [one for one in maps if one.offset == 0 and PurePath(one.path).name.startswith(LIBRARY)]
     if not places:
         return None
-    libraries = [one for place in places for one in _library(target, place)]
+    looked = [_library(target, place) for place in places]
+    libraries = [one for one in looked if isinstance(one, Library)]
     if not libraries:
-        return _empty(STRIPPED)
+        return _empty(next((one for one in looked if isinstance(one, str) and one != STARTING), STARTING))
     root = next((found for one in libraries for found in _root(target, one.root)), None)
     if root is None:
-        return _empty(MISMATCH if any(one.root for one in libraries) else STARTING)
+        return _empty(STARTING if all(_is_unset(target, one) for one in libraries) else MISMATCH)
     try:
         return _table(target, maps, root, [one for one in libraries if one.root == root.address])
     except (MemoryUnreadable, ObjectFileError, struct.error):
         return _empty(MISMATCH)
 
 
-def _library(target: Target, mapping: MemoryMapping) -> Iterator[Library]:
-    """The library that is mapped there, if its file is the one that is loaded and has the variables."""
+def _is_doubtful(table: RankTable) -> bool:
+    return any(one == MISMATCH or one.startswith(LOST.partition("{")[0]) for one in table.warnings)
+
+
+def _is_changing(target: Target, maps: Sequence[MemoryMapping]) -> bool:
+    """Whether objects come or go: by the map, or because the loader says that its lists are not complete now."""
+    if list(target.maps()) != list(maps):
+        return True
+    try:
+        return any(link_maps.is_changing(target, one) for one in _debugs(target, maps))
+    except MemoryUnreadable:
+        return True
+
+
+def _library(target: Target, mapping: MemoryMapping) -> Union[Library, str]:
+    """The library that is mapped there; else a sentence that says why it can't be used."""
     try:
         loaded = LoadedElf(target.read, mapping.start)
+        if not loaded.is_relocated:
+            return STARTING
         path = target.open_path(mapping.path)
         if path is None:
-            return
+            return UNREADABLE.format(mapping.path)
         with open_elf(path) as elf:
-            found = symbols(elf, loaded.load_bias, (ROOT, TASK)) if elf.build_id == loaded.build_id else {}
-        if len(found) == 2:
-            root, task = (struct.unpack("<Q", target.read(found[name][0], 8))[0] for name in (ROOT, TASK))
-            yield Library(loaded, root, task)
+            if elf.build_id != loaded.build_id:
+                return UNREADABLE.format(mapping.path)
+            found = symbols(elf, loaded.load_bias, (ROOT, TASK))
+        if len(found) < 2:
+            return STRIPPED
+        root, task = (struct.unpack("<Q", target.read(found[name][0], 8))[0] for name in (ROOT, TASK))
+        return Library(loaded, root, task)
     except (ObjectFileError, MemoryUnreadable, struct.error):
-        return
+        return UNREADABLE.format(mapping.path)
+
+
+def _is_unset(target: Target, library: Library) -> bool:
+    """Whether it has no root yet, or no more: `pip_fin` clears all of it, and frees it then."""
+    if not library.root:
+        return True
+    try:
+        return not any(target.read(library.root, SIZES_AT))
+    except MemoryUnreadable:
+        return target.is_live
 
 
 def _root(target: Target, address: int) -> Iterator[Shared]:
@@ -122,8 +167,8 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
     base = frozenset(chains[0].values())
     own = next((one for one in libraries if one.elf.load_bias in base), None)
     count = root.number(own.task) if own is not None else None
-    if count is None:  # the root's own record is behind those of the tasks
-        return _empty(MISMATCH)
+    if count is None:  # the root's own record is behind those of the tasks; `pip_init` names it last
+        return _empty(STARTING if own is not None and not own.task else MISMATCH)
     held = _held(target, root, count, chains[1:], [one for one in libraries if one is not own])
     found = link_maps.placed(target, maps, held, base, {rank: one[0] for rank, one in held.items()})
     if found is None:

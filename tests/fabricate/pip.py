@@ -48,6 +48,13 @@ class Job:
     stride: int = 0  # another than the version's
     magic: bytes = b"PrcInPrc"
     started: bool = True
+    loading: str = ""  # a libpip: "mapped" as a whole file, before its segments; "unzeroed": the bytes behind its data
+    # are the file's still, and addresses of its dynamic section those of the file
+    loaded_by: int = -1  # the task whose libpip that is
+    names_root: bool = True  # the root's libpip's variables: v2 writes pip_task first, v3 pip_root
+    names_task: bool = True
+    ending: str = ""  # "cleared", then "freed": what PiP shares, whose pointers stay until then
+    state: int = 0  # that the loader gives its list of the last namespace: 1 while it adds objects, 2 while it removes
     stripped: bool = False
     namespaces_listed: bool = True  # glibc 2.35 and newer
     undescribed: bool = False  # libpthread without `.symtab`
@@ -112,7 +119,9 @@ class Job:
 
     def target(self, folder: Path) -> MemoryTarget:
         """The job; its files are written into `folder`."""
-        mapped = [Mapped(AREA, 0x4000, self._area()), Mapped(HEAP, 0x20000, self._lists(), "[heap]")]
+        area = bytes(0x4000) if self.ending == "cleared" else self._area()
+        mapped = [Mapped(AREA, 0x4000, area)] if self.ending != "freed" else []
+        mapped += [Mapped(HEAP, 0x20000, self._lists(), "[heap]")]
         mapped += self._object(folder, "root", ROOT_PROGRAM, b"\x01" * 20, debug=HEAP)
         for task in (-1, *self.present, *(-2 - one for one in self.twice)):
             own = -2 - task if task < -1 else task
@@ -173,12 +182,24 @@ class Job:
             () if self.stripped else (Symbol("pip_root", DATA, 8, 0x01, 2), Symbol("pip_task", DATA + 8, 8, 0x01, 2))
         )
         data = bytearray(0x1000)
+        is_first = base == self.namespace(-1) + LIBPIP
         if self.started:
-            struct.pack_into("<QQ", data, 0, AREA, self.record(number))
+            root = AREA if self.names_root or not is_first else 0
+            struct.pack_into("<QQ", data, 0, root, self.record(number) if self.names_task or not is_first else 0)
         entry = self._entry(base)
         struct.pack_into("<QQ", data, 0x20, 0, 0 if self.namespaces_listed or self.own_glibc else entry)
-        struct.pack_into("<QQQQ", data, DYNAMIC - DATA, 3, base + DATA + 0x20, 0, 0)
-        return self._mapped(folder, "libpip.so.0", base, self._file(names, b"\x03" * 20, False), bytes(data))
+        loading = self.loading if base == self.namespace(self.loaded_by) + LIBPIP else ""
+        bias = 0 if loading else base
+        tags = (3, bias + DATA + 0x20, 5, bias + STRINGS, 0, 0)
+        struct.pack_into("<6Q", data, DYNAMIC - DATA, *tags)
+        if loading:
+            struct.pack_into("<QQ", data, 0, 0x6362696C2E6F732E, 0x36)  # what the file has there: text
+        image = self._file(names, b"\x03" * 20, False)
+        mapped = self._mapped(folder, "libpip.so.0", base, image, bytes(data))
+        if loading == "mapped":
+            whole = image[:0x2000].ljust(0x2000, b"\0") + bytes(data)
+            return [Mapped(base, len(whole), whole, str(folder / "libpip.so.0"), "r--")]
+        return mapped
 
     def _libpthread(self, folder: Path, base: int) -> list[Mapped]:
         places = {name: DATA + 0x40 + 16 * at for at, name in enumerate(DESCRIBED)}
@@ -231,7 +252,8 @@ class Job:
             entries = [self._entry(one) for one in biases]
             following = HEAP + 0x40 * (number + 1) if number + 1 < len(spaces) else 0
             version = 2 if self.namespaces_listed else 1
-            struct.pack_into("<iiQQQQQ", data, 0x40 * number, version, 0, entries[0], 0, 0, 0, following)
+            state = self.state if number + 1 == len(spaces) else 0
+            struct.pack_into("<iiQQiiQQ", data, 0x40 * number, version, 0, entries[0], 0, state, 0, 0, following)
             for at, (bias, entry) in enumerate(zip(biases, entries)):
                 after = entries[at + 1] if at + 1 < len(entries) else 0
                 before = entries[at - 1] if at else 0

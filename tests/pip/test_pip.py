@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.pip import STARTING
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
@@ -27,7 +28,7 @@ from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
 from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as LldbSession
-from tests.tasks.truth import Truth, told_by
+from tests.tasks.truth import Truth, tables_of, told_by
 from tests.waiting import wait_until
 
 HOME = Path(os.environ.get("PIP_HOME", ""))
@@ -106,6 +107,15 @@ def check(target: Target, running: Running) -> None:
 def test_tasks_of_a_running_process_and_of_its_core(running: Running, tmp_path: Path) -> None:
     check(open_target(pid=running.pid), running)
     check(open_target(core=str(make_core(running.pid, tmp_path))), running)
+
+
+def test_a_job_that_starts_is_said_to_start(programs: Path, tmp_path: Path) -> None:
+    """At each of its system calls there are no tasks yet, or those that there are."""
+    tables = tables_of(
+        [programs / "root", TASKS, programs / "task"], tmp_path, TASKS, {**os.environ, "PIP_MODE": "thread"}
+    )
+    told = [one for one, _ in itertools.groupby(([rank.rank for rank in one.ranks], one.warnings) for one in tables)]
+    assert told == [([], (STARTING,)), ([2], ()), ([1, 2], ()), ([0, 1, 2], ())]
 
 
 def test_addresses_are_the_tasks_own(running: Running) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from dataclasses import dataclass
@@ -14,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.pip import STARTING
 from pieglobalsfind.decoders.pip_threads import NO_STACK
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.targets import open_target
 from tests.conftest import BIN, ROOT, Job, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
-from tests.tasks.truth import Truth, told_by
+from tests.tasks.truth import Truth, tables_of, told_by
 from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
@@ -99,6 +101,13 @@ def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path:
         for number, line in zip(running.tasks, told):
             assert f"rank {number}  data" in line and "g_rank+0x0" in line
     assert running.finish(tmp_path) == WHOLE
+
+
+def test_a_job_that_starts_is_said_to_start(programs: Path, tmp_path: Path) -> None:
+    """At each of its system calls, while libraries are mapped, too, there are no tasks yet, or those that there are."""
+    tables = tables_of([programs / "stand_in", "thread", TASKS, programs / "task.so"], tmp_path, TASKS)
+    told = [one for one, _ in itertools.groupby(([rank.rank for rank in one.ranks], one.warnings) for one in tables)]
+    assert told == [([], (STARTING,)), ([2], ()), ([1, 2], ()), ([0, 1, 2], ())]
 
 
 def test_a_core_file_has_all_tasks(running: Running, mode: str, tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Optional
 
 import pytest
 
 from pieglobalsfind.decoders import decode, pip, pip_threads
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
 from pieglobalsfind.moment import Moment
+from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.tasks import danger
 from pieglobalsfind.translate import Translator
 from tests.fabricate.memory import Mapped, MemoryTarget
@@ -82,6 +85,85 @@ def test_a_breakpoint_for_one_process_is_refused_for_the_others(tmp_path: Path, 
     assert (own is None) == (looks_from == 1) and (own is None or "it would kill rank 1" in own)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        {"loading": "mapped"},
+        {"loading": "unzeroed"},
+        {"names_root": False},
+        {"names_task": False},
+        {"ending": "cleared"},
+        {"ending": "freed"},
+    ],
+    ids=lambda one: next(map(str, one.items())),
+)
+def test_a_job_that_starts_or_ends_is_said_to_do_so(tmp_path: Path, version: int, moment: dict[str, Any]) -> None:
+    """Each step of the loader's and of `pip_init`, and of `pip_fin`, in their order."""
+    target = replace(Job(version, present=(), **moment).target(tmp_path), is_live=True)
+    table = decode(target)
+    assert (table.ranks, table.warnings, table.runtime) == ((), (pip.STARTING,), "PiP")
+
+
+@pytest.mark.parametrize("loading", ["mapped", "unzeroed"])
+def test_a_task_that_is_being_loaded_is_none_yet(tmp_path: Path, loading: str) -> None:
+    table = decode(Job(loading=loading, loaded_by=2).target(tmp_path))
+    assert [one.rank for one in table.ranks] == [0, 1] and table.warnings == ()
+
+
+def without_program(job: Job, task: int, folder: Path) -> MemoryTarget:
+    """The job, where a task's program is listed by loader and kernel, and can't be read any more."""
+    target = job.target(folder)
+    gone = replace(next(one for one in target.mapped if one.start == job.program(task)), start=0x1000)
+    return replace(target, mapped=[one if one.start != job.program(task) else gone for one in target.mapped])
+
+
+class Changing(MemoryTarget):
+    """Another moment of a job from each question for its map on; the map is the one of the moment before."""
+
+    def __init__(self, moments: Iterable[MemoryTarget]) -> None:
+        self.moments = iter(moments)
+        self.before = self.now = next(self.moments)
+        self.is_live = True
+
+    def maps(self) -> list[MemoryMapping]:
+        self.before, self.now = self.now, next(self.moments, self.now)
+        return list(self.before.maps())
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.now.read(address, size)
+
+    def threads(self) -> Sequence[KernelThread]:
+        return self.now.threads()
+
+    def open_path(self, path: str) -> Optional[str]:
+        return path
+
+
+def test_tasks_that_go_meanwhile_are_looked_at_again(tmp_path: Path) -> None:
+    """A namespace that is there by the map, and unmapped before it is read, is no damage."""
+    whole, going, gone = (
+        Job().target(tmp_path),
+        without_program(Job(), 2, tmp_path),
+        Job(present=(0, 1)).target(tmp_path),
+    )
+    table = decode(Changing([whole, going, gone]))
+    assert [one.rank for one in table.ranks] == [0, 1] and table.warnings == ()
+
+
+def test_tasks_that_never_keep_still_are_said_to_change(tmp_path: Path) -> None:
+    going, fewer = without_program(Job(), 2, tmp_path), without_program(Job(present=(0, 2)), 2, tmp_path)
+    table = decode(Changing([going, fewer] * pip.MOST_TRIES * 2))
+    assert table.warnings == (pip.CHANGING,)
+    assert all(copy_of(one, 0) == Job().program(one.rank) for one in table.ranks)
+
+
+@pytest.mark.parametrize(("state", "warning"), [(0, pip.LOST.format("2")), (1, pip.CHANGING), (2, pip.CHANGING)])
+def test_a_list_that_the_loader_changes_now_is_no_damage(tmp_path: Path, state: int, warning: str) -> None:
+    table = decode(without_program(Job(state=state), 2, tmp_path))
+    assert [one.rank for one in table.ranks] == [0, 1] and table.warnings == (warning,)
+
+
 def test_two_that_claim_one_number_are_both_left_out(tmp_path: Path) -> None:
     table = decode(Job(twice=(1,)).target(tmp_path))
     assert [one.rank for one in table.ranks] == [0, 2]
@@ -103,6 +185,7 @@ def test_a_record_that_is_none_is_left_out(tmp_path: Path) -> None:
         (Job(stride=12), pip.MISMATCH),
         (Job(stride=0x88), pip.MISMATCH),
         (Job(present=()), pip.STARTING),
+        (Job(ending="freed"), pip.MISMATCH),  # of a core file that lacks it nobody knows whether it was there
     ],
 )
 def test_what_does_not_validate_is_said_and_not_used(tmp_path: Path, job: Job, warning: str) -> None:
