@@ -242,9 +242,9 @@ def print_findings(found: list[Finding], console: Console) -> None:
     table = Listing(
         ("ranks", "finding", "word", "type", "was", "is", "right"), (4, 5, 6) if console.width >= WIDE else ()
     )
-    grouped: dict[tuple[str, str, int], list[Finding]] = {}
+    grouped: dict[tuple[str, str, int, str], list[Finding]] = {}
     for one in found:
-        grouped.setdefault((one.verdict, one.object, one.offset), []).append(one)
+        grouped.setdefault((one.verdict, one.object, one.offset, one.ground.symbol), []).append(one)
     for same in list(grouped.values())[:MOST_FINDINGS]:
         add_finding(table, same)
     console.print(table)

@@ -16,10 +16,13 @@ from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.saved_context import guard_places
 from pieglobalsfind.targets.snapshot import write
 
+from . import discovery
 from .console import console
 from .job import Job, opened, say_warnings
 from .memory import data_segments
 from .payload import stack_pointer
+from .pointers.allocator import is_libc, ranges_of_ranks
+from .pointers.libc_heap import LibcHeap
 from .progress import through
 from .text import byte_count, harmless
 
@@ -43,7 +46,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--memory",
         choices=(NONE, RANKS, DATA, ALL),
         default=DATA,
-        help="none: the registry; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
+        help="none: what tells of ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
         "all: all that can be read",
     )
     parser.set_defaults(run=run)
@@ -64,6 +67,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
     yield from registry(job)
     yield from wait_members.places(job.target, job.table)
     yield from headers(job)
+    yield from discovery.places(job)
     if memory == ALL:
         yield from ((one.start, one.end) for one in job.target.maps() if one.readable and one.path != "[vvar]")
         return
@@ -77,7 +81,15 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
         heap = job.table.constructor_heap
         if heap is not None:
             yield heap.start, heap.end
+        yield from libc_heap(job)
         yield from guard(job)
+
+
+def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
+    """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
+    if is_libc(job):
+        found = LibcHeap(job.target, ranges_of_ranks(job))
+        yield from ((one.mapping.start, one.mapping.end) for one in (*found.heaps, *found.others))
 
 
 def registry(job: Job) -> Iterator[tuple[int, int]]:

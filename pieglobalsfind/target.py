@@ -6,7 +6,7 @@ reads, and never calls into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.facts import NamedTuple, dataclass
@@ -77,6 +77,18 @@ def read_many(target: Target, places: Sequence[tuple[int, int]]) -> list[Optiona
     together: Optional[Callable[[Sequence[tuple[int, int]]], list[Optional[bytes]]]]
     together = getattr(target, "read_many", None)
     return together(places) if together is not None else [read_or_none(target, *place) for place in places]
+
+
+def parts(target: Target, start: int, end: int) -> Iterable[tuple[int, bytes]]:
+    """(address, bytes) of [start, end) as far as it can be had: all of it, or nothing.
+
+    A target that was made of parts, and so can have some of it, has a method of that name.
+    """
+    held: Optional[Callable[[int, int], Iterable[tuple[int, bytes]]]] = getattr(target, "parts", None)
+    if held is not None:
+        return held(start, end)
+    data = read_or_none(target, start, end - start)
+    return () if data is None else ((start, data),)
 
 
 def read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:

@@ -38,7 +38,8 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
             if stale:
                 alarms.setdefault(index, []).append((rank.rank, stale, total))
     found = tuple(alarm(job, *one) for one in alarms.items())
-    return Audit(tuple(findings), dict(counts), found, changed, what_is_unknown(originals), tuple(own.unread))
+    absent = (*what_is_unknown(originals), *own.libc.unknown())
+    return Audit(tuple(map(own.libc.checked, findings)), dict(counts), found, changed, absent, tuple(own.unread))
 
 
 def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:

@@ -16,16 +16,17 @@ FALSE_POSITIVE = "false positive"
 STALE = "stale"
 VERDICTS = (PROVEN, TYPED, AMBIGUOUS, FALSE_POSITIVE, STALE, MANGLED, UNTYPED)
 ALARMING = (FALSE_POSITIVE, STALE, MANGLED)
-HEAP, STACK = "heap", "stack"
+HEAP, STACK, LIBC_HEAP = "heap", "stack", "libc's heap"
 
 
 @dataclass(frozen=True)
 class Finding:
     """One word of one rank's image that was rewritten, or that points into an original.
 
-    `object` is the path of the copied object, "heap" or "stack", `offset` from its base (of heap and stack: from the
-    start of the rank's own); `old` is the original's word, `new` the rank's, the same where there is no original;
-    `right` is what it should be (Absent: nobody can tell). `demangled` is what a mangled word means.
+    `object` is the path of the copied object, "heap", "stack" or "libc's heap", `offset` from its base (of heap and
+    stack: from the start of the rank's own; of libc's heap: from the block's); `old` is the original's word, `new` the
+    rank's, the same where there is no original; `right` is what it should be (Absent: nobody can tell). `demangled` is
+    what a mangled word means.
     """
 
     rank: int

@@ -19,7 +19,7 @@ from ..job import Job
 from ..memory import LARGEST_PIECE
 from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence
 from .reach import Block, PointersOf, Reached, Typed
-from .words import WORD, Ranges, candidates, mangled_words
+from .words import WORD, Ranges, Word, candidates, mangled_words, words_in
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,14 @@ class Originals:
     def demangled(self, data: bytes, start: int) -> Iterator[tuple[int, int]]:
         """(offset, address) of words that lead to an original's code once they are demangled."""
         return iter(()) if isinstance(self.guard, Absent) else mangled_words(data, start, self.code, self.guard)
+
+    def words(self, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
+        """Words that name a place in one of the ranges, plainly or mangled."""
+        for offset, value in words_in(data, ranges):
+            yield Word(start + offset, value)
+        for offset, place in self.demangled(data, start):
+            if any(low <= place <= high for low, high in ranges):
+                yield Word(start + offset, int.from_bytes(data[offset : offset + WORD], "little"), place)
 
     def _read(self, address: int, size: int) -> bytes:
         index = bisect_right(self._starts, address) - 1

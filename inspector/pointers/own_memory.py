@@ -1,4 +1,4 @@
-"""What a rank has besides its copies: its stack and blocks of its heap, looked through for pointers into the originals.
+"""What a rank has besides its copies: its stack and blocks of heaps, looked through for pointers into the originals.
 
 Takes the originals and a rank's comparison. A word is called a pointer only if types say so; of any other that names
 an original place it is said that nothing describes it. What was not looked through is said, with the reason.
@@ -20,23 +20,16 @@ from pieglobalsfind.stack_walk import Walker
 from ..memory import LARGEST_PIECE, RankMemory
 from .comparison import Comparison, mangled_ground
 from .evidence import MANGLED, UNTYPED, Ground
-from .findings import HEAP, STACK, Finding, right_value, verdict_of
+from .findings import HEAP, LIBC_HEAP, STACK, Finding, right_value, verdict_of
 from .heap_blocks import Blocks, blocks_in
+from .libc_words import LibcWords
 from .originals import Originals
 from .reach import Block, Reached, Typed
 from .stack_variables import StackEvidence, StackVariables
-from .words import WORD, Ranges, is_past_end, words_in
+from .words import WORD, Ranges, Word, is_past_end
 
 PIECE = 4 << 20  # bytes that are looked through at once
 MOST_WORDS = 100_000  # of one rank's heap, and of its stack
-
-
-class Word(NamedTuple):
-    """A word that names an original place; `demangled` if it does so without glibc's mangling alone."""
-
-    address: int
-    value: int
-    demangled: Optional[int] = None
 
 
 class Stack(NamedTuple):
@@ -57,17 +50,19 @@ class OwnMemory:
         job = self._job
         self._walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
         self._variables = StackVariables(job, self._walker)
+        self.libc = LibcWords(originals)
         self.unread: list[tuple[int, str]] = []
 
     def findings(self, found: Comparison) -> list[Finding]:
-        """What the rank's heap and stack have."""
+        """What the rank's heap and stack have, and the blocks of libc's heap that its pointers lead to."""
         ranges = [one for one in found.ranges if not self._originals.is_owned(one[0])]
         rank = found.rank
         if not ranges or rank.state in (STARTING, EXITED):
             return []
         heap = self._words_of_heap(found, rank.heap, ranges) if isinstance(rank.heap, Region) else []
-        stack = self._stack(found, ranges, bool(heap))
-        told = self._judged(found, rank.heap, heap, stack) if heap and isinstance(rank.heap, Region) else []
+        is_wanted = bool(heap or self.libc.words)
+        stack = self._stack(found, ranges, is_wanted)
+        told = self._judged(found, heap, stack) if is_wanted else []
         if stack is not None:
             told += [
                 one
@@ -93,12 +88,9 @@ class OwnMemory:
         return words
 
     def _words(self, found: Comparison, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
-        for offset, value in words_in(data, ranges):
-            if start + offset not in found.in_blocks and not found.is_redirected(value):
-                yield Word(start + offset, value)
-        for offset, place in self._originals.demangled(data, start):
-            if start + offset not in found.in_blocks and any(low <= place <= high for low, high in ranges):
-                yield Word(start + offset, int.from_bytes(data[offset : offset + WORD], "little"), place)
+        for one in self._originals.words(data, start, ranges):
+            if one.address not in found.in_blocks and (one.demangled is not None or not found.is_redirected(one.value)):
+                yield one
 
     def _stack(self, found: Comparison, ranges: Ranges, is_wanted: bool) -> Optional[Stack]:
         """Its words that name an original; what its words are only if there are any, or if that `is_wanted`."""
@@ -146,15 +138,17 @@ class OwnMemory:
 
     # ---- what they are ----
 
-    def _judged(self, found: Comparison, heap: Region, words: list[Word], stack: Optional[Stack]) -> list[Finding]:
-        blocks = self._blocks(heap)
-        whole = Block(heap.start, heap.size, False)
+    def _judged(self, found: Comparison, words: list[Word], stack: Optional[Stack]) -> list[Finding]:
+        heap = found.rank.heap if isinstance(found.rank.heap, Region) else Region(0, 0)
+        blocks, whole = self._blocks(heap), Block(heap.start, heap.size, False)
 
         def block_at(address: int) -> Optional[Block]:
-            return blocks.at(address) if blocks is not None else whole if address in heap else None
+            if address in heap:
+                return blocks.at(address) if blocks is not None else whole
+            return self.libc.block_at(address)
 
         kept = [one for one in words if is_whole_in(block_at(one.address), one.address)]
-        if not kept:
+        if not kept and not self.libc.words:
             return []
         self._memory.load(found.rank, self._job.privatized)
         known = self._originals
@@ -162,7 +156,11 @@ class OwnMemory:
         reached.follow((*self._roots(found), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
             self.unread.append((found.rank.rank, "not all of its heap's blocks were told by types, there are too many"))
-        return [one for word in kept for one in finding(found, HEAP, heap.start, word, reached.ground(word.address))]
+        told = [one for word in kept for one in finding(found, HEAP, heap.start, word, reached.ground(word.address))]
+        for block, word in self.libc.reached(found.rank.rank, reached.blocks()):
+            if not found.is_redirected(word.value) and found.names_original(word.place):
+                told += finding(found, LIBC_HEAP, block.start, word, reached.ground(word.address))
+        return told
 
     def _roots(self, found: Comparison) -> Iterator[Typed]:
         """The rank's own variables that hold pointers."""
@@ -172,7 +170,7 @@ class OwnMemory:
                 yield replace(one, address=address)
 
     def _blocks(self, heap: Region) -> Optional[Blocks]:
-        if heap.size > LARGEST_PIECE:
+        if not 0 < heap.size <= LARGEST_PIECE:
             return None
         try:
             return blocks_in(self._job.target.read(heap.start, heap.size), heap.start)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple, Optional
 
 from pieglobalsfind.saved_context import demangled, mangled
 
@@ -17,6 +18,19 @@ BLOCK = 1 << 15  # bytes that are compared at once
 HIGH = 6  # of a mangled word: its last two bytes depend on bits 31 to 46 of the address, its first two on the rest
 
 Ranges = list[tuple[int, int]]  # [low, high], both inclusive
+
+
+class Word(NamedTuple):
+    """A word that names an original place; `demangled` if it does so without glibc's mangling alone."""
+
+    address: int
+    value: int
+    demangled: Optional[int] = None
+
+    @property
+    def place(self) -> int:
+        """What it names."""
+        return self.value if self.demangled is None else self.demangled
 
 
 def words_in(data: bytes, ranges: Ranges) -> Iterator[tuple[int, int]]:

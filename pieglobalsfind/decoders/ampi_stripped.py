@@ -36,7 +36,7 @@ from pieglobalsfind.elf import EM_X86_64, PT_TLS
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Region
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, parts
 
 REGION = "IsoRegion"  # {start, end} of isomalloc's range
 TLS = "CmiTLSGetDescription"  # only that of -tlsglobals
@@ -100,17 +100,15 @@ def _signatures(target: Target, maps: Iterable[MemoryMapping], loader: Loader) -
         heap = one.path in ("", "[heap]") and one.readable and one.writable
         if not heap or one.end - one.start > LARGEST_AREA or start <= one.start < end:
             continue
-        try:
-            held = array("Q", target.read(one.start, (one.end - one.start) & -8))
-        except MemoryUnreadable:
-            continue
-        for at in [at for at, value in enumerate(held) if start < value < end]:
-            if not 2 <= at < len(held) - 2:
-                continue
-            context, function, last, _, size = held[at - 2 : at + 3]
-            begin = last - size
-            if start <= begin <= context <= last - SAVED_SIZE and begin % PAGE == 0 and loader.has_code(function):
-                yield function, Signature(one.start + 8 * (at - 2), context, Region(begin, size))
+        for first, data in parts(target, one.start, one.end):
+            held = array("Q", data[: len(data) & -8])
+            for at in [at for at, value in enumerate(held) if start < value < end]:
+                if not 2 <= at < len(held) - 2:
+                    continue
+                context, function, last, _, size = held[at - 2 : at + 3]
+                begin = last - size
+                if start <= begin <= context <= last - SAVED_SIZE and begin % PAGE == 0 and loader.has_code(function):
+                    yield function, Signature(first + 8 * (at - 2), context, Region(begin, size))
 
 
 def _shares(target: Target, living: Sequence[Living], end: int) -> set[tuple[int, int]]:
@@ -131,8 +129,8 @@ def _space(start: int, end: int, shares: set[tuple[int, int]]) -> Optional[Space
         low, high = max(2, whole // (length + 1)), min(whole // max(1, length - 1) + 1, MOST_RANKS + 1)
         if any((begin - start) % slot or (last - start) % slot for begin, last in shares) or high - low > MOST_GUESSES:
             continue
-        for parts in range(low, high + 1):
-            space = Space(start, end, slot, parts - 1)
+        for count in range(low, high + 1):
+            space = Space(start, end, slot, count - 1)
             if space.is_valid and all(_is_share(space, *one) for one in shares):
                 found[space.count] = space
     return found.popitem()[1] if len(found) == 1 else None

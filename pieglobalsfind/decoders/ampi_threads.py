@@ -17,7 +17,7 @@ from pieglobalsfind.decoders.ampi_loader import Loader, word
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, RSP, Absent, Region
 from pieglobalsfind.saved_context import FCONTEXT_WITH_GUARD
-from pieglobalsfind.target import MemoryMapping, Target
+from pieglobalsfind.target import MemoryMapping, Target, parts
 
 LARGEST_AREA = 1 << 28  # bytes of one mapping that are searched for threads
 LAYOUT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
@@ -100,16 +100,14 @@ def _signatures(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -
 
 
 def _signatures_in(target: Target, mapping: MemoryMapping, entry: int) -> Iterator[Signature]:
-    try:
-        data = target.read(mapping.start, mapping.end - mapping.start)
-    except MemoryUnreadable:
-        return
-    pattern, at = struct.pack("<Q", entry).rstrip(b"\0"), -1  # without zeros: a search for them is ten times as slow
-    while (at := data.find(pattern, at + 1)) >= 0:
-        if at >= 8 and at % 8 == 0 and at + 32 <= len(data):
-            context, function, end, _, size = struct.unpack_from("<QQQQQ", data, at - 8)
-            if function == entry and 0 < size < end and end - size <= context <= end - SAVED_SIZE:
-                yield Signature(mapping.start + at - 8, context, Region(end - size, size))
+    pattern = struct.pack("<Q", entry).rstrip(b"\0")  # without zeros: a search for them is ten times as slow
+    for start, data in parts(target, mapping.start, mapping.end):
+        at = -1
+        while (at := data.find(pattern, at + 1)) >= 0:
+            if at >= 8 and at % 8 == 0 and at + 32 <= len(data):
+                context, function, end, _, size = struct.unpack_from("<QQQQQ", data, at - 8)
+                if function == entry and 0 < size < end and end - size <= context <= end - SAVED_SIZE:
+                    yield Signature(start + at - 8, context, Region(end - size, size))
 
 
 def _backs(target: Target, one: Signature) -> Iterator[tuple[int, int]]:

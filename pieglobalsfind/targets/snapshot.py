@@ -12,7 +12,8 @@ import struct
 import zipfile
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,6 +101,22 @@ class SnapshotTarget:
             parts.append(self._piece(start, stop - start)[at - start : end - start])
             at = min(stop, end)
         return b"".join(parts)
+
+    def parts(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """(address, bytes) of what it holds between two addresses, ascending, pieces that touch as one."""
+        index = max(bisect_right(self._starts, start) - 1, 0)
+        whole: list[tuple[int, int]] = []
+        for first, stop in self._pieces[index:]:
+            low, high = max(first, start), min(stop, end)
+            if first >= end:
+                break
+            if whole and whole[-1][1] == low:
+                whole[-1] = (whole[-1][0], high)
+            elif low < high:
+                whole.append((low, high))
+        for first, stop in whole:
+            with suppress(MemoryUnreadable):
+                yield first, self.read(first, stop - first)
 
     def _read_piece(self, start: int, size: int) -> bytes:
         try:

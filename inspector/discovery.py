@@ -1,0 +1,56 @@
+"""What tells of ranks that publish themselves in no registry: the words of their runtime that discovery reads.
+
+Takes a `Job`; finds its ranks once more, and gives the places that were read for that. It keeps no bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Optional
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.target import Target, read_many
+
+from .job import Job
+
+SMALL = 1 << 16  # bytes; whoever reads more at once searches
+AROUND = 1 << 10  # bytes before and behind a thread's beginning, by whose form it is found
+FOUND = ("runtime", "hook")  # the tiers of ranks that runtimes' own data tell of
+
+
+class Recorder:
+    """A target that remembers what was read of it in small pieces; in all else it is the one that it was made of."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.places: set[tuple[int, int]] = set()  # (start, end)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def read(self, address: int, size: int) -> bytes:
+        found = self._target.read(address, size)
+        self._note(address, size)
+        return found
+
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        for address, size in places:
+            self._note(address, size)
+        return read_many(self._target, places)
+
+    def _note(self, address: int, size: int) -> None:
+        if 0 < size <= SMALL and address >= 0:
+            self.places.add((address, address + size))
+
+
+def places(job: Job) -> Iterator[tuple[int, int]]:
+    """(start, end) of what has to be known for the same ranks to be found again."""
+    if all(one.evidence.tier not in FOUND for one in job.table.ranks):
+        return
+    recorder = Recorder(job.target)
+    with suppress(RanklensError):
+        table = decode(recorder)
+        yield from ((one.thread - AROUND, one.thread + AROUND) for one in table.ranks if one.thread > AROUND)
+    yield from recorder.places

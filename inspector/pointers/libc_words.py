@@ -1,0 +1,93 @@
+"""Words of the C library's heap that name an original, and whose they are: by the typed pointers that lead there.
+
+Takes the originals; looks through the heap once, if the program's `malloc` is libc's, whatever number of ranks there
+are. Whose a block is that no rank's typed pointers lead to, nobody knows: how many such words there are is said.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from typing import Optional
+
+from pieglobalsfind.model import Absent
+from pieglobalsfind.rankset import compact
+
+from .allocator import is_libc, ranges_of_ranks
+from .findings import LIBC_HEAP, Finding
+from .libc_heap import LibcHeap
+from .originals import Originals
+from .reach import Block
+from .words import WORD, Word
+
+MOST_WORDS = 100_000
+
+
+class LibcWords:
+    """What libc's heap has for all ranks. Nothing is read before somebody asks."""
+
+    def __init__(self, originals: Originals) -> None:
+        self._originals = originals
+        self._job = originals.job
+        self._ranks: dict[int, set[int]] = {}  # by the address of a word, the ranks whose pointers lead to its block
+
+    @cached_property
+    def _heap(self) -> Optional[LibcHeap]:
+        if not is_libc(self._job):
+            return None
+        return LibcHeap(self._job.target, ranges_of_ranks(self._job))
+
+    @cached_property
+    def words(self) -> list[Word]:
+        """All that name an original, ascending; also in mappings that no block was found in yet."""
+        found: list[Word] = []
+        for start, data, size in self._heap.pieces() if self._heap is not None else ():
+            words = (one for one in self._originals.words(data, start, self._originals.ranges))
+            found += islice((one for one in words if one.address < start + size), MOST_WORDS + 1 - len(found))
+        return sorted(found[:MOST_WORDS])
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return [one.address for one in self.words]
+
+    def block_at(self, address: int) -> Optional[Block]:
+        """The block in use that has the byte at an address."""
+        return self._heap.at(address) if self._heap is not None else None
+
+    def reached(self, rank: int, blocks: Iterable[Block]) -> Iterator[tuple[Block, Word]]:
+        """The words in those of the blocks that are libc's, which a rank's pointers lead to."""
+        for block in blocks:
+            first, behind = (bisect_left(self._addresses, one) for one in (block.start, block.end - WORD + 1))
+            for word in self.words[first:behind]:
+                self._ranks.setdefault(word.address, set()).add(rank)
+                yield block, word
+
+    def checked(self, found: Finding) -> Finding:
+        """A finding, without a right value if there is none for all ranks that share the block."""
+        ranks = self._ranks.get(found.address, set())
+        if found.object != LIBC_HEAP or len(ranks) < 2:
+            return found
+        return replace(found, right=Absent(f"ranks {compact(sorted(ranks))} share the block"))
+
+    def unknown(self) -> Iterator[Absent]:
+        """What was not looked through, and whose nobody knows."""
+        heap = self._heap
+        if heap is None:
+            return
+        left = sum(one.address not in self._ranks and heap.at(one.address) is not None for one in self.words)
+        if left:
+            yield Absent(
+                f"ranks allocate in libc's heap: {left} words there name an original in blocks to which no typed "
+                "pointer of a rank leads, so that nobody knows whose they are; some are the loader's"
+            )
+        if heap.unread:
+            yield Absent(
+                f"{heap.unread} bytes of libc's heap, where ranks allocate, were not looked through: "
+                "they can't be read, or the words between its blocks contradict one another",
+                "if the job allocates at this moment, ask again, or with --freeze" if self._job.target.is_live else "",
+            )
+        if len(self.words) == MOST_WORDS:
+            yield Absent(f"more than {MOST_WORDS} words of libc's heap name an original: of the rest nothing is told")
