@@ -23,8 +23,12 @@ class RankFrame(FrameDecorator):
     """A frame of a rank in a backtrace."""
 
     def function(self) -> Any:
-        """Without the parameters' types."""
-        return self.inferior_frame().name() or super().function()
+        """Without the parameters' types.
+
+        Of a function without a name `super` gives the pc, for which GDB takes any symbol there, also of a next function.
+        """
+        name = self.inferior_frame().name() or super().function()
+        return name if isinstance(name, str) else "??"
 
     def frame_args(self) -> Any:
         return list(pieces(stacks.arguments_text(self.inferior_frame()), "="))

@@ -133,7 +133,8 @@ def test_gdb_shows_what_it_showed_when_the_fiber_was_suspended(told: Told, name:
     before = frame_lines(told[f"suspended {name}"])[1:]
     assert [function for function, _ in own_calls(before)] == [f"leaf_{name}", f"middle_{name}", f"enter_{name}"]
     assert frame_lines(told[f"context {name}"]) == before
-    assert own_calls(frame_lines(told[f"bt {name}"])) == own_calls(before)
+    shown = [re.sub(r"\) at (\S+\.so[.\d]*)$", r") from \1", line) for line in frame_lines(told[f"bt {name}"])]
+    assert shown == before, "but for GDB's `at`, before a library's name, where it asks frame filters"
     local = {"fcontext": 20, "fiber": 300, "ucontext": 4000, "jmp_buf": 50000}[name]
     assert f"local = {local}" in told[f"locals {name}"]
     assert f"turn = {int(str(local)[0]) - 1}" in told[f"arguments {name}"]
