@@ -25,7 +25,7 @@ class RankFrame(FrameDecorator):
     def function(self) -> Any:
         """Without the parameters' types.
 
-        Of a function without a name `super` gives the pc, for which GDB takes any symbol there, also of a next function.
+        Where a function has no name `super` gives the pc, for which GDB takes any symbol there, also the next one.
         """
         name = self.inferior_frame().name() or super().function()
         return name if isinstance(name, str) else "??"
