@@ -24,15 +24,16 @@ from pieglobalsfind.wording import waiting_text
 
 from .holdings import holdings
 from .payload import CATEGORIES, Payload
-from .render import rank_row, summary, value_rows
+from .render import by_cells, rank_row, ranks_text, summary, value_rows
 from .report import Report, diagnosis_as_json
 from .text import byte_count, declared, harmless, of_ranks
 from .what_if import WhatIf
 
 FOLDER = Path(__file__).resolve().parent / "templates"
-WIDTH, LABEL, ROW = 1000, 70, 18  # of pictures, in the units of their view boxes
+WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes
 MOST_BARS = 64
 SMALLEST_LABEL = 40
+LONGEST_LABEL = 17  # letters that there is room for before a bar
 COLOURS = ("#4c78a8", "#9ecae9", "#f58518", "#ffbf79", "#54a24b", "#88d27a", "#b79a20", "#e45756", "#ff9d98", "#79706e")
 FLAME = ("#f6a04d", "#f2b56b", "#f7c98b", "#ee9a3a")
 
@@ -45,6 +46,7 @@ class Sheet:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
+    """`left`: ranks that there is no room for."""
+
     title: str
+    caption: str
     rows: tuple[Bar, ...]
     legend: tuple[tuple[str, str], ...]
     left: int
@@ -84,6 +89,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Flame:
+    caption: str
     boxes: tuple[Box, ...]
     height: int
 
@@ -105,7 +111,7 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
         taken=report.subject.taken,
         alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
         diagnoses=[diagnosis_as_json(one) for one in report.diagnoses],
-        flame=flame(stacks),
+        flame=flame(stacks, [one.rank for one in report.subject.present]),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),
         tables=(ranks_sheet(report), globals_sheet(report), pointers_sheet(report)),
@@ -118,16 +124,23 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
 
 
 def ranks_sheet(report: Report) -> Sheet:
+    found = holdings(report.subject.table.ranks, report.payload)
     rows: Iterable[tuple[Cell, ...]] = (
-        (one.rank.rank, *rank_row(one.rank, waiting_text), cell(one.switches), cell(one.total))
-        for one in holdings(report.subject.table.ranks, report.payload)
+        (one.rank.rank, *rank_row(one.rank, waiting_text), cell(one.switches), cell(one.total)) for one in found
     )
+    notes = by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown)
     columns = ("rank", "state", "waits in", "element", "found by", "switches", "bytes")
-    return Sheet("ranks", "Ranks", columns, tuple(rows))
+    return Sheet(
+        "ranks", "Ranks", columns, tuple(rows), tuple(note_of(note, ranks) for (note,), ranks in notes.items())
+    )
 
 
 def cell(value: Union[int, Absent]) -> Cell:
-    return harmless(value.reason) if isinstance(value, Absent) else value
+    return "?" if isinstance(value, Absent) else value
+
+
+def note_of(note: str, ranks: Sequence[int]) -> str:
+    return f"{of_ranks(ranks_text(ranks))}: {harmless(note)}"
 
 
 def globals_sheet(report: Report) -> Sheet:
@@ -155,15 +168,23 @@ def pointers_sheet(report: Report) -> Sheet:
         for one in report.pointers.findings
     )
     columns = ("rank", "verdict", "word", "type", "address", "was", "is", "right")
-    return Sheet("pointers", "Pointers", columns, tuple(rows))
+    notes = (note_of(reason, ranks) for reason, ranks in report.pointers.unread_by_reason.items())
+    return Sheet("pointers", "Pointers", columns, tuple(rows), tuple(notes))
 
 
 # ---- pictures ----
 
 
 def memory_bars(payload: Sequence[Payload]) -> Bars:
-    rows = [(one.rank, [(name.replace("_", " "), getattr(one, name)) for name in CATEGORIES]) for one in payload]
-    return bars("memory by rank and category", rows)
+    """Without the unused part of stacks, beside which all else would be too narrow to be seen."""
+    names = [name for name in CATEGORIES if name != "stack_unused"]
+    unused = sorted({one.stack_unused for one in payload})
+    caption = "No rank's image is in what was read."
+    if unused:
+        sizes = " to ".join(dict.fromkeys(map(byte_count, (unused[0], unused[-1]))))
+        caption = f"Ranks with the same sizes have one bar. Without the unused part of their stacks, {sizes} of each."
+    rows = [(one.rank, [(name.replace("_", " "), getattr(one, name)) for name in names]) for one in payload]
+    return bars("memory by rank and category", caption, rows)
 
 
 def page_bars(cases: Sequence[WhatIf]) -> Bars:
@@ -173,33 +194,46 @@ def page_bars(cases: Sequence[WhatIf]) -> Bars:
         alone = max(one.used_stack - one.zero - one.original - shared - one.unread, 0)
         parts = [("zero", one.zero), ("as in the original", one.original), ("the same on others", shared)]
         rows.append((one.rank, [*parts, ("its own", alone), ("can't be read", one.unread)]))
-    return bars("pages", rows)
+    caption = (
+        "What of each rank is zero, as in the original, the same on other ranks, or its own; without the unused stack."
+    )
+    return bars("pages", caption if rows else "No rank's pages were compared.", rows)
 
 
-def bars(title: str, rows: Sequence[tuple[int, list[tuple[str, int]]]]) -> Bars:
-    """A bar for each rank, all to one scale."""
-    largest = max((sum(size for _, size in parts) for _, parts in rows), default=0) or 1
+def bars(title: str, caption: str, rows: Sequence[tuple[int, list[tuple[str, int]]]]) -> Bars:
+    """A bar for the ranks whose parts have the same sizes, all to one scale."""
+    alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for rank, parts in rows:
+        alike.setdefault(tuple(parts), []).append(rank)
+    largest = max((sum(size for _, size in parts) for parts in alike), default=0) or 1
     scale = (WIDTH - LABEL) / largest
-    shown = tuple(bar(index, rank, parts, scale) for index, (rank, parts) in enumerate(rows[:MOST_BARS]))
+    shown = list(alike.items())[:MOST_BARS]
+    drawn = tuple(bar(index, ranks, parts, scale) for index, (parts, ranks) in enumerate(shown))
     names = [name for name, _ in rows[0][1]] if rows else []
-    return Bars(title, shown, tuple(zip(names, COLOURS)), len(rows) - len(shown))
+    left = len(rows) - sum(len(ranks) for _, ranks in shown)
+    return Bars(title, caption, drawn, tuple(zip(names, COLOURS)), left)
 
 
-def bar(index: int, rank: int, parts: list[tuple[str, int]], scale: float) -> Bar:
+def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float) -> Bar:
     found, x = [], float(LABEL)
+    whose, each = of_ranks(ranks_text(ranks)), " each" if len(ranks) > 1 else ""
     for (name, size), colour in zip(parts, COLOURS):
-        found.append(Part(round(x, 2), round(size * scale, 2), colour, f"rank {rank}, {name}: {byte_count(size)}"))
+        found.append(Part(round(x, 2), round(size * scale, 2), colour, f"{whose}, {name}: {byte_count(size)}{each}"))
         x += size * scale
-    return Bar(f"rank {rank}", index * ROW + 2, tuple(found))
+    return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", index * ROW + 2, tuple(found))
 
 
-def flame(stacks: dict[int, tuple[Call, ...]]) -> Flame:
-    """The calls of all ranks, callers above; ranks with the same calls stand side by side."""
+def flame(stacks: dict[int, tuple[Call, ...]], ranks: Sequence[int]) -> Flame:
+    """The calls of those ranks, callers above; ranks with the same calls stand side by side."""
     boxes: list[Box] = []
     if stacks:
         ordered = sorted(stacks.items(), key=lambda one: [call.function for call in one[1]])
         place(ordered, 0, 0.0, WIDTH / len(stacks), boxes)
-    return Flame(tuple(boxes), max((box.y for box in boxes), default=0) + ROW)
+    lacking = [one for one in ranks if one not in stacks]
+    caption = "Each box is a call, as wide as the number of ranks in it." if boxes else ""
+    if lacking:
+        caption += f" Of {of_ranks(ranks_text(lacking))} no stack could be read: `inspector stacks` says why."
+    return Flame(caption.strip() or "There are no ranks.", tuple(boxes), max((box.y for box in boxes), default=0) + ROW)
 
 
 def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit: float, boxes: list[Box]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -97,9 +99,7 @@ def show(merged: Content, kinds: set[str], as_json: bool) -> int:
 def read(place: Path) -> Content:
     """One file; raises `UsageError` if it is none of ours."""
     try:
-        if place.is_char_device() or place.stat().st_size > LARGEST:
-            raise UsageError(f"{place} is no file that --json has written, or larger than {LARGEST >> 30} GB")
-        content = json.loads(place.read_text())
+        content = json.loads(text_of(place))
     except OSError as error:
         raise UsageError(f"{place} can't be read, {error.strerror}", "name files written by --json") from error
     except json.JSONDecodeError as error:
@@ -113,6 +113,20 @@ def read(place: Path) -> Content:
     if not isinstance(content, dict) or content.get("schema") not in (STACKS, REPORT):
         raise UsageError(f"{place} is neither stacks nor a report", f"its schema has to be {STACKS} or {REPORT}")
     return content
+
+
+def text_of(place: Path) -> str:
+    """What is in a file, or comes out of a pipe as long as somebody has it open for writing."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)  # of a pipe that nobody writes to, nothing is waited for
+    with os.fdopen(descriptor, "rb") as file:
+        os.set_blocking(descriptor, True)
+        kind = os.fstat(descriptor).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISDIR(kind)):
+            raise UsageError(f"{place} is no file that --json has written")
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise UsageError(f"{place} is larger than {LARGEST >> 30} GB", "name files written by --json")
+    return content.decode()
 
 
 def ranks_of(text: object) -> Iterator[int]:

@@ -1,5 +1,5 @@
 "use strict";
-// Tables are searched by their box and sorted by a click; the address keeps both: #globals=text,globals:2
+// Tables are searched by their box and sorted by a click, or by Enter; the address keeps both: #globals=text,globals:2
 function filter(id, text) {
   const wanted = text.toLowerCase();
   for (const row of document.querySelectorAll("#" + id + " tbody tr"))
@@ -12,6 +12,10 @@ function sort(id, column, down) {
   const numeric = rows.every((row) => key(row) === "" || !Number.isNaN(Number(key(row))));
   rows.sort((a, b) => (numeric ? Number(key(a)) - Number(key(b)) : key(a).localeCompare(key(b))) * (down ? -1 : 1));
   body.append(...rows);
+  document.querySelectorAll("#" + id + " th").forEach((head, index) => {
+    if (index === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  });
 }
 const state = new Map();
 function remember() {
@@ -24,20 +28,35 @@ for (const box of document.querySelectorAll("input[data-table]"))
     remember();
   });
 for (const table of document.querySelectorAll("table"))
-  table.querySelectorAll("th").forEach((head, column) =>
-    head.addEventListener("click", () => {
+  table.querySelectorAll("th").forEach((head, column) => {
+    const choose = () => {
       const down = state.get(table.id + ":") === String(column);
       sort(table.id, column, down);
       state.set(table.id + ":", down ? column + "d" : String(column));
       remember();
-    }));
+    };
+    head.addEventListener("click", choose);
+    head.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose();
+    });
+  });
 for (const part of location.hash.slice(1).split(",")) {
   const found = /^(\w+)([=:])(.*)$/.exec(part);
   const table = found && document.getElementById(found[1]);
   if (!table || table.tagName !== "TABLE") continue;
-  const value = decodeURIComponent(found[3]);
+  let value = found[3];
+  try {
+    value = decodeURIComponent(value);
+  } catch {
+    // an address that somebody typed: taken as it is
+  }
   state.set(found[1] + found[2], value);
-  if (found[2] === ":") sort(found[1], parseInt(value, 10) || 0, value.endsWith("d"));
+  if (found[2] === ":") {
+    const column = parseInt(value, 10) || 0;
+    if (column < table.querySelectorAll("th").length) sort(found[1], column, value.endsWith("d"));
+  }
   else {
     filter(found[1], value);
     document.querySelector('input[data-table="' + found[1] + '"]').value = value;

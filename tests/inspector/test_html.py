@@ -6,10 +6,13 @@ import html
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inspector.html import MOST_BARS, flame, memory_bars, page_bars
+from inspector.payload import CATEGORIES, Payload
 from tests.conftest import StartJob, built
 from tests.inspector import browser
 
@@ -92,7 +95,8 @@ def test_in_a_browser(report: Path, tmp_path: Path) -> None:
     assert len(rows(document, "ranks")) == 4
     for function in ("main", "inner", "MPI_Recv"):
         assert re.search(rf"<title>{function}[^<]*ranks 0-3</title>", document)
-    assert document.count("<rect") > 20 and "rank 3, heap used" in document
+    assert document.count("<rect") >= 15 and re.search(r"<title>rank[^<]*, heap used: [^<]*</title>", document)
+    assert "Without the unused part of their stacks, 8.4 MB of each." in document
 
 
 def test_search_and_sort(report: Path, tmp_path: Path) -> None:
@@ -136,6 +140,20 @@ LINES = """Math.max(...Array.from(document.querySelectorAll("#ranks td"))
 """
 
 
+def check_keys(page: browser.Page, shown: str) -> None:
+    """Without a mouse: the box and all heads of a table are reached one after the other, and a head sorts."""
+    page.value("document.querySelector('input[data-table=globals]').focus()")
+    for _ in range(4):
+        page.press("Tab", 9)
+    assert page.value("document.activeElement.textContent") == "bytes"
+    for order in (1, -1):
+        page.press("Enter", 13)
+        sizes = [int(one) for one in page.value(shown.format(3))]
+        assert sizes == sorted(sizes)[::order] and len(set(sizes)) > 2
+        told = page.value("document.activeElement.getAttribute('aria-sort')")
+        assert told == {1: "ascending", -1: "descending"}[order]
+
+
 def check_looks(page: browser.Page) -> None:
     """In a narrow window and a wide one, light and dark: no short word breaks, and only tables go sideways."""
     colours = set()
@@ -144,6 +162,8 @@ def check_looks(page: browser.Page) -> None:
         page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value(LINES) == 1, "a word is broken"
+        letters = "document.querySelector('svg text').getBoundingClientRect().height"
+        assert page.value(letters) >= 9, "too small to be read"
         assert page.value("getComputedStyle(document.querySelector('#ranks th')).textAlign") == "right"
         colours.add(page.value("getComputedStyle(document.body).backgroundColor"))
     assert len(colours) == 2
@@ -160,6 +180,8 @@ def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
         assert sizes == sorted(sizes) and len(set(sizes)) > 2
         page.click("#globals th:nth-child(4)")
         assert [int(one) for one in page.value(shown.format(3))] == sorted(sizes, reverse=True)
+        page.click("#globals th:nth-child(1)")
+        check_keys(page, shown)
         page.click("input[data-table=globals]")
         page.type("_VALUE")
         assert sorted(page.value(shown.format(0))) == ["beta_value", "gamma_value"]
@@ -176,3 +198,37 @@ def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
         ]
         assert asked == []
         check_looks(page)  # last of all: a click may meet a page that has not got its size yet
+
+
+def test_on_a_telephone(report: Path, tmp_path: Path) -> None:
+    """It is as wide as the screen; an address that somebody mistyped leads to the page."""
+    with browser.page(tmp_path) as page:
+        page.open(f"{report.as_uri()}#globals=%,ranks:99,globals:x")
+        page.ask("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=3, mobile=True)
+        page.ask("Page.reload")
+        page.ask("Runtime.evaluate", expression=browser.PAINTED, awaitPromise=True)
+        assert page.value("window.innerWidth") == 390 and page.value("document.documentElement.scrollWidth") == 390
+        assert page.value("document.querySelector('input[data-table=globals]').value") == "%"
+        assert not [one for one in page.events if one["method"] == "Runtime.exceptionThrown"]
+
+
+def payload(rank: int, **sizes: int) -> Payload:
+    return replace(Payload(rank, *(0 for _ in CATEGORIES)), **sizes)  # type: ignore[arg-type]
+
+
+def test_ranks_with_the_same_sizes_have_one_bar() -> None:
+    same = [payload(rank, code=100, stack_unused=1 << 23) for rank in range(0, 1000, 2)]
+    others = [payload(rank, code=300, stack_unused=1 << 22) for rank in range(1, 200)]
+    found = memory_bars([*same, *others])
+    assert [one.label for one in found.rows] == ["500 ranks", "ranks 1-199"] and found.left == 0
+    few, many = found.rows[0].parts[0], found.rows[1].parts[0]
+    assert few.title.startswith("ranks 0,2,4") and few.title.endswith("code: 100 B each")
+    assert many.width == pytest.approx(3 * few.width, abs=0.02)
+    assert "4.2 MB to 8.4 MB of each" in found.caption
+    assert memory_bars([payload(rank, code=rank) for rank in range(1000)]).left == 1000 - MOST_BARS
+
+
+def test_pictures_of_nothing_say_why() -> None:
+    assert memory_bars([]).caption == "No rank's image is in what was read." and not memory_bars([]).rows
+    assert flame({}, [0, 1]).caption == "Of ranks 0-1 no stack could be read: `inspector stacks` says why."
+    assert page_bars([]).caption == "No rank's pages were compared."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -156,4 +157,15 @@ def test_the_bad_file_is_named(content: bytes, said: str, tmp_path: Path) -> Non
     done = run("merge", tmp_path / "good.json", tmp_path / "bad.json")
     assert (done.returncode, done.stderr) == (2, f"inspector: {tmp_path / 'bad.json'} {said}\n")
     nothing = run("merge", tmp_path / "good.json", "/dev/null")
-    assert nothing.stderr == "inspector: /dev/null is no file that --json has written, or larger than 1 GB\n"
+    assert nothing.stderr == "inspector: /dev/null is no file that --json has written\n"
+
+
+def test_pipes(held: Job, tmp_path: Path) -> None:
+    """As `<(...)` of a shell makes them; for one that nobody writes to nobody waits."""
+    whole = save(tmp_path / "whole.json", "stacks", held.pid)
+    script = f'"$0" merge <(sleep 0.2; cat {tmp_path}/whole.json) <(cat {tmp_path}/whole.json) --json'
+    done = subprocess.run(["bash", "-c", script, str(BIN / "inspector")], capture_output=True, text=True, timeout=60)
+    assert functions(json.loads(done.stdout)) == functions(whole)
+    os.mkfifo(tmp_path / "pipe")
+    nothing = run("merge", tmp_path / "pipe")
+    assert nothing.returncode == 2 and f"{tmp_path / 'pipe'} is no JSON" in nothing.stderr
