@@ -17,7 +17,7 @@ from lldbext.quiet import warnings
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.model import READY, RUNNING, Absent, Rank
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.wording import state_text
@@ -26,6 +26,7 @@ from pieglobalsfind.wording import state_text
 NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
 PC = NAMES.index("rip")
+SUSPENDED = "suspended"
 NOTHING = bytes(8 * len(NAMES))
 REGISTERS = {
     "sets": ["General Purpose Registers"],
@@ -102,7 +103,7 @@ class OperatingSystemPlugIn:
             yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
         self._waiting, self._registers = {}, {}
         for one in waiting:
-            name = f"rank {one.rank}: {state_text(moment.in_world(one))}"
+            name = f"rank {one.rank}: {waiting_text(moment, one)}"
             tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
             self._waiting[tid], session.numbers[one.rank] = one, tid
             yield row(tid, name)
@@ -142,6 +143,17 @@ class OperatingSystemPlugIn:
                 return NOTHING
             return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
         return NOTHING
+
+
+def waiting_text(moment: Moment, rank: Rank) -> str:
+    """What the name of its thread says of a rank that waits.
+
+    Where nobody publishes calls, only its stack tells whether it is blocked: walking all at each stop would take long.
+    """
+    from pieglobalsfind.blocked import TIERS  # late: LLDB starts the sooner
+
+    is_known = rank.state != READY or rank.evidence.tier not in TIERS
+    return state_text(moment.in_world(rank)) if is_known else SUSPENDED
 
 
 def pc_of(thread: KernelThread) -> int:

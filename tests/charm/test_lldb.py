@@ -18,7 +18,17 @@ pytestmark = [
     pytest.mark.skipif(not LLDB, reason="LLDB is not installed"),
     pytest.mark.timeout(900),
 ]
-COMMANDS = ("rank list", "rank print g_rank", "rank 2", "p g_rank", "bt", "rank 0", "p g_rank", "rank tree")
+COMMANDS = (
+    "thread list",
+    "rank list",
+    "rank print g_rank",
+    "rank 2",
+    "p g_rank",
+    "bt",
+    "rank 0",
+    "p g_rank",
+    "rank tree",
+)
 PROGRAMS = [(method, False) for method in METHODS] + [("pie", True), ("tls", True)]
 
 
@@ -52,6 +62,8 @@ def test_lldb_sees_every_rank(job: tuple[str, Running]) -> None:
         assert all(f"\n{rank}: {rank}\n" in said for rank in range(RANKS)), said
         assert re.findall(r"^\(int\) (\d)$", said, re.MULTILINE) == ["2", "0"], said  # suspended, running
     assert len(re.findall(r"^ +[1-3] +blocked .* MPI_Recv ", said, re.MULTILINE)) == RANKS - 1, said
+    names = dict(re.findall(r"thread #.* name = 'rank (\d): ([a-z]+)", said.partition("rank list")[0]))
+    assert names == {"0": "running", **dict.fromkeys("123", "suspended")}, said
     # Production builds have no debug information.
     assert re.search(r"frame #\d+: 0x\w+ \S+`(?:::)?P?MPI_Recv.*\n +frame #\d+: 0x\w+ \S+`AMPI_Main", said), said
     assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said), said

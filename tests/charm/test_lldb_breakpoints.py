@@ -6,7 +6,6 @@ As test_breakpoints.py has it for GDB: the program's own sums and values tell wh
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,6 @@ def hits(names):
     tell("signals", signals)
     return found
 """
-FAULTS = {signal.SIGSEGV, signal.SIGILL, signal.SIGBUS}
 
 
 def sums(text: str) -> list[tuple[str, str]]:
@@ -85,9 +83,7 @@ tell("exit", [process.GetState() == lldb.eStateExited, process.GetExitStatus()])
         attached = min(processes)
         told: Told = Session(Path(LLDB), tmp_path).attach(HITS + script, attached)
         turns = turns_of(job)
-    # docs/ampi.md: stock AMPI is stopped once more, seldom, on a busy machine, for no reason that is known.
-    assert len(told["others"]) <= (0 if with_hook else 1), told["others"]
-    assert not FAULTS & set(told["signals"]), told["signals"]
+    assert told["others"] == [] and told["signals"] == [], told.output
     assert len(turns) == 4 * TURNS, told.output
     expected = sorted([f"rank {rank}: running", turn, rank] for turn, rank, pid in turns if pid == attached)
     assert sorted(told["hits"]) == expected, told.output
