@@ -10,13 +10,13 @@ Before the runtime copies an object no breakpoint is left in it: a copied int3 w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import gdb
 
 from gdbext import hits
-from gdbext.face import ADDRESS, GdbFace
+from gdbext.face import GdbFace
 from gdbext.focus import always_inserted
 from gdbext.followers import (
     SHARED,
@@ -33,18 +33,18 @@ from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
 from gdbext.locations import locations_in, locations_of
 from gdbext.momentary_breakpoints import own_locations
-from gdbext.quiet import warnings
 from gdbext.stops import RankEvents
 from gdbext.target import connection_kind
 from pieglobalsfind import tasks
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.hints import Optional
+from pieglobalsfind.hints import TYPE_CHECKING, Optional
 from pieglobalsfind.model import RankTable, Region
 from pieglobalsfind.moment import Moment
 
-EVENT_FUNCTION = "rank_debug_event"
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.event_breakpoints import CallBreakpoint, EventBreakpoint
 
 
 class Life:
@@ -121,8 +121,10 @@ class Breakpoints:
         self._watch()
 
     def _watch(self) -> None:
-        if self._event is None and function_exists(EVENT_FUNCTION):
-            self._event = EventBreakpoint(self._on_event)
+        from gdbext import event_breakpoints
+
+        if self._event is None and event_breakpoints.function_exists(event_breakpoints.EVENT_FUNCTION):
+            self._event = event_breakpoints.EventBreakpoint(self._on_event)
             self.spare_tasks()
         if self._event is None:
             for inferior in standing():
@@ -133,6 +135,8 @@ class Breakpoints:
 
     def _watch_calls(self, inferior: gdb.Inferior) -> None:
         """AMPI without a hook: break on functions of its own, at their first instruction, once the process is there."""
+        from gdbext.event_breakpoints import CallBreakpoint, function_address, is_mapped
+
         life = self._life()
         places = [(name, function_address(name)) for name in ampi_events.FUNCTIONS]
         if all(address and is_mapped(inferior, address) for _, address in places):
@@ -141,6 +145,8 @@ class Breakpoints:
 
     def _watch_return(self, pointer: int) -> None:
         """Break where a call returns to, at its first instruction: the word at the stack pointer."""
+        from gdbext.event_breakpoints import CallBreakpoint
+
         known = self._life().call_breakpoints
         if not any(one.function == ampi_events.RETURNED for one in known):
             address = int.from_bytes(gdb.selected_inferior().read_memory(pointer, 8), "little")
@@ -269,8 +275,11 @@ class Breakpoints:
         self.watch_events()
         if self._followers.stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
-        for inferior in standing():
-            self._changed_in(inferior.num, breakpoint)
+        try:
+            for inferior in standing():
+                self._changed_in(inferior.num, breakpoint)
+        except KeyboardInterrupt:
+            give_up(breakpoint)
 
     def _warn_of_rank(self, breakpoint: gdb.Breakpoint) -> None:
         """GDB evaluates the condition of a watchpoint without asking anybody: `$_rank` is of the last stop there."""
@@ -343,6 +352,15 @@ class Breakpoints:
             hit.user.delete()
 
 
+def give_up(user: gdb.Breakpoint) -> None:
+    """After Ctrl-C, where some ranks have a user's breakpoint and others would miss it."""
+    if user.enabled:
+        user.enabled = False  # which takes it out of all ranks
+        gdb.write(
+            f"[Breakpoint {user.number} is disabled, interrupted before all ranks had it: `enable {user.number}`]\n"
+        )
+
+
 def spare_data(moment: Moment, user: gdb.Breakpoint) -> None:
     """Disable what would be written into variables, where natively GDB would find no function of that name."""
     locations = locations_of(user) if user.enabled else ()
@@ -355,67 +373,9 @@ def spare_data(moment: Moment, user: gdb.Breakpoint) -> None:
         one.enabled = False
 
 
-class EventBreakpoint(gdb.Breakpoint):
-    """On the runtime's empty function; stops only where a step can't go on."""
-
-    def __init__(self, handler: Callable[[int, int], bool]) -> None:
-        super().__init__(EVENT_FUNCTION, internal=True)
-        self.silent = True
-        self._handler = handler
-
-    def stop(self) -> bool:
-        frame = gdb.newest_frame()
-        kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in ("rdi", "rsi"))
-        with warnings("breakpoints in ranks may be missing"):
-            return self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
-        return False
-
-
-class CallBreakpoint(Pinned):
-    """On the first instruction of a function of AMPI's; stops only where a step can't go on."""
-
-    def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], bool]) -> None:
-        super().__init__(address)
-        self.function = function
-        self._handler = handler
-
-    def stop(self) -> bool:
-        if self.home != gdb.selected_inferior().num:
-            return False
-        frame = gdb.newest_frame()
-        first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in ("rdi", "rsi", "rsp"))
-        with warnings("breakpoints in ranks may be missing"):
-            return self._handler(self.function, (first, second, pointer))
-        return False
-
-
 def standing() -> Iterator[gdb.Inferior]:
     """The selected inferior, and others that can be looked into: while one stop is handled, these may run."""
     here = gdb.selected_inferior().num
     for inferior in gdb.inferiors():
         if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):
             yield inferior
-
-
-def is_mapped(inferior: gdb.Inferior, address: int) -> bool:
-    """Whether there is memory: GDB knows symbols before it knows where the system has put their file."""
-    try:
-        return len(inferior.read_memory(address, 1)) == 1
-    except gdb.error:
-        return False
-
-
-def function_address(name: str) -> int:
-    """Where a function begins, 0 if there is none."""
-    try:
-        return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
-    except gdb.error:
-        return 0
-
-
-def function_exists(name: str) -> bool:
-    try:
-        gdb.parse_and_eval(f"&{name}")
-    except gdb.error:
-        return False
-    return True

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 
 import gdb
 
@@ -22,7 +23,7 @@ from gdbext.focus import has_copy, is_copying
 from gdbext.hits import Hits
 from gdbext.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
 from gdbext.momentary_breakpoints import is_stepping
-from gdbext.quiet import DebuggerError, execute, quoted, warnings
+from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
 from pieglobalsfind import tasks
@@ -243,6 +244,20 @@ class Follower(Pinned):
 
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
+        is_interrupted = False
+        try:
+            if not self._is_meant():
+                return False
+        except KeyboardInterrupt:  # so does GDB where Ctrl-C comes while it tests a condition
+            is_interrupted = True
+            self._tell_error("Quit")
+        with suppress(KeyboardInterrupt), uninterrupted():
+            if self._is_ignored() and not is_interrupted:
+                return False
+            self._on_hit(self._hit())
+        return True
+
+    def _is_meant(self) -> bool:
         user = self._user
         if not user.is_valid() or not user.enabled or self.home != gdb.selected_inferior().num:
             return False
@@ -254,18 +269,23 @@ class Follower(Pinned):
                 self.rank = self._face.rank_that_runs()
             if only is not None and (self.rank is None or not is_in(self.rank, only)):
                 return False
-            if condition is not None and not self._is_true(condition):
-                return False
+            return condition is None or self._is_true(condition)
         except (gdb.error, RanklensError) as error:
-            from pieglobalsfind.escape import escape
+            self._tell_error(str(error))
+            return True
 
-            gdb.write(f"Error in testing condition for breakpoint {user.number}:\n{escape(str(error))}\n")
-        self._hits.add(user.number, self.rank)
-        if user.ignore_count > 0:
-            user.ignore_count -= 1
-            return False
-        self._on_hit(self._hit())
-        return True
+    def _tell_error(self, error: str) -> None:
+        from pieglobalsfind.escape import escape
+
+        gdb.write(f"Error in testing condition for breakpoint {self._user.number}:\n{escape(error)}\n")
+
+    def _is_ignored(self) -> bool:
+        """Count a hit; whether the user wants to ignore it."""
+        self._hits.add(self._user.number, self.rank)
+        if self._user.ignore_count > 0:
+            self._user.ignore_count -= 1
+            return True
+        return False
 
     def _hit(self) -> Hit:
         user = self._user

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS as FEW
-from tests.gdb.conftest import Places, hold
+from tests.gdb.conftest import Places, compile_program, hold
 from tests.gdb.session import EXTENSION, Session
 from tests.gdb.terminal import PROMPT, terminal
 
@@ -134,3 +134,87 @@ tell("heard of the stop", len(stops))
     assert "error" not in told["second"] and told["heard of the stop"] == 1
     assert all("main (" in stack and "can't be walked" not in stack for stack in told["stacks"]), told["stacks"]
     assert "main (" in told["rank"][1] and "Traceback" not in told["rank"][0] + told["rank"][1]
+
+
+INTERRUPTING = """
+import signal
+
+def interrupt_at(function, times=1):
+    "Ctrl-C as a function of ours is called for the so manyth time."
+    seen = []
+
+    def interrupt(frame, event, argument):
+        if event == "call" and frame.f_code.co_name == function:
+            seen.append(1)
+            if len(seen) == times:
+                sys.setprofile(None)
+                os.kill(os.getpid(), signal.SIGINT)
+
+    sys.setprofile(interrupt)
+
+def stops():
+    "The ranks that GDB stops from here to the end, and where."
+    found = []
+    while gdb.selected_inferior().pid:
+        found.append([value("$_rank"), gdb.newest_frame().name()])
+        ask("continue")
+    return found
+"""
+
+
+def test_while_a_condition_is_tested(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    """GDB itself takes the condition for true then, and stops; so it does for a rank that has no copy in focus."""
+    ticks = compile_program("rankcc", tmp_path, "ticks.c")
+    script = f"""
+{INTERRUPTING}
+ask("break tick if ticks == 99")
+interrupt_at("_is_true")
+tell("said", ask("run"))
+tell("bt", ask("bt 1"))
+tell("hits", value("$_rank_hits(1)"))
+tell("stops", stops())
+"""
+    told = session.run(script, "--args", rankrun, "-n", FEW, ticks, 3)
+    assert "Error in testing condition for breakpoint 1:\nQuit\n" in told.output + told["said"], told.output
+    rank = told["stops"][0][0]
+    assert f"Rank {rank} hit Breakpoint 1, tick (rank={rank})" in told["said"] and "Python" not in told.output
+    assert f"tick (rank={rank})" in told["bt"] and told["hits"] == 1
+    assert told["stops"] == [[rank, "tick"]]
+
+
+def test_while_ranks_get_a_breakpoint(session: Session, rankrun: Path, program: Path) -> None:
+    """Some of them have it, others not: it is disabled for all, and GDB's user is told how to have it."""
+    script = f"""
+{INTERRUPTING}
+ask("break move_on if number == 0")
+ask("run")
+ask("delete 1")
+interrupt_at("adopt_commands", 2)
+tell("said", ask("break work"))
+(user,) = [one for one in gdb.breakpoints() if one.visible]
+tell("enabled", user.enabled)
+tell("ours", [one.number for one in gdb.breakpoints() if hasattr(one, "key")])
+ask("enable")
+tell("stops", stops())
+"""
+    told = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
+    sentence = "[Breakpoint 2 is disabled, interrupted before all ranks had it: `enable 2`]\n"
+    assert sentence in told["said"] and "Python" not in told.output, told.output
+    assert told["enabled"] is False and told["ours"] == []
+    first, *others = told["stops"]  # that rank is in `work` already
+    assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], told["stops"]
+
+
+def test_while_ranks_are_made(session: Session, rankrun: Path, program: Path) -> None:
+    """What is begun at an event is ended: GDB stops behind it, and no rank misses a breakpoint."""
+    script = f"""
+{INTERRUPTING}
+ask("break work")
+interrupt_at("arrived")
+tell("said", ask("run"))
+tell("stops", stops())
+"""
+    told = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
+    assert "Interrupted." in told["said"] + told.output and "Python" not in told.output, told.output
+    first, *others = told["stops"]
+    assert first[1] != "work" and sorted(others) == [[rank, "work"] for rank in range(FEW)], told["stops"]
