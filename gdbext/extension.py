@@ -81,7 +81,7 @@ class Extension:
     def _resumed(self, event: Any) -> None:
         self.breakpoints.resumed()
         self.face.inferiors.has_run()
-        self.face.selection.clear("the target runs")
+        self.face.selection.forget("the target runs")  # or can not: see `_before_prompt`
         self.face.state().focus.announce()
         if self.face.state().focus.paths:
             self.face.displays.rest()
@@ -117,7 +117,10 @@ class Extension:
         self.breakpoints.deleted(breakpoint)
 
     def _before_prompt(self, *_: object) -> None:
-        """After `thread N` and `core-file`: GDB has no event for them, and has told the frame without the symbols."""
+        """After `thread N`, `core-file`, and where GDB could not let the target run.
+
+        It has no event for them, and has told the frame without the symbols.
+        """
         self.breakpoints.settle()
         self.face.inferiors.settle()
         if self._follow_thread():

@@ -29,7 +29,7 @@ from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEnde
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.frame import Backtrace, Frame
 from pieglobalsfind.hints import TYPE_CHECKING, Optional, TypeVar, Union
-from pieglobalsfind.model import MIGRATED_OUT, PC, Absent, Owner
+from pieglobalsfind.model import PC, Absent, Owner
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.target import Target
 
@@ -157,15 +157,9 @@ class GdbFace:
         if not is_return_address(target, registers[PC]):  # GDB would look for it in the function before
             selection.clear("what you asked for was never entered")
             return from_registers(moment or moment_of(target), registers)
-        with gdb_errors():
-            stack = selection.choose_registers(registers, reason)
-            own = frames.own(stack, frames.chain(), lambda frame: frame)
-            found = list(itertools.islice(own, stacks.MOST_FRAMES))
-            if not found:
-                selection.clear("the stack that you asked for can't be walked")
-                raise TargetError("GDB can't walk that stack")
-            found[0].select()
-            return Backtrace(tuple(stacks.describe(frame, False) for frame in found), "")
+        from gdbext.contexts import walk
+
+        return walk(selection, registers, reason)
 
     def _go_to(self, rank: int) -> Moment:
         """The rank's inferior is the selected one afterwards."""
@@ -256,9 +250,10 @@ class GdbFace:
     def _here(self) -> Home:
         """What is selected now, also where GDB has told nobody: of another thread, or of a core file just opened."""
         thread, selection, number = gdb.selected_thread(), self.selection, gdb.selected_inferior().num
-        if selection.thread != (0 if thread is None else thread.global_num):
+        runs = thread is not None and thread.is_running()
+        if not runs and selection.thread != (0 if thread is None else thread.global_num):
             self.follow()
-        level = gdb.selected_frame().level() if thread is not None and not thread.is_running() else 0
+        level = gdb.selected_frame().level() if thread is not None and not runs else 0
         return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs)
 
     def _return(self, home: Home) -> None:
@@ -378,37 +373,6 @@ class GdbFace:
             if value.address is not None and not is_pointer:
                 return int(value.address) % ADDRESS
             return int(value) % ADDRESS
-
-    def symbol_address(self, name: str, rank: int) -> int:
-        """Where a rank has its own instance of a symbol; raises `DebuggerError` if there is no such symbol."""
-        moment = self.moment()
-        if not self._is_here(rank):
-            process = self.job().process(rank)
-            raise UsageError(
-                f"rank {rank} is in {process.name}, whose memory is another", f"rank print {rank} -- {name}"
-            )
-        with gdb_errors():
-            found = self._program_symbol(name)
-        owner = moment.translator.owner(found)
-        if owner.object is None:
-            raise UsageError(f"{name} is not private to ranks", f"print &{name} tells its one address")
-        return moment.translator.rank_address(rank, owner.object, owner.offset)
-
-    def _is_here(self, rank: int) -> bool:
-        """Whether the selected inferior has a rank; others are read only if it has not."""
-        moment = self.moment()
-        here = any(one.rank == rank and one.state != MIGRATED_OUT for one in moment.table.ranks)
-        return here or self.job().of(rank) is moment
-
-    def _program_symbol(self, name: str) -> int:
-        """A symbol of the copied objects before one of the same name elsewhere."""
-        paths = self.state().focus.paths
-        for objfile in gdb.objfiles():
-            if path_of(objfile) in paths:
-                symbol = objfile.lookup_global_symbol(name) or objfile.lookup_static_symbol(name)
-                if symbol is not None and not symbol.needs_frame and symbol.value().address is not None:
-                    return int(symbol.value().address or 0)
-        return self.address(f"&{name}")
 
     def owner(self, address: int) -> Owner:
         return self.moment().translator.owner(address)

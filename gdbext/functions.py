@@ -26,7 +26,9 @@ class RankAddress(gdb.Function):
     def invoke(self, *args: gdb.Value) -> gdb.Value:
         with sentences():
             symbol, rank = taken(args, 2, '$_rankaddr("SYMBOL", RANK)')
-            found = self._face.symbol_address(symbol.string(), int(rank))
+            from gdbext.symbols import address_of  # late, as is all that sourcing the extension does not need
+
+            found = address_of(self._face, symbol.string(), int(rank))
             return gdb.Value(found).cast(gdb.lookup_type("void").pointer())
 
 

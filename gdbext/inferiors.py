@@ -16,7 +16,7 @@ from gdbext.frames import select_level
 from gdbext.quiet import execute, gdb_errors, set_convenience
 from gdbext.selection import Selection
 from gdbext.settings import Settings
-from gdbext.target import connection_kind, open_inferior
+from gdbext.target import LocalInferior, connection_kind, open_inferior
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.hints import TYPE_CHECKING, Optional
@@ -165,6 +165,7 @@ class Inferiors:
     def _moment_of(self, inferior: gdb.Inferior) -> Moment:
         if is_running(inferior) and inferior.num != gdb.selected_inferior().num:
             raise TargetError("it runs", "stop it first: interrupt -a")
+        check_is_alive(inferior)
         with within(inferior.num):
             return self.moment()
 
@@ -191,6 +192,16 @@ def job_of(inferior: gdb.Inferior, table: RankTable) -> JobKey:
         if own is not None:
             return "launch", own.launch or launch.launcher_of(own.pid, known) or own.parent
     return "inferior", inferior.num
+
+
+def check_is_alive(inferior: gdb.Inferior) -> None:
+    """Raises `TargetEndedError` where GDB can't know it yet: it tells of one of several deaths at a time.
+
+    From a thread whose registers can't be read GDB finds no way back to an inferior without threads: it looks for the
+    selected frame, in whose scope `inferior N` has its number.
+    """
+    if connection_kind(inferior) == "native":
+        LocalInferior(inferior).check_is_alive()
 
 
 def is_running(inferior: gdb.Inferior) -> bool:
@@ -221,8 +232,8 @@ def within(number: int) -> Iterator[None]:
     level = 0
     if thread is not None and not thread.is_running():
         level = gdb.selected_frame().level()
-    enter(number)
     try:
+        enter(number)  # GDB may have gone there before it finds that the process has just died
         yield
     finally:
         if thread is not None and thread.is_valid():

@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Places, hold
 from tests.gdb.session import EXTENSION, Session
+from tests.gdb.terminal import PROMPT, terminal
 
 COMMANDS = ("rank list", "rank 1", "rank bt", "rank tree", "rank print shared_name", "rank find 3", "rank info 0", "bt")
 AFTERWARDS = """
@@ -55,6 +56,24 @@ tell("continued", ask("continue"))
     )
     check(told["answers"], "there is no process")
     assert told["alive"][0].endswith("= 42\n") and "Traceback" not in told.output
+
+
+@pytest.mark.parametrize("command", ["continue", "next"])
+def test_a_breakpoint_that_gdb_cannot_insert(gdb: Path, places: Places, command: str) -> None:
+    """GDB says that the target runs, and then that it could not let it: the rank on the thread is looked at again."""
+    with terminal(gdb, "-p", places.pid, "-ex", f"source {EXTENSION}") as user:
+        user.wait_for(PROMPT)
+        user.ask("frame function spin")
+        asked = ("rank", "bt", "output shared_name", "output $_rank", "rank list")
+        before = [user.ask(one) for one in asked]
+        user.ask("break *0x10")
+        if command == "continue":
+            user.ask("rank 1")
+        said = user.ask(command)
+        assert "Cannot insert breakpoint 1" in said and "Command aborted" in said
+        assert (f"[Rank {RANKS - 1} runs here]" in said) == (command == "continue"), said
+        assert [user.ask(one) for one in asked] == before
+        assert "rank 1" in user.ask("rank 1") and user.ask("output $_rank").startswith("1")
 
 
 def test_killed_while_gdb_attaches(gdb: Path, places: Places) -> None:

@@ -289,6 +289,27 @@ def test_an_inferior_that_goes_leaves_the_others_as_they_were(wandering: Job, se
     assert is_well_done(wandering), wandering.stderr()
 
 
+def test_processes_that_die_together_leave_the_selected_inferior(wandering: Job, session: Session) -> None:
+    """GDB tells of one death at a time, and can't read the other's registers; it stays where it was."""
+    pids = wait_for_processes(wandering)
+    told = attach(
+        session,
+        pids,
+        f"""
+        os.kill({pids[1]}, 9)
+        ask("continue")
+        found = []
+        for command in ("rank list", "rank", "rank 0", "rank tree", "rank print my_rank", "rank apply all bt", "bt"):
+            before = gdb.selected_inferior().num
+            found.append([command, before, ask(command), gdb.selected_inferior().num])
+        tell("found", found)
+        """,
+    )
+    for command, before, said, after in told["found"]:
+        assert before == after and "Traceback" not in said, (command, before, said, after)
+    assert "Python Exception" not in told.output
+
+
 def test_jobs_that_have_nothing_to_do_with_each_other_are_kept_apart(
     wandering: Job, start_job: StartJob, build: Build, rankrun: Path, session: Session, tmp_path: Path
 ) -> None:
