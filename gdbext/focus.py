@@ -371,7 +371,7 @@ def is_copying(moment: Moment) -> bool:
 
 def copied_paths(moment: Moment) -> frozenset[str]:
     """The files of the copied objects, and those that GDB has loaded copies from."""
-    return moment.translator.copy_paths.union(one.path for one in copied(moment))
+    return moment.copy_paths.union(one.path for one in copied(moment))
 
 
 def bias_of(moment: Moment, found: Object, rank: Optional[int]) -> Optional[int]:

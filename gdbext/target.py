@@ -16,7 +16,6 @@ from functools import cache
 import gdb
 
 from gdbext.quiet import DebuggerError, execute, gdb_errors, quoted, told
-from pieglobalsfind.elf_memory import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import PC, RSP, Absent
@@ -183,13 +182,15 @@ class LocalInferior(Inferior):
     def maps(self) -> Sequence[MemoryMapping]:
         """As they were when they were first asked for: the process stands still as long as this object is in use."""
         if self._maps is None:
-            self._maps = self._kernel.maps()
+            self._maps = self._kernel.standing_maps()
         return self._maps
 
     def open_path(self, path: str) -> Optional[str]:
         return self._kernel.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        from pieglobalsfind.elf_memory import build_id_in_maps  # late: GDB starts the sooner
+
         return build_id_in_maps(self.maps(), path, self.read)
 
 

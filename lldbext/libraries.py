@@ -24,7 +24,7 @@ def add_missing(target: Any, moment: Moment) -> None:
     if not isinstance(moment.target, CoreTarget):
         return
     have = {str(module.file.fullpath) for module in target.modules if not str(module.file.fullpath).startswith("[")}
-    copied = moment.translator.copy_paths.union(one.path for one in moment.table.objects if one.privatized)
+    copied = moment.copy_paths.union(one.path for one in moment.table.objects if one.privatized)
     if not have <= copied:
         return
     for path, bias in files_of(moment, copied):

@@ -256,7 +256,7 @@ class Modules:
             of = paths.get(str(module.file.fullpath))
             if of is not None:
                 self._originals[of.index] = Placed(module, of.load_bias)
-            if of is not None or str(module.file.fullpath) in moment.translator.copy_paths:
+            if of is not None or str(module.file.fullpath) in moment.copy_paths:
                 slides.add(slide_of(module, self._target))
                 self._target.RemoveModule(module)
         for one in (one for found in self._placed.values() for one in found):

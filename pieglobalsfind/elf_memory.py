@@ -29,7 +29,7 @@ from pieglobalsfind.elf import (
 )
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.hints import Optional
-from pieglobalsfind.memory_map import naming
+from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping
 
 Read = Callable[[int, int], bytes]
@@ -205,7 +205,7 @@ def sysv_hash(name: bytes) -> int:
 
 def build_id_in_maps(maps: Sequence[MemoryMapping], path: str, read: Read) -> Optional[bytes]:
     """The build-id of the ELF file `path` as it is mapped, or None."""
-    for one in naming(maps, path):
+    for one in of_files(maps, path):
         if one.path == path and one.offset == 0 and one.readable:
             try:
                 return LoadedElf(read, one.start).build_id or None

@@ -20,10 +20,24 @@ Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 class ProcMaps(Sequence[MemoryMapping]):
     """The lines of one reading, in ascending order of address; what is no such line is left out."""
 
-    def __init__(self, text: bytes) -> None:
-        self._text = text
+    def __init__(self, text: Optional[bytes]) -> None:
+        self._known = text
         self._paths = {b"": ""}  # thousands of lines name the same few files
         self._whole: Optional[tuple[MemoryMapping, ...]] = None
+
+    @property
+    def is_read(self) -> bool:
+        return self._known is not None
+
+    @property
+    def _text(self) -> bytes:
+        if self._known is None:
+            self._known = self._contents()
+        return self._known
+
+    def _contents(self) -> bytes:
+        """The file, where it was not given."""
+        return b""
 
     def __len__(self) -> int:
         return len(self.whole())
@@ -50,11 +64,11 @@ class ProcMaps(Sequence[MemoryMapping]):
             self._whole = tuple(map(self._mapping, _LINE.findall(self._text)))
         return self._whole
 
-    def naming(self, part: str) -> list[MemoryMapping]:
-        """Those in whose path `part` occurs."""
+    def of_files(self, part: str) -> list[MemoryMapping]:
+        """Those of files in whose path `part` occurs."""
         written = part.replace("\n", "\\012").encode("utf-8", "surrogateescape")
         found = map(self._mapping, _LINE.findall(b"\n".join(self._lines_with(written))))
-        return [one for one in found if part in one.path]
+        return [one for one in found if is_of_file(one, part)]
 
     def _lines_with(self, part: bytes) -> Iterator[bytes]:
         """By a search of the whole text: a look at each of its lines takes a hundred times as long."""
@@ -96,9 +110,13 @@ def readable_path(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape").replace("\\012", "\n")
 
 
-def naming(maps: Sequence[MemoryMapping], part: str) -> list[MemoryMapping]:
-    """The mappings in whose path `part` occurs."""
-    return maps.naming(part) if isinstance(maps, ProcMaps) else [one for one in maps if part in one.path]
+def of_files(maps: Sequence[MemoryMapping], part: str) -> list[MemoryMapping]:
+    """The mappings of files in whose path `part` occurs."""
+    return maps.of_files(part) if isinstance(maps, ProcMaps) else [one for one in maps if is_of_file(one, part)]
+
+
+def is_of_file(one: MemoryMapping, part: str) -> bool:
+    return one.path.startswith("/") and part in one.path
 
 
 def mapping_at(maps: Sequence[MemoryMapping], address: int) -> Optional[MemoryMapping]:

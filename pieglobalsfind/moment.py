@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.hints import TYPE_CHECKING
+from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.ranks import columns_of
 from pieglobalsfind.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target
-from pieglobalsfind.translate import Translator
 
 if TYPE_CHECKING:  # imported when they are needed: debuggers start the sooner
     from pieglobalsfind.decoders.wait_members import Communicators
     from pieglobalsfind.stack_walk import Walker
     from pieglobalsfind.symbolize import Symbolizer
+    from pieglobalsfind.translate import Translator
     from pieglobalsfind.unwind import Contexts
 
 
@@ -30,7 +32,16 @@ class Moment:
 
     @cached_property
     def translator(self) -> Translator:
+        from pieglobalsfind.translate import Translator
+
         return Translator(self.table, self._maps)
+
+    @cached_property
+    def copy_paths(self) -> frozenset[str]:
+        """The files that the loader has loaded ranks' copies from, where it did."""
+        copies = columns_of(self.table.ranks).copies
+        files = of_files(self._maps, "/")
+        return frozenset(one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end))
 
     @cached_property
     def symbolizer(self) -> Symbolizer:

@@ -6,14 +6,13 @@ a copy is asked of the object, so that ten thousand ranks cost no more than thei
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import Optional, Union
-from pieglobalsfind.memory_map import naming
 from pieglobalsfind.model import (
     MIGRATED_OUT,
     Absent,
@@ -178,13 +177,6 @@ class Translator:
                 last[one.path] = one.start - one.offset if one.start >= one.offset else one.start
             found[one.start] = last[one.path]
         return found
-
-    @cached_property
-    def copy_paths(self) -> frozenset[str]:
-        """The files that the loader has loaded ranks' copies from, where it did."""
-        copies = self._columns.copies
-        files = (one for one in naming(self._maps, "/") if one.path.startswith("/"))
-        return frozenset(one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end))
 
     # ---- forwards: whose is it ----
 

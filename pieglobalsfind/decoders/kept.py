@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pieglobalsfind.decoders.registry_layout import Kept, ProcessingElement, Records
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import Optional, Union
-from pieglobalsfind.memory_map import mapping_at, naming
+from pieglobalsfind.hints import Union
+from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -59,10 +59,8 @@ class Keeper:
             return {}
 
 
-def keeper_of(target: Target, records: Records, layout: tuple[RegisterRule, ...], order: str) -> Optional[Keeper]:
-    """None if the runtime publishes every switch itself."""
-    if not records.kept:
-        return None
+def keeper_of(target: Target, records: Records, layout: tuple[RegisterRule, ...], order: str) -> Keeper:
+    """Of a runtime that does not publish every switch itself."""
     code = code_of(target.maps(), records.header.entry_function)
     kept = {one.rank: one for one in records.kept}
     heap_starts = {one.rank: one.heap_start for one in records.ranks}
@@ -74,7 +72,7 @@ def code_of(maps: Sequence[MemoryMapping], address: int) -> tuple[Region, ...]:
     holds = mapping_at(maps, address)
     if holds is None or not holds.path:
         return ()
-    own = (one for one in naming(maps, holds.path) if one.path == holds.path and one.executable)
+    own = (one for one in of_files(maps, holds.path) if one.path == holds.path and one.executable)
     return tuple(Region(one.start, one.end - one.start) for one in own)
 
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pieglobalsfind import model
-from pieglobalsfind.decoders import kept
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import GONE, SWITCHING, context_of, waiting_of
 from pieglobalsfind.decoders.registry_check import check
@@ -54,10 +53,13 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
         for one in records.context_registers
     )
-    keeper = kept.keeper_of(target, records, registers, snapshot.order)
-    evidence = Evidence(kept.TIER if keeper else "registry", snapshot.source)
+    evidence, keeper, warning = Evidence("registry", snapshot.source), None, ""
+    if records.kept:
+        from pieglobalsfind.decoders import kept  # late, as few runtimes need it
+
+        keeper = kept.keeper_of(target, records, registers, snapshot.order)
+        evidence = Evidence(kept.TIER, snapshot.source)
     ranks: Sequence[model.Rank] = _ranks(snapshot, evidence, calls)
-    warning = ""
     if keeper is not None:
         ranks, warning = kept.as_now(target, keeper, ranks)
     heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None

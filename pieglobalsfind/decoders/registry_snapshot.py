@@ -14,11 +14,10 @@ from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import standing_still
 from pieglobalsfind.decoders.registry_layout import Header, Records, Table, parse_header, parse_records
 from pieglobalsfind.elf import MACHINES
-from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
 from pieglobalsfind.facts import NamedTuple, dataclass
 from pieglobalsfind.hints import Optional
-from pieglobalsfind.memory_map import mapping_at, naming
+from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.target import MemoryMapping, Target
 
 DEADLINE = 2.0  # seconds; a change of the registry takes microseconds
@@ -72,7 +71,7 @@ def too_fast(target: Target) -> RegistryError:
 
 def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, str]]:
     """The header's address and how it was found: by the mapping's name, the exported symbol, or the magic."""
-    named = [one.start for one in naming(maps, layout.MAPPING_NAME) if one.offset == 0]
+    named = [one.start for one in of_files(maps, layout.MAPPING_NAME) if one.offset == 0]
     if len(named) == 1:
         return named[0], layout.MAPPING_NAME
     unset = False
@@ -92,6 +91,8 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
 
 def _variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
     """Addresses of `rank_debug_registry` in every loaded object that exports it."""
+    from pieglobalsfind.elf_memory import LoadedElf  # late: most registries have a name
+
     for one in maps:
         if one.offset == 0 and one.readable and one.path.startswith("/"):
             try:

@@ -12,6 +12,7 @@ from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import ProcMaps
+from pieglobalsfind.targets.standing_maps import StandingMaps
 
 DELETED = " (deleted)"
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
@@ -38,6 +39,10 @@ class Process:
         if contents != self._maps[0]:
             self._maps = contents, ProcMaps(contents)
         return self._maps[1]
+
+    def standing_maps(self) -> StandingMaps:
+        """The same of a process that nobody lets run while they are in use; they are read no further than asked for."""
+        return StandingMaps(f"{self._proc}/maps", lambda: self._contents("maps"))
 
     def open_path(self, path: str) -> Optional[str]:
         """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""
