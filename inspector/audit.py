@@ -30,6 +30,7 @@ from .report import diagnosis_as_json
 from .text import harmless
 
 SCHEMA = "ranklens-audit-1"
+MOST_NAMES = 20  # of variables that are not judged
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
         "unreadable file"
     )
-    parser.add_argument("target", metavar="BINARY|PID|CORE", help="a program, or a job whose program is meant")
+    parser.add_argument(
+        "target",
+        metavar="BINARY|PID|FILE",
+        help="a program; or a process, core file or snapshot whose program is meant",
+    )
     parser.add_argument("--method", metavar="M", help="judge this method alone")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
@@ -102,6 +107,8 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
             table.add((storage, language, str(count)))
         table.add(("all", "", str(len(facts.variables))))
         screen.print(table)
+    if facts.undescribed:
+        screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
     heading(screen, "Methods", "how the program would fare")
     table = Listing(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
     for one in judged:
@@ -113,6 +120,12 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
     screen.print(table)
     for line in explanations(judged):
         screen.print(Text(harmless(line)), soft_wrap=False)
+
+
+def lacking(facts: Facts) -> str:
+    """What of the program is not judged."""
+    names = ", ".join(facts.undescribed[:MOST_NAMES]) + (", ..." if len(facts.undescribed) > MOST_NAMES else "")
+    return f"not counted and not judged, for want of debug information: {len(facts.undescribed)} variables: {names}"
 
 
 def explanations(judged: list[Judgement]) -> Iterator[str]:
@@ -140,6 +153,7 @@ def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
         "schema": SCHEMA,
         "program": harmless(facts.path),
         "absent": None if absent is None else harmless(str(absent)),
+        "undescribed": [harmless(one) for one in facts.undescribed],
         "variables": [
             {"storage": storage, "language": language, "count": count}
             for (storage, language), count in facts.counts().items()

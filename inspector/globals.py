@@ -28,7 +28,7 @@ from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.place import data_place, is_shared, place
 
 from .addresses import AddressNames
-from .bare_variables import by_symbols
+from .bare_variables import by_symbols, undescribed
 from .job import Job
 from .layout import WORD, pointer_offsets
 from .memory import RankMemory
@@ -48,6 +48,7 @@ ADDRESSED = "equal but for addresses"
 NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
 SHARED = "shared"  # there is one for several ranks, whatever they write
 UNKNOWN = "unknown"
+NOT_DESCRIBED = "variables of the program that its debug information does not describe"
 UNREAD = b"unread"  # in place of a digest, which is longer
 SMALL = 64  # bytes that are their own key
 PIECE = 1 << 20  # bytes of large variables that are compared at once
@@ -122,6 +123,9 @@ def read_globals(job: Job) -> Globals:
         if isinstance(declared, Variables):
             pristine = job.pristine(found)
             columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
+            for bare in beside(job, found, declared) if found.is_program else ():
+                columns += [Column(found, bare.types, one, pristine) for one in bare]
+                absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
         elif found.is_program:
             absent.append(declared)
             columns += [
@@ -146,6 +150,16 @@ def untyped(job: Job, program: Object) -> Iterator[Variables]:
     if not isinstance(path, Absent):
         with suppress(ObjectFileError):
             yield by_symbols(path)
+
+
+def beside(job: Job, program: Object, declared: Variables) -> Iterator[Variables]:
+    """What symbols tell of variables that the program's debug information lacks, if there are any."""
+    path = job.file(program)
+    if not isinstance(path, Absent):
+        with suppress(ObjectFileError):
+            found = undescribed(path, declared)
+            if found.variables:
+                yield found
 
 
 def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:

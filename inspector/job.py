@@ -174,7 +174,10 @@ def subject_of(job: Job) -> Subject:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Declare what says what is looked at: one target, or all processes of a job."""
     parser.add_argument(
-        "target", nargs="?", metavar="PID|CORE|DIR", help="a running process, a core file, or a checkpoint's folder"
+        "target",
+        nargs="?",
+        metavar="PID|FILE|DIR",
+        help="a running process, a core file, a snapshot, or a checkpoint's folder",
     )
     parser.add_argument(
         "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"

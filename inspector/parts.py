@@ -49,7 +49,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     summary = COMMANDS[command][1]
     parser.description = f"Show {summary}. The target is not changed, nor stopped unless --freeze is given."
     parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
-    parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
     parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")

@@ -33,6 +33,7 @@ from pieglobalsfind.elf import (
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 
+from .bare_variables import undescribed
 from .pointers.evidence import R_64, R_GLOB_DAT, R_RELATIVE
 
 DT_FLAGS, DF_STATIC_TLS = 30, 16
@@ -50,6 +51,7 @@ class Facts:
 
     path: str
     variables: Union[tuple[Variable, ...], Absent]
+    undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
     exception_tables: int = 0  # bytes of .gcc_except_table
     unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables
@@ -69,11 +71,14 @@ class Facts:
 def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> Facts:
     """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
     with open_elf(path) as elf:
+        declared = dwarf_cache.declared_or_why(path, elf.build_id) if known is None else known
+        lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((one for one in elf.program_headers if one.type == PT_TLS), None)
         relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
         return Facts(
             path=path,
-            variables=mutable(elf, dwarf_cache.declared_or_why(path, elf.build_id) if known is None else known),
+            variables=mutable(elf, declared),
+            undescribed=tuple(sorted(one.name for one in lacking)),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
             exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),
             unique=tuple(sorted(set(unique_symbols(elf)))),

@@ -69,15 +69,20 @@ class Opened(Screen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll():
             yield Static("", id="lines", markup=False)
+        yield Static("", id="moment", markup=False)
         yield Footer()
 
-    def show(self, found: Look) -> None:
+    def show(self, found: Look, moment: str) -> None:
         self.query_one("#lines", Static).update(Text("\n".join(opened(self._view, self._row, found))))
+        self.tell(moment)
+
+    def tell(self, moment: str) -> None:
+        self.query_one("#moment", Static).update(Text(moment))
 
     def on_mount(self, event: Mount) -> None:
         app = self.app
         if isinstance(app, Watch):
-            self.show(app.look)
+            self.show(app.look, app.moment())
 
 
 class Watch(App[str]):
@@ -85,7 +90,7 @@ class Watch(App[str]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #head, #status { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    #head, #status, #moment { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     #head { text-style: bold; }
     #filter { height: 1; border: none; padding: 0; }
     DataTable { height: 1fr; }
@@ -162,7 +167,7 @@ class Watch(App[str]):
         self._sentence = ""
         self._draw()
         if isinstance(self.screen, Opened):
-            self.screen.show(self.look)
+            self.screen.show(self.look, self.moment())
 
     def on_said(self, message: Said) -> None:
         self._sentence = message.sentence
@@ -259,14 +264,22 @@ class Watch(App[str]):
 
     def _draw_status(self) -> None:
         self.screen_stack[0].query_one("#status", Static).update(Text(self._status()))
+        if isinstance(self.screen, Opened):
+            self.screen.tell(self.moment())
 
     def _status(self) -> str:
+        if self._sentence:
+            return self.moment()
+        shown = f"{self._view}: {len(self._rows)} of {len(self._sheet().rows)} rows"
+        shown += f" that hold {self._wanted!r}" if self._wanted else ""
+        return f"{shown}; {self.moment()}"
+
+    def moment(self) -> str:
+        """When what is shown was read, and why it is no newer."""
         taken = time.strftime("%H:%M:%S", time.localtime(self.look.at))
         if self._sentence:
             return f"{harmless(self._sentence)}; shown is {taken}"
-        shown = f"{self._view}: {len(self._rows)} of {len(self._sheet().rows)} rows"
-        shown += f" that hold {self._wanted!r}" if self._wanted else ""
-        return f"{shown}; read at {taken} in {1000 * self.look.seconds:.0f} ms" + (", paused" if self._paused else "")
+        return f"read at {taken} in {1000 * self.look.seconds:.0f} ms" + (", paused" if self._paused else "")
 
 
 def same_order(rows: Sequence[Row], before: Sequence[Row]) -> bool:

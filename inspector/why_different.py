@@ -64,7 +64,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit status: 0 done, 1 no difference found, 2 bad call or unreadable target"
     parser.add_argument("first", metavar="A", type=int, help="a rank")
     parser.add_argument("second", metavar="B", type=int, help="another rank")
-    parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing, unread")
     parser.set_defaults(run=run)

@@ -245,3 +245,25 @@ def test_a_program_without_debug_information(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and any("has no debug information" in line for line in lines)
     assert any(line.split() == ["none", "unknown", "unknown", "unknown", "-"] for line in lines), done.stdout
+
+
+def test_variables_that_debug_information_lacks_are_named(tmp_path: Path) -> None:
+    """Of files compiled without -g: they are not counted, and it is said so. What compilers add is no variable."""
+    (tmp_path / "bare.cpp").write_text(
+        "struct base { virtual ~base() {} };\nint shared;\n"
+        "namespace app { thread_local int local = 2; static int own[7];\n"
+        "base &object() { static base one; own[0]++; shared++; return one; } }\nconst int constant = 5;\n"
+    )
+    bare = tmp_path / "bare.o"
+    command = [built("rankcxx"), "-g0", "-fPIC", "-c", tmp_path / "bare.cpp", "-o", bare]
+    subprocess.run([str(word) for word in command], check=True, timeout=60)
+    whole = audit(compiled(tmp_path, COUNTED + MAIN))
+    part = audit(compiled(tmp_path, COUNTED + MAIN, str(bare), "-lstdc++", name="part.c"))
+    assert whole["undescribed"] == []
+    assert part["undescribed"] == ["app::local", "app::object()::one", "app::own", "shared"]
+    assert part["variables"] == whole["variables"]
+    said = subprocess.run(
+        [str(built("inspector")), "audit", str(tmp_path / "part.c.none")], capture_output=True, text=True, timeout=60
+    )
+    words = " ".join(said.stdout.split())
+    assert "not counted and not judged, for want of debug information: 4 variables: app::local, " in words

@@ -236,3 +236,23 @@ def test_a_library_that_ranks_share_is_named_and_no_defect(
     said = subprocess.run(inspect, capture_output=True, text=True, check=True, timeout=60).stdout
     assert ("one for several ranks, whatever they write: tally_total in libtally.so\n" in said) == is_shared, said
     assert "privatization of" not in said and "JUMP_SLOT" not in said, said
+
+
+def test_files_without_debug_information_among_others(start_job: StartJob, tmp_path: Path) -> None:
+    """Their variables are told by symbols, as bytes, and others as what they are."""
+    (tmp_path / "bare.c").write_text("int bare[2]; static int own = 7; int *touch(int by) { own = by; return bare; }\n")
+    (tmp_path / "main.c").write_text(PROGRAM)
+    rankcc = str(built("rankcc"))
+    for words in (["-g0", "-c", "bare.c"], ["-g", "-c", "main.c"], ["bare.o", "main.o", "-o", "mixed"]):
+        subprocess.run([rankcc, *words], check=True, timeout=60, cwd=tmp_path)
+    job = start_job(built("rankrun"), "-n", 3, tmp_path / "mixed")
+    job.wait_until_still()
+    found = {one["name"]: one for one in inspected(job.pid)}
+    assert set(found) >= {*VERDICTS, "bare", "own"} and not any(name.startswith("completed") for name in found)
+    assert (found["own"]["type"], found["own"]["groups"]) == ("?", [{"ranks": "0-2", "value": "0x7"}])
+    assert (found["bare"]["size"], found["bare"]["verdict"]) == (8, "never written")
+    assert found["differs"]["type"] == "int"
+    report = subprocess.run(
+        [str(built("inspector")), "report", str(job.pid)], capture_output=True, text=True, timeout=60
+    )
+    assert "its debug information does not describe: 2, shown as bytes" in " ".join(report.stdout.split())

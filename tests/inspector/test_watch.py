@@ -167,6 +167,7 @@ def test_a_rank_is_opened(screen: Terminal, job: Job) -> None:
         "#0  MPI_Recv from librankmpi.so\n#1  deeper at watched.c:",
         "  mine = 60",
         "heap used",
+        "read at ",
     )
     screen.keys("Escape")
     screen.wait_for("waits in")
@@ -209,6 +210,8 @@ def test_the_job_ends(screen: Terminal, job: Job) -> None:
     wait_for_columns(screen, f"process {job.pid} has ended; shown is ", state=the_last)
     screen.keys("2")
     screen.wait_for("main at watched.c")
+    screen.keys("1", "Enter")
+    screen.wait_for("switched to", f"process {job.pid} has ended; shown is ")
     screen.keys("q")
     assert f"inspector: process {job.pid} has ended" in is_restored(screen, before)
 
@@ -283,3 +286,12 @@ def test_what_cant_be_watched(screen: Terminal, job: Job, tmp_path: Path) -> Non
     command = [str(built("inspector")), "watch", str(job.pid)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == 2 and "watch needs a terminal" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_job_ends_while_one_of_its_ranks_is_open(screen: Terminal, job: Job) -> None:
+    watch(screen, job.pid)
+    screen.wait_for("waits in")
+    screen.keys("Enter")
+    screen.wait_for("switched to", "read at ")
+    job.close()
+    screen.wait_for("switched to", f"process {job.pid} has ended; shown is ")
