@@ -14,10 +14,11 @@ from pieglobalsfind.demangle import demangle
 from pieglobalsfind.elf import open_elf
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.shell import complain
 from pieglobalsfind.symbols import read_symbols
 from pieglobalsfind.whole_file import write_whole
 
-from .job import Job, open_job
+from .job import Job, opened
 from .text import harmless
 
 
@@ -37,8 +38,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is no process", "give the PID of a running job: perf profiles processes")
-    job = open_job(options.target, None)
-    lines = sorted(entries(job, options.merge))
+    with opened(options.target, None, False) as job:
+        lines = sorted(entries(job, options.merge))
+    for reason in lacking(job):
+        complain("inspector", reason)
     if not lines:
         return 1
     place = Path(options.output or f"/tmp/perf-{job.table.process_id or int(options.target)}.map")
@@ -59,6 +62,17 @@ def entries(job: Job, merge: bool) -> Iterator[tuple[int, int, str]]:
                     shift = found.load_bias + one.copy - one.original
                     label = "" if merge else f" [rank {rank.rank}]"
                     yield from ((vaddr + shift, size, name + label) for vaddr, size, name in functions)
+
+
+def lacking(job: Job) -> Iterator[str]:
+    """Why functions of copies have no names in the map."""
+    copied = {one.object for rank in job.present for one in rank.placements if isinstance(one, Rebase)}
+    if not copied:
+        yield f"there is nothing to map: ranks of method {job.table.method or 'unknown'} have no copies of code"
+    for found in job.privatized:
+        path = job.file(found)
+        if found.index in copied and isinstance(path, Absent):
+            yield f"the map lacks functions, {path.reason}" + (f": {path.hint}" if path.hint else "")
 
 
 def functions_of(job: Job, found: Object) -> Iterator[tuple[int, int, str]]:

@@ -152,6 +152,19 @@ def test_perf_map(ring: Job, tmp_path: Path) -> None:
     assert "[rank" not in merged.read_text() and " main\n" in merged.read_text()
 
 
+def test_a_perf_map_without_anything_says_why(start_ranks: StartRanks, tmp_path: Path) -> None:
+    job = start_ranks(SOURCES / "ring.c", ranks=RANKS)
+    program, place = tmp_path / "ring.so", tmp_path / "map"
+    program.rename(tmp_path / "elsewhere")
+    done = inspect("perfmap", job.pid, "-o", place)
+    why = f"inspector: the map lacks functions, the file {program} is not there any more: put it back\n"
+    assert (done.returncode, done.stdout, done.stderr, place.exists()) == (1, "", why, False)
+    job = start_ranks(SOURCES / "ring.c", "--method", "none", ranks=RANKS)
+    done = inspect("perfmap", job.pid, "-o", place)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "inspector: there is nothing to map: ranks of method none have no copies of code\n"
+
+
 @pytest.mark.skipif(shutil.which("perf") is None, reason="this machine has no perf")
 def test_perf_names_functions_in_copies(start_ranks: StartRanks, tmp_path: Path) -> None:
     job = start_ranks(SOURCES / "waits.c", loops=True)
