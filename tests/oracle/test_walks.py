@@ -1,0 +1,198 @@
+"""Random walks: the same commands, drawn by a seed, in process k under MPICH and in rank k among other ranks.
+
+Others come by breakpoints whose conditions are false for them, on the same kernel thread and on others, while rank k
+steps, finishes and looks around. What GDB says must be the same, addresses and numbers apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROGRAMS, built
+from tests.gdb.session import EXTENSION
+from tests.oracle.normalize import normalize
+from tests.oracle.program import CODE_FLAGS
+from tests.sharing import Shared
+
+SOURCES = PROGRAMS / "walks"
+RANKS = 4
+STEPS = 60
+SEEDS = range(int(os.environ.get("RANKLENS_WALKS", "2")))
+TIMEOUT = 240
+# Variables that have no value yet are 0 on both sides.
+FLAGS = (*CODE_FLAGS, "-O0", "-ftrivial-auto-var-init=zero")
+SETTINGS = (
+    "pagination off", "confirm off", "width 0", "height 0", "breakpoint pending on", "style enabled off",
+    "startup-with-shell off", "debuginfod enabled off",
+)  # fmt: skip
+TOLD_BESIDES = re.compile(
+    r"^\[(?:Switching to [Tt]hread .*)\]\n|^\[Rank \d+ runs here\]\n#0 .*\n(?:\d+\t.*\n)?|^\n?Thread \d+ \"\w+\" hit |^Run till exit from #\d+",
+    re.M,
+)
+
+
+@dataclass(frozen=True)
+class Route:
+    """A program, and what can be asked in it."""
+
+    source: str
+    compilers: tuple[str, str]
+    begin: str
+    places: tuple[str, ...]
+    expressions: tuple[str, ...]
+    others: tuple[str, ...]  # where others come by, false wherever it is tested
+
+
+CXX = Route(
+    "paths.cpp",
+    ("mpicxx.mpich", "rankcxx"),
+    "turn",
+    ("pass_on", "descend", "paths.cpp:97", "field::Plain::weight"),
+    (
+        "my_rank", "total", "depth_reached", "field::Twofold::built", "plain", "twofold", "cells", "word", "got",
+        "mean", "n", "below", "sum", "value", "*cell", "cells.size()", "my_rank * 2 + ranks", "deep",
+        "'paths.cpp'::depth_reached",
+    ),
+    ("descend if my_rank == {other} && n == 77", "pass_on if value == -5", "paths.cpp:54 if inner.id == my_rank + 90"),
+)  # fmt: skip
+FORTRAN = Route(
+    "paths.f90",
+    ("mpifort.mpich", "rankfort"),
+    "field::turn",
+    ("field::pass_on", "field::descend", "paths.f90:64", "field::weight"),
+    (
+        "my_rank", "total", "reached", "means", "means(2)", "last", "last%parts", "one", "one%id", "list", "got",
+        "deep", "n", "below", "value", "field::total", "my_rank * 2 + ranks",
+    ),
+    (
+        "field::descend if my_rank == {other} .and. n == 77", "field::pass_on if value == -5",
+        "paths.f90:68 if number == -9",
+    ),
+)  # fmt: skip
+# What has lines on one side only, and what says how much was above the stack before.
+SKIPPED = ("-gfi */malloc.c", "-gfi malloc.c", "-fu clear_stack", "-fu field::clear_stack")
+MOVES = ("step",) * 5 + ("next",) * 6 + ("finish", "finish", "until", "stepi", "nexti")
+LOOKS = ("up", "down", "bt", "info locals", "info args", "info source", "info line", "info symbol $pc", "display")
+
+
+def commands(route: Route, seed: int) -> list[str]:
+    """The same for both sides."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(STEPS):
+        kind = chance.random()
+        if kind < 0.45:
+            found.append(chance.choice(MOVES))
+        elif kind < 0.55:
+            found.append(f"{chance.choice(('advance', 'until'))} {chance.choice(route.places)}")
+        elif kind < 0.8:
+            found.append(f"print {chance.choice(route.expressions)}")
+        else:
+            found.append(chance.choice(LOOKS))
+    return found
+
+
+def compiled(route: Route, compiler: str, shared: Shared, folder: Path) -> Path:
+    def make(into: Path) -> None:
+        suffix = Path(route.source).suffix
+        modules = (f"-J{into}",) if suffix == ".f90" else ("-std=c++17",)
+        command = [compiler, *FLAGS, *modules, route.source, "-o", str(into / "paths")]
+        subprocess.run(command, cwd=SOURCES, check=True, timeout=120)
+
+    return Path(shutil.copy(shared.made(f"{route.source}.{Path(compiler).name}.walk", make) / "paths", folder))
+
+
+def debugger(gdb: Path, folder: Path, prepare: list[str], program: list[str], asked: list[str]) -> list[str]:
+    """The command that walks; the plan is in `folder`."""
+    plan = {"commands": asked, "answers": str(folder / "answers.json")}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    words = [str(gdb), "-nx", "-q", "-batch", *(word for one in SETTINGS for word in ("-iex", f"set {one}"))]
+    words += [word for one in SKIPPED for word in ("-ex", f"skip {one}")]
+    words += [word for one in prepare for word in ("-ex", one)]
+    return [*words, "-x", str(Path(__file__).with_name("walking.py")), "--args", *program]
+
+
+def walked(command: list[str], folder: Path) -> list[list[str]]:
+    environment = {**os.environ, "RANKLENS_WALK": str(folder / "plan.json"), "LC_ALL": "C.UTF-8"}
+    with (folder / "log").open("wb") as log:
+        job = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            job.wait(TIMEOUT)
+        finally:
+            if job.poll() is None:
+                os.killpg(job.pid, 9)
+            job.wait()
+    answers = folder / "answers.json"
+    assert answers.exists(), (folder / "log").read_text(errors="replace")
+    found: list[list[str]] = json.loads(answers.read_text())
+    return found
+
+
+def natively(gdb: Path, folder: Path, program: Path, route: Route, rank: int, asked: list[str]) -> list[list[str]]:
+    """Process `rank` in GDB, the others without one."""
+    own = debugger(gdb, folder, [f"tbreak {route.begin}", "run"], [str(program), "1000"], asked)
+    command = ["mpiexec.mpich"]
+    for number in range(RANKS):
+        command += [*([":"] if number else []), "-n", "1", *(own if number == rank else [str(program), "1000"])]
+    return walked(command, folder)
+
+
+def virtually(
+    gdb: Path, folder: Path, program: Path, route: Route, rank: int, pes: int, asked: list[str]
+) -> list[list[str]]:
+    other = (rank + 1) % RANKS
+    prepare = [f"source {EXTENSION}", *(f"break {one.format(other=other)}" for one in route.others)]
+    prepare += [f"rank tbreak {route.begin} {rank}", "run"]
+    launched = [str(built("rankrun")), "-n", str(RANKS), "--pes", str(pes), str(program), "1000"]
+    return walked(debugger(gdb, folder, prepare, launched, asked), folder)
+
+
+# The `main` that gfortran makes calls the main program; of a process GDB hides it in some languages' frames.
+FORTRAN_MAIN = re.compile(r"^#\d+\s.*\bmain \(.*\) at \S+\.f90:\d+\n", re.M)
+
+
+def comparable(text: str, route: Route) -> str:
+    return re.sub(r"\s+\n", "\n", normalize(FORTRAN_MAIN.sub("", TOLD_BESIDES.sub("", text)), (route.source,)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("route", [CXX, FORTRAN], ids=["C++", "Fortran"])
+def test_a_walk(route: Route, seed: int, gdb: Path, shared: Shared, tmp_path: Path) -> None:
+    asked, rank, pes = commands(route, seed), seed % RANKS, 2 + seed % 2
+    folders = [tmp_path / name for name in ("native", "virtual")]
+    for folder in folders:
+        folder.mkdir()
+    programs = [
+        compiled(route, name, shared, folder)
+        for name, folder in zip((route.compilers[0], str(built(route.compilers[1]))), folders)
+    ]
+    native = natively(gdb, folders[0], programs[0], route, rank, asked)
+    virtual = virtually(gdb, folders[1], programs[1], route, rank, pes, asked)
+    assert len(native) == STEPS
+    for number, ((command, expected), (_, actual)) in enumerate(zip(native, virtual)):
+        lines = comparable(expected, route).splitlines(), comparable(actual, route).splitlines()
+        assert lines[0] == lines[1], "\n".join(
+            [
+                f"after {[one for one, _ in native[:number]]}",
+                command,
+                *unified_diff(*lines, "process", "rank", lineterm=""),
+            ]
+        )

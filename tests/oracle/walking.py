@@ -1,0 +1,36 @@
+"""The part of a random walk that runs inside GDB (sourced by it): commands one after another, and what GDB says.
+
+Takes from the environment which commands, and where to write the answers. Never judges them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import gdb
+
+OUTERMOST = ("main", "paths", "MAIN__")
+LEAVING = ("finish ", "up ", "until ")  # of main: a rank's has callers, and `until PLACE` would go on to the end
+
+
+def tell(command: str) -> str:
+    try:
+        return gdb.execute(command, to_string=True)
+    except gdb.error as error:
+        return f"error: {error}\n"
+
+
+def allowed(command: str) -> str:
+    is_outermost = gdb.selected_frame().name() in OUTERMOST
+    return "frame" if is_outermost and (command + " ").startswith(LEAVING) else command
+
+
+def walk() -> None:
+    plan = json.loads(Path(os.environ["RANKLENS_WALK"]).read_text())
+    answers = [[command, tell(allowed(command)) + tell("frame")] for command in plan["commands"]]
+    Path(plan["answers"]).write_text(json.dumps(answers))
+
+
+walk()
