@@ -188,6 +188,7 @@ DW_OP_breg0 = 0x70
 DW_OP_regx = 0x90
 DW_OP_fbreg = 0x91
 DW_OP_bregx = 0x92
+DW_OP_piece = 0x93
 DW_OP_deref_size = 0x94
 DW_OP_nop = 0x96
 DW_OP_push_object_address = 0x97

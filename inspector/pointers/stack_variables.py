@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping
 from typing import Optional
 
 from pieglobalsfind import dwarf_constants as dw
-from pieglobalsfind.dwarf_arguments import Step
+from pieglobalsfind.dwarf_arguments import Step, Steps
 from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.dwarf_locals import Local, LocalReader
+from pieglobalsfind.dwarf_types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.frame_values import Frame, NowhereError, address
 from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.stack_walk import Activation, Memory, Walker
 
 from ..job import Job
+from ..layout import leaves_at
 from ..text import harmless
 from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
 from .reach import LARGEST_OBJECT, Typed
@@ -27,6 +29,7 @@ from .words import WORD
 
 MOST_VARIABLES = 100_000  # of one stack
 MOST_LARGE = 1_000
+MOST_MEMBERS = 1_000  # of one piece of a variable
 LARGE, NEAR = 1 << 14, 1 << 8  # bytes: variables that are looked for one by one, and how near others are to others
 RETURNS = "the address that a call returns to"
 
@@ -121,7 +124,10 @@ class StackVariables:
             return
         around = Frame(frame, memory, frame.lookup - place[1], found.frame_base, lambda: None)
         for one in found.variables:
-            size, start = reader.types.size(one.type), place_of(one, around, homes)
+            if any(step.atom == dw.DW_OP_piece for step in one.steps):
+                yield from in_pieces(one, reader.types, around, homes)
+                continue
+            size, start = reader.types.size(one.type), place_of(one.steps, around, homes)
             in_register = is_register(one.steps[0])
             if start is not None and 0 < size <= (WORD if in_register else LARGEST_OBJECT):
                 yield Typed(start, reader.types, one.type, harmless(one.name), one.language)
@@ -133,14 +139,39 @@ class StackVariables:
         return self._readers[path]
 
 
-def place_of(one: Local, frame: Frame, homes: Mapping[int, int]) -> Optional[int]:
+def place_of(steps: Steps, frame: Frame, homes: Mapping[int, int]) -> Optional[int]:
     """Where a variable is: in memory, or where the register that has it was saved; None if nowhere, or nobody knows."""
     try:
-        if len(one.steps) == 1 and is_register(one.steps[0]):
-            return homes.get(one.steps[0].atom - dw.DW_OP_reg0)
-        return address(one.steps, frame)
+        if len(steps) == 1 and is_register(steps[0]):
+            return homes.get(steps[0].atom - dw.DW_OP_reg0)
+        return address(steps, frame)
     except (UnsupportedError, NowhereError, MemoryUnreadable):
         return None
+
+
+def in_pieces(one: Local, types: TypeTable, frame: Frame, homes: Mapping[int, int]) -> Iterator[Typed]:
+    """The members of a variable that lies in several places (DWARF 5, 2.6.1.2), those that are whole in one piece.
+
+    Members of unions are left out: which of them is meant is not known.
+    """
+    for steps, offset, span in pieces(one.steps):
+        start = place_of(steps, frame, homes) if span <= (WORD if is_register(steps[0]) else LARGEST_OBJECT) else None
+        if start is None:
+            continue
+        for leaf in leaves_at(types, one.type, offset, span)[:MOST_MEMBERS]:
+            if offset <= leaf.offset and 0 < leaf.size <= offset + span - leaf.offset and not leaf.in_union:
+                name = harmless(one.name + leaf.path)
+                yield Typed(start + leaf.offset - offset, types, leaf.type, name, one.language)
+
+
+def pieces(steps: Steps) -> Iterator[tuple[Steps, int, int]]:
+    """How to find each piece that is anywhere, where in the variable it begins, and of how many bytes it is."""
+    offset, begin = 0, 0
+    for at, step in enumerate(steps):
+        if step.atom == dw.DW_OP_piece:
+            if at > begin:
+                yield steps[begin:at], offset, step.number
+            offset, begin = offset + step.number, at + 1
 
 
 def is_register(step: Step) -> bool:

@@ -159,3 +159,16 @@ def test_a_snapshot_of_what_ranks_are_keeps_what_tells_of_them(job: Planted) -> 
             (one["rank"], one["state"], one["waiting"]) for one in live
         ]
         assert all(one["tier"] == "runtime" for one in kept)
+
+
+def test_a_jobs_program_is_known_and_judged(job: Planted) -> None:
+    """AMPI calls another function than main: the program is told all the same."""
+    audit = subprocess.run([str(built("inspector")), "audit", str(job.pid), "--json"], capture_output=True, timeout=60)
+    found = json.loads(audit.stdout)
+    assert found["program"] == str(job.folder / "prog.user.so") and found["undescribed"] == []
+    assert sum(one["count"] for one in found["variables"]) == 7
+    assert [one["method"] for one in found["methods"]] == ["pie"]
+    report = subprocess.run(
+        [str(built("inspector")), "report", str(job.pid), "--json"], capture_output=True, timeout=60
+    )
+    assert [one["id"] for one in json.loads(report.stdout)["diagnoses"]] == ["misaligned-pointer"]

@@ -14,8 +14,11 @@ from elftools.elf.relocation import RelocationSection
 from inspector.job import open_job
 from inspector.pointers.audit import audit_pointers
 from inspector.pointers.findings import HEAP, Audit, Finding
+from inspector.pointers.stack_variables import pieces
 from inspector.report import finding_as_json
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.dwarf_arguments import Step
+from pieglobalsfind.dwarf_constants import DW_OP_fbreg, DW_OP_piece, DW_OP_reg0
 from pieglobalsfind.model import Absent, Rebase
 from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import PROGRAMS, Job, StartJob
@@ -107,6 +110,35 @@ int main(int argc, char **argv) {
         ;
     MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return (int)(*local + *packed.where);
+}
+"""
+
+
+# An argument whose members are in two registers while MPI_Recv is called, which saves them.
+PIECES = """
+#include <mpi.h>
+#include <stdio.h>
+static long anchor[4];
+struct __attribute__((packed)) packet { char kind; long *where; };
+struct packet escaped = {'e', &anchor[2]};
+struct span { long *first; long count; };
+long total;
+__attribute__((noipa)) static long use(struct span one, int rank) {
+    int word;
+    MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    total += one.count;
+    return one.first[0] + one.count + word + rank;
+}
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    struct span all = {escaped.where, argc};
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    return (int)use(all, rank);
 }
 """
 
@@ -354,6 +386,34 @@ def test_a_rank_that_runs(tmp_path: Path, start_ranks: StartRanks) -> None:
     assert on_stack(live) == {one for one in stack if one[0] != 1}
     (unread,) = live["unread"]
     assert unread["ranks"] == "1" and "its stack was not looked through, it is running" in unread["reason"]
+
+
+def test_a_variable_in_pieces(tmp_path: Path, shared: Shared, rankrun: Path, rankcc: Path, start_job: StartJob) -> None:
+    """What a register had that a frame further in has saved is a member: also in a core file."""
+    source = tmp_path / "pieces.c"
+    source.write_text(PIECES)
+    job = start_job(rankrun, "-n", RANKS, shared.copied([rankcc, "-g", "-O2", source], tmp_path / "pieces.so"))
+    job.wait_for("ready")
+    job.wait_until_still()
+    found = audit(job)
+    for rank in range(RANKS):
+        one, escaped = finding(found, "one.first", rank), finding(found, "escaped.where", rank)
+        assert (one.object, one.verdict, one.ground.type) == ("stack", "stale", "long int *")
+        assert (one.new, one.right) == (escaped.new, escaped.right)
+        assert int.from_bytes(LiveTarget(job.pid).read(one.address, 8), "little") == one.new
+    assert not [one for one in found.findings if one.verdict == "false positive"]
+    core = gcore(job, tmp_path)
+    (done,) = at_once([("pointers", core, "--json")])
+    assert json.loads(done.stdout)["findings"] == [finding_as_json(one) for one in found.findings if not one.healthy]
+
+
+def test_pieces_of_a_location() -> None:
+    """DWARF 5, 2.6.1.2: one behind the other in the variable; what is nowhere has no operation before it."""
+    r3, r12, at = Step(DW_OP_reg0 + 3), Step(DW_OP_reg0 + 12), Step(DW_OP_fbreg, -24)
+    found = pieces(
+        (r12, Step(DW_OP_piece, 8), Step(DW_OP_piece, 4), r3, Step(DW_OP_piece, 4), at, Step(DW_OP_piece, 9))
+    )
+    assert list(found) == [((r12,), 0, 8), ((r3,), 12, 4), ((at,), 16, 9)]
 
 
 def on_stack(answer: dict[str, Any]) -> set[tuple[int, str]]:
