@@ -50,8 +50,7 @@ def undescribed(path: str, declared: Variables) -> Variables:
     left = [
         one
         for one in every.variables
-        if not OTHERS.match(one.linkage_name)
-        and not overlaps(fixed if one.address is not None else local, one.address or one.tls_offset or 0, one.size)
+        if not overlaps(fixed if one.address is not None else local, one.address or one.tls_offset or 0, one.size)
     ]
     return Variables(left, every.types, [one.address or 0 for one in left])
 
@@ -74,7 +73,7 @@ def overlaps(found: list[tuple[int, int]], start: int, size: int) -> bool:
 
 
 def sized(symbols: Iterable[FileSymbol]) -> Iterator[FileSymbol]:
-    return (one for one in symbols if one.size)
+    return (one for one in symbols if one.size and not OTHERS.match(one.name))
 
 
 def variable(symbol: FileSymbol, is_local: bool) -> Variable:
