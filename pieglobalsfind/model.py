@@ -18,6 +18,7 @@ BLOCKED = "blocked"
 MIGRATED_OUT = "migrated-out"
 EXITED = "exited"
 STATES = (STARTING, READY, RUNNING, BLOCKED, MIGRATED_OUT, EXITED)
+UNKNOWN_STATE = "unknown"  # of a rank of whose image alone anything is known; no runtime publishes it
 
 
 RSP, PC = 7, 16  # DWARF register numbers (x86-64 psABI, figure 3.36)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import Optional, Union
-from pieglobalsfind.model import STATES, RankTable
+from pieglobalsfind.model import STATES, UNKNOWN_STATE, RankTable
 
 HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"
 
@@ -69,7 +69,7 @@ def recognize(text: str) -> Optional[RankSet]:
 
 
 def _item(word: str) -> Union[Span, InState, None]:
-    if word == EVERY or word in STATES:
+    if word == EVERY or word in (*STATES, UNKNOWN_STATE):
         return InState(word)
     numbers = re.fullmatch(_NUMBERS, word)
     if numbers is None:

@@ -8,7 +8,7 @@ from pieglobalsfind import fold, rankset
 from pieglobalsfind.command import Block, Column, Face, Finding, Table, Text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.job_moment import JobMoment
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, Rank
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, UNKNOWN_STATE, Rank
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.wording import element_text, state_word, waiting_text
 
@@ -50,7 +50,7 @@ def arguments(text: str) -> tuple[rankset.RankSet, str]:
     if SHORT_STATE in words:
         at = words.index(SHORT_STATE)
         state = "".join(words[at + 1 : at + 2])
-        if state not in STATES:
+        if state not in (*STATES, UNKNOWN_STATE):
             raise UsageError(f"{state!r} is no state", "states are " + ", ".join(STATES))
         del words[at : at + 2]
     if len(words) > 1:

@@ -128,8 +128,8 @@ def _rank(number: int, found: list[Found], objects: tuple[Object, ...]) -> model
     )
     return model.Rank(
         rank=number,
-        state=model.READY,
-        processing_element=0,
+        state=model.UNKNOWN_STATE,
+        processing_element=model.UNKNOWN_ELEMENT,
         kernel_thread=0,
         context=_UNKNOWN,
         stack=_UNKNOWN,

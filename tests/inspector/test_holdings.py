@@ -108,7 +108,7 @@ def test_text(turns: Job, columns: str) -> None:
 
 
 def test_what_memory_alone_does_not_tell(start_job: StartJob, tmp_path: Path) -> None:
-    """Copies without a registry: stack, heap and switches are said to be unknown, never 0."""
+    """Copies without a registry: state, element, stack, heap and switches are said to be unknown, never 0 or ready."""
     (tmp_path / "library.c").write_text("int counter = 5; int add(int a) { return counter += a; }\n")
     for command in (
         ["gcc", "-g", "-shared", "-fPIC", "-o", "library.so", "library.c"],
@@ -118,6 +118,7 @@ def test_what_memory_alone_does_not_tell(start_job: StartJob, tmp_path: Path) ->
     job = start_job(tmp_path / "copies", tmp_path / "library.so", 3)
     job.wait_for("ready")
     for one in as_json(job):
+        assert (one["state"], one["processing_element"]) == ("unknown", -1)
         assert one["switches"] is None and one["memory"]["code"] > 0
         assert {name for name, size in one["memory"].items() if size is None} == {
             "heap_used",
@@ -128,6 +129,7 @@ def test_what_memory_alone_does_not_tell(start_job: StartJob, tmp_path: Path) ->
         assert {sentence.split(" unknown: ")[0] for sentence in one["unknown"]} == {"switches", "heap", "stack"}
     said = inspected(job.pid)
     assert "ranks 0-2: heap unknown: " in said and " ? " in said
+    assert any(line.split()[:4] == ["0-2", "unknown", "-", "-"] for line in said.splitlines()), said
 
 
 def test_a_rank_that_has_left(start_ranks: StartRanks) -> None:
