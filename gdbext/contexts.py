@@ -1,6 +1,6 @@
 """A stack that is no rank's, by its saved registers: selected and walked as a suspended rank's is.
 
-Takes registers of `rank context` or of a replayed place; afterwards GDB's own commands mean that stack.
+Takes what `rank context` has found; afterwards GDB's own commands mean that stack.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ class Home:
     thread: Optional[gdb.InferiorThread]
     level: int
     runs: int
+    moves: int
 
 
 class GdbFace:
@@ -225,9 +226,11 @@ class GdbFace:
     def follow_thread(self) -> bool:
         """The same; raises `NotVirtualizedError` or `TargetError` if the inferior has no ranks."""
         state, moment = self.state(), self.moment()
-        before = state.focus.rank
+        before, moves = state.focus.rank, state.focus.moves
         self.selection.follow_thread(moment)
         self._move(moment, self.selection.rank)
+        if state.focus.rank == before and state.focus.moves != moves:
+            list_from_frame()
         return state.focus.rank != before
 
     @contextmanager
@@ -254,7 +257,8 @@ class GdbFace:
         if not runs and selection.thread != (0 if thread is None else thread.global_num):
             self.follow()
         level = gdb.selected_frame().level() if thread is not None and not runs else 0
-        return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs)
+        moves = self.state().focus.moves
+        return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs, moves)
 
     def _return(self, home: Home) -> None:
         if home.thread is None or not home.thread.is_valid():
@@ -274,6 +278,8 @@ class GdbFace:
         if self.state().focus.rank != home.rank:
             self._move(moment, home.rank)
         select_level(home.level)
+        if self.state().focus.moves != home.moves:
+            list_from_frame()
 
     @contextmanager
     def visiting(self, rank: int) -> Iterator[None]:
@@ -402,3 +408,9 @@ class GdbFace:
         if number not in self._quick:
             self._quick[number] = QuickBacktraces(self)
         return self._quick[number]
+
+
+def list_from_frame() -> None:
+    """Let a plain `list` and `info line` begin at the selected frame: GDB forgets where they were with the symbols."""
+    with suppress(DebuggerError):  # there is none, or its stack can't be read
+        execute("frame")

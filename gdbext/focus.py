@@ -68,6 +68,7 @@ class Focus:
         self._instead: tuple[Placed, ...] = ()
         self._apart: Optional[Apart] = None
         self.moving = False
+        self.moves = 0  # how often GDB's symbols were replaced
 
     @property
     def paths(self) -> frozenset[str]:
@@ -233,6 +234,7 @@ class Focus:
     def _place(self, wanted: tuple[Placed, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
         self._displays.save()
+        self.moves += 1
         old = self._placed
         for one in wanted:
             command = "symbol-file" if one.is_main else "add-symbol-file"

@@ -218,7 +218,7 @@ def enter(number: int) -> None:
         if threads:
             min(threads, key=lambda one: one.num).switch()
         else:
-            execute(f"inferior {number}")
+            execute(f"with suppress-cli-notifications on -- inferior {number}")
 
 
 @contextmanager

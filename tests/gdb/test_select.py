@@ -297,3 +297,20 @@ tell("user's", ask("show backtrace past-main"))
     assert told["stopped again"] == [2, "main"]
     assert told["setting"].endswith("is off.\n") and told["user's"].endswith("is on.\n")
     assert "main (argc=" in told["beyond"] and not told["beyond"].splitlines()[-1].split(" (")[0].endswith(" main")
+
+
+@pytest.mark.parametrize("rank", [1, RANKS - 1], ids=["suspended", "running"])
+@pytest.mark.parametrize("command", ["rank print shared_name", "rank diff shared_name", "rank list", "rank bt 0,2"])
+def test_a_listing_goes_on_at_the_selected_frame(rank: int, command: str, places: Places, session: Session) -> None:
+    """Not at `main`, where GDB begins once it has forgotten the symbols of the file that it has listed."""
+    script = f"""
+gdb.execute("rank {rank}")
+found = []
+for command in ("echo", {command!r}):
+    ask("frame function stay")
+    ask(command)
+    found.append([ask("info line"), ask("list")])
+tell("found", found)
+"""
+    before, after = session.attach(script, places.pid)["found"]
+    assert "places.c" in before[0] and before == after
