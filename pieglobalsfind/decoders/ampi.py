@@ -35,6 +35,7 @@ UNPLACED = "AMPI's loader has no .symtab, and no stack tells the copies of ranks
 NOT_THREADS = "AMPI's threads do not have the form that is known: stacks and saved registers are unknown"
 NO_RANKS = "no rank of AMPI validates: the job is starting or ending, or its ranks are in other processes"
 RESTLESS = "AMPI switched ranks while they were read: stacks are unknown; stop the job, or take a core file"
+UNKNOWN = {MISMATCH, UNKNOWN_LAYOUT}
 LAUNCH = "NETSTART"  # environment, by charmrun: "process address port pid port"
 MOST_TRIES = 20
 PAGE = 4096
@@ -45,8 +46,22 @@ Threads = Mapping[int, Union[Thread, Absent]]
 
 
 def decode(target: Target) -> Optional[RankTable]:
-    """The ranks of AMPI; where its layout does not validate, those of a scan, and a warning; None without AMPI."""
-    maps = target.maps()
+    """The ranks of AMPI; where its layout does not validate, those of a scan, and a warning; None without AMPI.
+
+    Of a process that runs the map may be older than what is read then: where objects come or go, it is looked at again.
+    """
+    for _ in range(MOST_TRIES if target.is_live else 1):
+        maps = target.maps()
+        table = _moment(target, maps)
+        if table is None or not UNKNOWN & set(table.warnings):
+            return table
+        if not target.is_live or list(target.maps()) == list(maps):
+            return table
+    return dataclasses.replace(table, ranks=(), warnings=(NO_RANKS,)) if table is not None else None
+
+
+def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
+    """What one look tells."""
     loader = find_loader(target, maps)
     if loader is None and has_loader(target, maps):
         loader = find_stripped(target, maps)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Optional
 
 import pytest
 
-from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders import ampi, decode
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.translate import Translator
@@ -21,6 +22,7 @@ from tests.charm.jobs import AMPICC, RANKS, WORKERS, build, gated, turns_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+UNKNOWN = {ampi.MISMATCH, ampi.UNKNOWN_LAYOUT, ampi.NOT_THREADS}
 
 
 def moment_of(pid: int) -> Translator:
@@ -29,6 +31,7 @@ def moment_of(pid: int) -> Translator:
     table = decode(target)
     numbers = [one.rank for one in table.ranks]
     assert len(set(numbers)) == len(numbers) and (table.warnings or table.ranks), table
+    assert not UNKNOWN & set(table.warnings), "a job that starts, migrates or ends is no unknown layout"
     return Translator(table, target.maps())
 
 
@@ -50,6 +53,15 @@ def check(translator: Translator, truth: dict[int, str]) -> None:
         assert owner.rank in (rank, None), (rank, owner)
 
 
+@contextmanager
+def ending(job: subprocess.Popen[bytes]) -> Iterator[None]:
+    """The job does not outlive what is done inside."""
+    try:
+        yield
+    finally:
+        job.kill()
+
+
 @pytest.mark.parametrize("method", ["pie", "pip", "fs", "tls"])
 def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
     build(tmp_path, method, "c")
@@ -57,6 +69,7 @@ def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
     with (
         log.open("w") as output,
         subprocess.Popen(["./prog", f"+vp{RANKS}", *WORKERS], cwd=tmp_path, stdout=output) as job,
+        ending(job),
     ):
         seen, told = [], {}
         wait_until(lambda: is_mapped(job.pid), "the kernel has not mapped the program")

@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, gated, running
 from tests.conftest import ROOT
 
 LLDB = shutil.which("lldb") or shutil.which("lldb-19") or ""
@@ -67,3 +68,28 @@ def test_lldb_sees_every_rank(job: tuple[str, Running]) -> None:
     # Production builds have no debug information.
     assert re.search(r"frame #\d+: 0x\w+ \S+`(?:::)?P?MPI_Recv.*\n +frame #\d+: 0x\w+ \S+`AMPI_Main", said), said
     assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said), said
+
+
+def test_one_lldb_has_both_processes_as_targets(tmp_path: Path) -> None:
+    """Each target's ranks are its process's own, and who asks for another's is told so."""
+    build(tmp_path, "pie", "gated.c")
+    with gated(tmp_path, 4) as (_, found):
+        (first, ranks), (second, others) = sorted(found.items())
+        values = [f"{rank}: {rank}" for rank in sorted(others)]
+        command = [LLDB, "-x", "-b", "-p", str(first), "-o", f"command script import {ROOT / 'lldbext'}"]
+        for one in (
+            "rank print g_rank",
+            f"target create {tmp_path / 'prog'}",
+            f"process attach -p {second}",
+            "rank print g_rank",
+            "target select 0",
+            "rank print g_rank",
+            f"rank {min(others)}",
+        ):
+            command += ["-o", one]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL, check=False
+        )
+    own = [f"{rank}: {rank}" for rank in sorted(ranks)]
+    assert re.findall(r"^\d: \d$", done.stdout, re.MULTILINE) == [*own, *values, *own], done.stdout + done.stderr
+    assert f"error: rank {min(others)} lives in another process of the job" in done.stdout + done.stderr

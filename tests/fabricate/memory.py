@@ -5,7 +5,7 @@ Takes mappings with their contents. It is a whole `Target`, and what is not mapp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -59,3 +59,25 @@ class MemoryTarget:
 
     def file_identity(self, path: str) -> Optional[bytes]:
         return None
+
+
+class Changing(MemoryTarget):
+    """Another moment of a job from each question for its map on; the map is the one of the moment before."""
+
+    def __init__(self, moments: Iterable[MemoryTarget]) -> None:
+        self.moments = iter(moments)
+        self.before = self.now = next(self.moments)
+        self.is_live = True
+
+    def maps(self) -> list[MemoryMapping]:
+        self.before, self.now = self.now, next(self.moments, self.now)
+        return list(self.before.maps())
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.now.read(address, size)
+
+    def threads(self) -> Sequence[KernelThread]:
+        return self.now.threads()
+
+    def open_path(self, path: str) -> Optional[str]:
+        return path

@@ -13,6 +13,7 @@ from pieglobalsfind.decoders.ampi_loader import Space
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, RankTable, Rebase, Region, TlsBlock
 from pieglobalsfind.target import KernelThread
 from tests.fabricate.ampi import LOADER, MEGABYTE, RANKS, TLS_SIZE, USED, Job
+from tests.fabricate.memory import Changing, MemoryTarget
 
 METHODS = ("pie", "pip", "fs", "tls", "none")
 SPACE = Space(0x400000000, 0x400000000 + 50 * MEGABYTE, MEGABYTE, 4)
@@ -109,6 +110,21 @@ def test_a_job_that_starts_is_no_unknown_layout(tmp_path: Path, method: str) -> 
     absent = tuple(range(RANKS))
     table = _decode(Job(method, is_starting=True, stale=absent, absent=absent), tmp_path)
     assert (table.ranks, table.warnings) == ((), (ampi.STARTING,))
+
+
+def without_copies(target: MemoryTarget) -> MemoryTarget:
+    """The moment before the ranks' objects have been loaded."""
+    return dataclasses.replace(target, mapped=[one for one in target.mapped if not one.path.endswith(".so")])
+
+
+@pytest.mark.parametrize("method", ["pip", "fs"])
+def test_a_job_whose_map_is_older_than_its_ranks_is_no_unknown_layout(tmp_path: Path, method: str) -> None:
+    """The map is read first; objects that are loaded before the rest is read are not in it."""
+    whole = Job(method).target(tmp_path)
+    table = decode(Changing([without_copies(whole), whole]))
+    assert ([one.rank for one in table.ranks], table.warnings) == (list(range(RANKS)), ())
+    never_still = decode(Changing([without_copies(whole), whole] * ampi.MOST_TRIES * 2))
+    assert (never_still.ranks, never_still.warnings) == ((), (ampi.NO_RANKS,))
 
 
 @pytest.mark.parametrize("method", ["pip", "fs", "tls", "none"])

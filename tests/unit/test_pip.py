@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import pytest
 
 from pieglobalsfind.decoders import decode, pip, pip_threads
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Rebase, Region, TlsBlock
 from pieglobalsfind.moment import Moment
-from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.tasks import danger
 from pieglobalsfind.translate import Translator
-from tests.fabricate.memory import Mapped, MemoryTarget
+from tests.fabricate.memory import Changing, Mapped, MemoryTarget
 from tests.fabricate.pip import AREA, BLOCK_AT, HEAP, LIBPIP, TLS_SIZE, Job
 
 
@@ -116,28 +114,6 @@ def without_program(job: Job, task: int, folder: Path) -> MemoryTarget:
     target = job.target(folder)
     gone = replace(next(one for one in target.mapped if one.start == job.program(task)), start=0x1000)
     return replace(target, mapped=[one if one.start != job.program(task) else gone for one in target.mapped])
-
-
-class Changing(MemoryTarget):
-    """Another moment of a job from each question for its map on; the map is the one of the moment before."""
-
-    def __init__(self, moments: Iterable[MemoryTarget]) -> None:
-        self.moments = iter(moments)
-        self.before = self.now = next(self.moments)
-        self.is_live = True
-
-    def maps(self) -> list[MemoryMapping]:
-        self.before, self.now = self.now, next(self.moments, self.now)
-        return list(self.before.maps())
-
-    def read(self, address: int, size: int) -> bytes:
-        return self.now.read(address, size)
-
-    def threads(self) -> Sequence[KernelThread]:
-        return self.now.threads()
-
-    def open_path(self, path: str) -> Optional[str]:
-        return path
 
 
 def test_tasks_that_go_meanwhile_are_looked_at_again(tmp_path: Path) -> None:
