@@ -31,11 +31,15 @@ _words = struct.Struct("<QQ").unpack_from
 
 
 class Heap(NamedTuple):
-    """A mapping in which the allocator has blocks: where those in use begin, ascending, and where they end."""
+    """A mapping in which the allocator has blocks: where those in use begin, ascending, and where they end.
+
+    What is none of its heaps (not `is_heap`) may have blocks that were mapped one by one.
+    """
 
     mapping: MemoryMapping
     starts: array[int]
     ends: array[int]
+    is_heap: bool = True
 
     def at(self, address: int) -> Optional[Block]:
         """The block in use that has the byte at an address."""
@@ -50,14 +54,16 @@ class LibcHeap:
 
     def __init__(self, target: Target, own: Iterable[tuple[int, int]]) -> None:
         self._target = target
-        self._own = sorted(own)
+        self._own = joined(own)
         self.heaps: list[Heap] = []
-        self.others: list[Heap] = []  # what may have blocks that were mapped one by one
+        self.others: list[Heap] = []
         self.unread = 0
         self._left = MOST_BLOCKS
         for mapping in target.maps():
             if is_anonymous(mapping) and not self._is_own(mapping):
                 self._add(mapping)
+        self._every = sorted((*self.heaps, *self.others), key=lambda one: one.mapping.start)
+        self._begins = [one.mapping.start for one in self._every]
 
     def _is_own(self, mapping: MemoryMapping) -> bool:
         """Whether a rank has something in it."""
@@ -76,7 +82,7 @@ class LibcHeap:
                 self.heaps.append(found)
                 return
             if mapping.path != MAIN:
-                self.others.append(Heap(mapping, array("Q"), array("Q")))
+                self.others.append(Heap(mapping, array("Q"), array("Q"), False))
                 return
             time.sleep(BETWEEN * attempt if self._target.is_live else 0)
         self.unread += mapping.end - mapping.start if mapping.path == MAIN else 0
@@ -105,19 +111,17 @@ class LibcHeap:
                 try:
                     data = self._target.read(start, min(size + UNIT, one.mapping.end - start))
                 except MemoryUnreadable:
-                    self.unread += size if one.starts else 0
+                    self.unread += size if one.is_heap else 0
                     continue
                 yield start, data, size
 
     def at(self, address: int) -> Optional[Block]:
         """The block in use that has the byte at an address; of one mapped by itself, once its beginning was asked."""
-        for one in self.heaps:
-            if one.mapping.start <= address < one.mapping.end:
-                return one.at(address)
-        for one in self.others:
-            if one.mapping.start <= address < one.mapping.end:
-                return one.at(address) or self._mapped(one, address)
-        return None
+        index = bisect_right(self._begins, address) - 1
+        one = self._every[index] if index >= 0 else None
+        if one is None or address >= one.mapping.end:
+            return None
+        return one.at(address) or (None if one.is_heap else self._mapped(one, address))
 
     def _mapped(self, one: Heap, address: int) -> Optional[Block]:
         """A block mapped by itself that begins at an address."""
@@ -135,6 +139,17 @@ class LibcHeap:
         one.starts.insert(index, address)
         one.ends.insert(index, end)
         return one.at(address)
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ascending, those that overlap as one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
 
 
 class Window:

@@ -128,7 +128,8 @@ def test_heaps_are_not_sought_in_what_is_a_ranks_own() -> None:
     data = chunks([32], PAGE)
     target = MemoryTarget([Mapped(START, PAGE, data, "", "rw-", 0)])
     assert LibcHeap(target, [(START - 100, START)]).heaps and LibcHeap(target, [(START + PAGE, START + 9999)]).heaps
-    for own in ([(START + 8, START + 9)], [(START - 8, START + 1)], [(START - 8, START + 9999)]):
+    enclosing = [(START - 9000, START + 9000), (START - 8, START - 7)]
+    for own in (enclosing, [(START + 8, START + 9)], [(START - 8, START + 1)], [(START - 8, START + 9999)]):
         assert LibcHeap(target, own).heaps == []
 
 
