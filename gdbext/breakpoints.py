@@ -261,6 +261,15 @@ class Breakpoints:
 
     def changed(self, breakpoint: gdb.Breakpoint) -> None:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
+        try:
+            self._changed(breakpoint)
+        except KeyboardInterrupt:  # raised here it would reach nobody: one of ours is whole once this is done
+            if follows(breakpoint):
+                give_up(breakpoint)
+            else:
+                self._changed(breakpoint)
+
+    def _changed(self, breakpoint: gdb.Breakpoint) -> None:
         if isinstance(breakpoint, Pinned):
             breakpoint.stay()
         if not follows(breakpoint):
@@ -275,11 +284,8 @@ class Breakpoints:
         self.watch_events()
         if self._followers.stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
-        try:
-            for inferior in standing():
-                self._changed_in(inferior.num, breakpoint)
-        except KeyboardInterrupt:
-            give_up(breakpoint)
+        for inferior in standing():
+            self._changed_in(inferior.num, breakpoint)
 
     def _warn_of_rank(self, breakpoint: gdb.Breakpoint) -> None:
         """GDB evaluates the condition of a watchpoint without asking anybody: `$_rank` is of the last stop there."""

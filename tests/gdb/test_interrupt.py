@@ -205,6 +205,24 @@ tell("stops", stops())
     assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], told["stops"]
 
 
+def test_while_a_breakpoint_of_ours_is_made(session: Session, rankrun: Path, program: Path) -> None:
+    """GDB shows such an error and passes it to nobody: that one is finished, and all ranks stop."""
+    script = f"""
+{INTERRUPTING}
+ask("break move_on if number == 0")
+ask("run")
+ask("delete 1")
+interrupt_at("stay", 2)
+tell("said", ask("break work"))
+tell("ours", [one.rank for one in gdb.breakpoints() if hasattr(one, "key")])
+tell("stops", stops())
+"""
+    told = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
+    first, *others = told["stops"]  # that rank is in `work` already
+    assert "Python" not in told.output and len(told["ours"]) >= FEW - 1, told.output
+    assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], told["stops"]
+
+
 def test_while_ranks_are_made(session: Session, rankrun: Path, program: Path) -> None:
     """What is begun at an event is ended: GDB stops behind it, and no rank misses a breakpoint."""
     script = f"""
