@@ -314,3 +314,32 @@ tell("found", found)
 """
     before, after = session.attach(script, places.pid)["found"]
     assert "places.c" in before[0] and before == after
+
+
+def test_lines_of_functions_end_in_the_ranks_own_copy(places: Places, session: Session) -> None:
+    """After attaching, `rank N` and a stop: where lines, breakpoints and instructions of every function lie."""
+    script = f"""
+import re
+found = []
+
+def look(rank, when):
+    for name in ("say", "move_on", "spin", "wait_for", "stay", "work", "main"):
+        for command in ("info line %s", "x/2i %s", "info address %s", "print %s", "info line places.c:43"):
+            told_here = ask(command % name if "%" in command else command)
+            addresses = re.findall("0x[0-9a-f]{{9,16}}", told_here.replace("call ", ""))
+            found.append([when, rank, command % name if "%" in command else command, told_here,
+                          [value("$_rank_of(%s)" % one) for one in addresses]])
+
+look({RANKS - 1}, "attached")
+for rank in (0, {RANKS - 1}, 1, 2, 0):
+    ask("rank %d" % rank)
+    look(rank, "selected")
+ask("rank {RANKS - 1}")
+ask("stepi")
+look({RANKS - 1}, "stopped")
+tell("found", found)
+"""
+    found = session.attach(script, places.pid)["found"]
+    assert len(found) == 7 * 7 * 5
+    for when, rank, command, said, owners in found:
+        assert owners and set(owners) == {rank}, (when, rank, command, said, owners)
