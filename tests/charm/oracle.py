@@ -145,6 +145,7 @@ class Programs:
         # AMPI itself writes into the folder, and a program is large with its debug information.
         shutil.copytree(self._virtual(program, method), folder, copy_function=os.link, dirs_exist_ok=True)
         wish = MENDED.get((program.name, method), "")
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # what shells start in the background ignores it, children too
         job = Job([f"./{program.name}", f"+vp{RANKS}", *WORKERS, ARGUMENT], folder, dict(os.environ, RANKDEBUG=wish))
         try:
             job.wait_for("holding")
