@@ -11,6 +11,7 @@ from typing import Union
 
 from pieglobalsfind.elf import PT_GNU_RELRO, open_elf
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.gaps import gap_bytes
 from pieglobalsfind.model import RSP, Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
 
 from .job import Job
@@ -20,7 +21,7 @@ from .progress import through
 @dataclass(frozen=True)
 class Payload:
     """One rank's bytes. `relro` is what is written only while relocating; of a stack whose pointer is unknown all
-    counts as used."""
+    counts as used. `gaps` is what lies between those parts, where a runtime sends a rank's memory as one piece."""
 
     rank: int
     code: int
@@ -33,6 +34,7 @@ class Payload:
     stack_used: int
     stack_unused: int
     tls: int
+    gaps: int
     notes: tuple[str, ...] = ()
 
     @property
@@ -127,6 +129,7 @@ def rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload
         stack_used,
         stack_unused,
         tls,
+        gap_bytes(job.table, rank),
         tuple(notes),
     )
 

@@ -7,6 +7,7 @@ from typing import Union
 
 from pieglobalsfind.command import Block, Column, Face, Table, Text
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.gaps import gap_bytes
 from pieglobalsfind.model import Absent, Rank, Rebase, Redirect, Region, Root, TlsBlock
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.wording import element_text, file_name, state_text
@@ -62,7 +63,13 @@ def payload_text(moment: Moment, rank: Rank) -> str:
     """The rank's own bytes, which move where ranks migrate: `8459145 bytes: copies 5001, stack 8388608, ...`."""
     copies = sum(copy_size(moment, one) for one in rank.placements if isinstance(one, Rebase))
     tls = sum(one.size for one in rank.placements if isinstance(one, TlsBlock) and one.level == RANKS_OWN)
-    parts = {"copies": copies, "stack": rank.stack, "heap": rank.heap, "TLS": tls}
+    parts = {
+        "copies": copies,
+        "stack": rank.stack,
+        "heap": rank.heap,
+        "TLS": tls,
+        "gaps": gap_bytes(moment.table, rank),
+    }
     sizes = {name: one.size if isinstance(one, Region) else one for name, one in parts.items()}
     known = {name: size for name, size in sizes.items() if isinstance(size, int) and size}
     unknown = "".join(f", {name} unknown" for name, size in sizes.items() if isinstance(size, Absent))

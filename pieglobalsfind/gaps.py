@@ -1,0 +1,23 @@
+"""What lies between the parts of a rank's memory: it moves with the rank where a runtime sends all of it as one piece.
+
+Takes a rank of a table. AMPI does so with what its isomalloc has given out for the rank (isomalloc.C, isommap::pup):
+stack, copies, thread-local storage, and the heap at last.
+"""
+
+from __future__ import annotations
+
+from pieglobalsfind.model import Absent, Rank, RankTable, Rebase, Region, TlsBlock
+
+
+def gap_bytes(table: RankTable, rank: Rank) -> int:
+    """Bytes before the rank's heap that no part has; 0 if its runtime sends parts, or they are unknown."""
+    whole, heap = rank.range, rank.heap
+    if table.runtime != "AMPI" or isinstance(whole, Absent) or isinstance(heap, Absent) or heap.start not in whole:
+        return 0
+    parts = rank.stack.size if isinstance(rank.stack, Region) else 0
+    for one in rank.placements:
+        if isinstance(one, Rebase) and one.object is not None and one.copy in whole:
+            parts += sum(segment.memory_size for segment in table.objects[one.object].segments)
+        elif isinstance(one, TlsBlock) and one.level == 0:
+            parts += one.size
+    return max(heap.start - whole.start - parts, 0)
