@@ -10,16 +10,15 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Optional
 
-from pieglobalsfind.decoders.kept import TIER
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.facts import replace
-from pieglobalsfind.model import BLOCKED, READY, RUNNING, Rank, RankTable, Waiting
+from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # the name of a call tells without walking
     from pieglobalsfind.stack_walk import Walker
 
-TIERS = ("runtime", TIER)  # where nobody publishes calls
+TIERS = ("runtime", HOOK)  # where nobody publishes calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"

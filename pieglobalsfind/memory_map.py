@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from pieglobalsfind.hints import Optional, Union, overload
 from pieglobalsfind.target import MemoryMapping
 
-_LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)")
+_LINE = rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)"
 
 Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+
+
+@cache
+def _line() -> re.Pattern[bytes]:
+    """Compiled late: a debugger may start without reading any line."""
+    return re.compile(_LINE)
 
 
 class ProcMaps(Sequence[MemoryMapping]):
@@ -56,18 +63,18 @@ class ProcMaps(Sequence[MemoryMapping]):
 
     def one_by_one(self) -> Iterator[MemoryMapping]:
         """For whoever needs the first few."""
-        return (self._mapping(found.groups()) for found in _LINE.finditer(self._text))  # type: ignore[arg-type]
+        return (self._mapping(found.groups()) for found in _line().finditer(self._text))  # type: ignore[arg-type]
 
     def whole(self) -> tuple[MemoryMapping, ...]:
         """All of them."""
         if self._whole is None:
-            self._whole = tuple(map(self._mapping, _LINE.findall(self._text)))
+            self._whole = tuple(map(self._mapping, _line().findall(self._text)))
         return self._whole
 
     def of_files(self, part: str) -> list[MemoryMapping]:
         """Those of files in whose path `part` occurs."""
         written = part.replace("\n", "\\012").encode("utf-8", "surrogateescape")
-        found = map(self._mapping, _LINE.findall(b"\n".join(self._lines_with(written))))
+        found = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
         return [one for one in found if is_of_file(one, part)]
 
     def _lines_with(self, part: bytes) -> Iterator[bytes]:
@@ -84,7 +91,7 @@ class ProcMaps(Sequence[MemoryMapping]):
         low, high = 0, len(self._text)  # its line begins here, if there is one
         while low < high:
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
-            line = _LINE.match(self._text, begin)
+            line = _line().match(self._text, begin)
             if line is None:  # the kernel writes no such line
                 return next((one for one in self.whole() if one.start <= address < one.end), None)
             if address < int(line[1], 16):

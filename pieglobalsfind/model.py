@@ -18,6 +18,7 @@ BLOCKED = "blocked"
 MIGRATED_OUT = "migrated-out"
 EXITED = "exited"
 STATES = (STARTING, READY, RUNNING, BLOCKED, MIGRATED_OUT, EXITED)
+REGISTRY, HOOK = "registry", "hook"  # tiers of evidence that registries give
 UNKNOWN_STATE = "unknown"  # of a rank of whose image alone anything is known; no runtime publishes it
 
 

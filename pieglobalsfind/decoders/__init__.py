@@ -5,12 +5,12 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-from pieglobalsfind.decoders import hook, rank_debug
+from pieglobalsfind.decoders import rank_debug
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.facts import replace
 from pieglobalsfind.hints import Optional
-from pieglobalsfind.model import RankTable
+from pieglobalsfind.model import HOOK, RankTable
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import check_is_alive, cut_short
 
@@ -20,8 +20,11 @@ def decode(target: Target) -> RankTable:
 
     Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
     """
-    table = rank_debug.decode(target)
-    table = hook.completed(target, table) if table else _without_registry(target)
+    table = rank_debug.decode(target) or _without_registry(target)
+    if table is not None and table.evidence.tier == HOOK:
+        from pieglobalsfind.decoders import hook  # late: debuggers start the sooner
+
+        table = hook.completed(target, table)
     cut = cut_short(target)
     if table is None and cut:
         raise NotVirtualizedError(f"{cut}, and no virtual ranks are found in what is left", "write the core file again")

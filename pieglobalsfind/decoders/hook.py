@@ -5,7 +5,7 @@ Takes a target and the table of its registry; gives the table, completed. What t
 
 from __future__ import annotations
 
-from pieglobalsfind.decoders.kept import MAY_RUN, NO_CONTEXT, TIER
+from pieglobalsfind.decoders.kept import MAY_RUN, NO_CONTEXT
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.facts import replace
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
@@ -15,9 +15,7 @@ LACKING = (MAY_RUN, NO_CONTEXT)
 
 
 def completed(target: Target, table: RankTable) -> RankTable:
-    """The table as it is if it lacks nothing, or comes from a runtime that publishes everything."""
-    if table.evidence.tier != TIER:
-        return table
+    """The table as it is if it lacks nothing."""
     if not table.objects or any(one.context in LACKING for one in table.ranks):
         from pieglobalsfind.decoders import ampi
 

@@ -17,7 +17,6 @@ from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target
 
-TIER = "hook"
 RETURN_ADDRESS = 16  # DWARF number of rip (x86-64 psABI, figure 3.36)
 MOST_TRIES = 20
 RESTLESS = "ranks were switched while they were read: stacks are unknown; stop the job, or take a core file"

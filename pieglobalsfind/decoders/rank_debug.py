@@ -53,12 +53,12 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
         for one in records.context_registers
     )
-    evidence, keeper, warning = Evidence("registry", snapshot.source), None, ""
+    evidence, keeper, warning = Evidence(model.REGISTRY, snapshot.source), None, ""
     if records.kept:
         from pieglobalsfind.decoders import kept  # late, as few runtimes need it
 
         keeper = kept.keeper_of(target, records, registers, snapshot.order)
-        evidence = Evidence(kept.TIER, snapshot.source)
+        evidence = Evidence(model.HOOK, snapshot.source)
     ranks: Sequence[model.Rank] = _ranks(snapshot, evidence, calls)
     if keeper is not None:
         ranks, warning = kept.as_now(target, keeper, ranks)

@@ -11,6 +11,7 @@ import array
 import fcntl
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import ProcMaps
@@ -33,30 +34,26 @@ class StandingMaps(ProcMaps):
         super().__init__(None)
         self._path = path
         self._read = read
+        self._files: Optional[list[MemoryMapping]] = None
 
     def _contents(self) -> bytes:
         return self._read()
 
     def of_files(self, part: str) -> list[MemoryMapping]:
-        if not self.is_read:
-            try:
-                files = self._files()
-            except OSError:  # the kernel knows no such question, or a path is too long for it
-                files = None
-            if files is not None:
-                return [one for one in files if part in one.path]
-        return super().of_files(part)
+        if self._files is None and not self.is_read:
+            with suppress(OSError):  # the kernel knows no such question, or a path is too long for it
+                self._files = self._all_of_files()
+        if self._files is None:
+            return super().of_files(part)
+        return [one for one in self._files if part in one.path]
 
     def at(self, address: int) -> Optional[MemoryMapping]:
         if not self.is_read and 0 <= address < KERNEL:
-            try:
-                with open(self._path, "rb") as maps:
-                    return _mapping(maps.fileno(), address, 0)
-            except OSError:
-                pass
+            with suppress(OSError), open(self._path, "rb") as maps:
+                return _mapping(maps.fileno(), address, 0)
         return super().at(address)
 
-    def _files(self) -> Optional[list[MemoryMapping]]:
+    def _all_of_files(self) -> Optional[list[MemoryMapping]]:
         """Those of files, in ascending order; None if they are too many."""
         with open(self._path, "rb") as maps:
             found = list(zip(range(MOST_QUERIES), _from(maps.fileno(), 0)))

@@ -64,8 +64,8 @@ def run() -> Result:
             by_hand = add_by_hand(pid, program, place / "by_hand")
             bare, hand, imports, extended = in_turns(pid, (), by_hand, IMPORTS, sourced())
             backtrace = gdb(pid, sourced("rank bt 500"))
-            all_ranks = gdb(pid, sourced("rank apply all bt"), repeat=1)
-            tree = gdb(pid, sourced("rank tree"), repeat=1)
+            all_ranks = gdb(pid, sourced("rank apply all bt"))
+            tree = gdb(pid, sourced("rank tree"))
             one_break = gdb(pid, sourced("break f100"))
             rank_break = gdb(pid, sourced("rank break f100 0-999"))
         with job([str(threads), str(RANKS)]) as pid:

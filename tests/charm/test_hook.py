@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.decoders import ampi, decode, kept
-from pieglobalsfind.model import Absent, Placement, Rank, RankTable, Rebase
+from pieglobalsfind.decoders import ampi, decode
+from pieglobalsfind.model import HOOK, Absent, Placement, Rank, RankTable, Rebase
 from pieglobalsfind.targets import open_target
 from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
 
@@ -45,7 +45,7 @@ def test_the_registry_says_what_discovery_finds(job: tuple[str, str, Running]) -
     target = open_target(pid=up.pid)
     told, found = decode(target), ampi.decode(target)
     assert found is not None
-    assert (told.evidence.tier, told.method, told.rank_count) == (kept.TIER, method, RANKS)
+    assert (told.evidence.tier, told.method, told.rank_count) == (HOOK, method, RANKS)
     assert (told.entry_function, told.entry_function_size) == (found.entry_function, found.entry_function_size)
     assert set(told.context_layout) == set(found.context_layout)
     assert len(told.ranks) == len(found.ranks) == RANKS
