@@ -16,6 +16,7 @@ from typing import Any, Optional, Union
 import lldb
 
 from lldbext import frames, values
+from lldbext.lost_frames import behind
 from lldbext.printing import wait_for_printing
 from lldbext.quiet import DebuggerError, bare, execute
 from lldbext.selection import Selection
@@ -128,8 +129,12 @@ class LldbFace:
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         session = self.session()
-        own = itertools.islice(Selection(session).frames(rank), limit or frames.MOST_FRAMES)
-        return iter(list(session.describer_of(session.moment()).described(own, variables)))
+        selection, most = Selection(session), limit or frames.MOST_FRAMES
+        own = list(itertools.islice(selection.frames(rank), most))
+        found = list(session.describer_of(session.moment()).described(own, variables))
+        if own and len(own) < most and not selection.is_outermost(own[-1]):
+            found += itertools.islice(behind(session.moment(), rank, own), most - len(found))
+        return iter(found)
 
     def user_frame(self, rank: int) -> Any:
         """The innermost frame in the program's own copy; in any copy if there is none; None without either."""

@@ -134,16 +134,20 @@ class Selection:
 
     def frames(self, rank: int) -> Iterator[Any]:
         """A rank's frames, innermost first, up to `main` or else the function where its runtime enters it."""
-        table = self._session.moment().table
-        first, end = table.entry_function, table.entry_function + table.entry_function_size
         thread = self.thread(rank)
         for index in range(MOST_FRAMES):
             frame = thread.GetFrameAtIndex(index)
             if not frame.IsValid():
                 return
             yield frame
-            if first <= frame.GetPC() < end or frame.GetFunctionName() == "main":
+            if self.is_outermost(frame):
                 return
+
+    def is_outermost(self, frame: Any) -> bool:
+        """Whether nothing of the program, or of what a rank is, lies behind a frame."""
+        table = self._session.moment().table
+        first, end = table.entry_function, table.entry_function + table.entry_function_size
+        return bool(first <= frame.GetPC() < end or frame.GetFunctionName() == "main")
 
     @contextmanager
     def visiting(self, rank: int) -> Iterator[None]:

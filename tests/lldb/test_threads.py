@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import StartJob
-from tests.gdb.conftest import RANKS, Places
+from tests.gdb.conftest import RANKS, Places, compile_program
 from tests.host.script import Told
 from tests.lldb.session import Session
 
@@ -300,3 +300,18 @@ def test_links_of_an_ended_debugger_are_removed(session: Session, places: Places
         session.attach("tell('list', ask('thread list'))", places.pid)
         folders.append([one.name for one in tmp_path.glob("ranklens-lldb-*")])
     assert [len(one) for one in folders] == [1, 1] and folders[0] != folders[1]
+
+
+def test_frames_behind_those_that_lldb_comes_to(
+    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path
+) -> None:
+    """LLDB 19 ends stacks behind functions that the compiler has split; `rank bt` goes on, and numbers on."""
+    program = compile_program("rankcxx", tmp_path, "split.cpp", "-O2")
+    job = start_job(rankrun, "-n", 2, program)
+    job.wait_for("ready")
+    told = session.attach('ask("rank 1"); tell("bt", ask("bt")); tell("ranks", ask("rank bt 1"))', job.pid)
+    assert "main" not in told["bt"], "LLDB has learnt it: take the test and lost_frames.py out"
+    found = re.findall(r"^#(\d+) .*\b(waiting|between|main) \(", told["ranks"], re.MULTILINE)
+    assert [function for _, function in found] == ["waiting", "between", "main"], told["ranks"]
+    first = int(found[0][0])
+    assert [int(number) for number, _ in found] == [first, first + 1, first + 2]
