@@ -16,6 +16,8 @@ from tests.gdb.terminal import PROMPT, terminal
 RANKS, MANY = 300, 1000
 CONTROL_C = "\x03"
 BAR = rb"Rank (\d+) of (\d+) \[#* *\]"
+# A command that takes more than a second for all of them on any machine
+LONG = "define long\nset $turn = 0\nwhile $turn < 50\ninfo locals\nset $turn = $turn + 1\nend\nend\n"
 
 # A real signal to GDB itself, from the middle of what the command does for one of the ranks
 INTERRUPT = """
@@ -86,7 +88,9 @@ def test_progress_and_control_c(gdb: Path, start_job: StartJob, rankrun: Path, p
     job = many(start_job, rankrun, program, MANY)
     with terminal(gdb, "-p", job, "-ex", f"source {EXTENSION}") as user:
         user.wait_for(PROMPT)
-        user.type("rank apply all info locals\n")
+        user.type(LONG)
+        user.wait_for(PROMPT)
+        user.type("rank apply all long\n")
         bar = user.wait_for(BAR)
         assert 0 < int(bar.group(1)) < int(bar.group(2)) == MANY
         user.type(CONTROL_C)
