@@ -15,6 +15,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Optional
 
+from pieglobalsfind.processes import descendants, processes
 from tests.conftest import ROOT, Job
 from tests.gdb.conftest import make_core
 from tests.host.controller import TIMEOUT, DebuggerFailedError
@@ -108,10 +109,10 @@ def native_job(executable: Path, folder: Path) -> Iterator[list[tuple[int, int]]
     job = Job(["mpiexec.mpich", "-n", str(RANKS), str(executable), ARGUMENT], folder)
     try:
         job.wait_for("holding")
-        processes = processes_of(executable)
-        for pid, _ in processes:
+        found = processes_of(job.pid, executable)
+        for pid, _ in found:
             wait_for_turns(pid)
-        yield processes
+        yield found
     finally:
         job.close()
 
@@ -131,14 +132,15 @@ def virtual_plan(program: Program) -> Plan:
     return Plan((f"command script import {EXTENSION}",), program.queries, ranks=tuple(range(RANKS)))
 
 
-def processes_of(executable: Path) -> list[tuple[int, int]]:
-    """(pid, rank) of every process of an MPICH job."""
+def processes_of(launcher: int, executable: Path) -> list[tuple[int, int]]:
+    """(pid, rank) of every process of an MPICH job; another test may run the same program."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
+    for pid in descendants(launcher, processes()):
+        process = Path(f"/proc/{pid}")
         with suppress(OSError):
             if (process / "exe").resolve() == executable.resolve():
                 words = (process / "environ").read_bytes().split(b"\0")
-                found += [(int(process.name), int(word[9:])) for word in words if word.startswith(b"PMI_RANK=")]
+                found += [(pid, int(word[9:])) for word in words if word.startswith(b"PMI_RANK=")]
     assert sorted(rank for _, rank in found) == list(range(RANKS))
     return found
 
