@@ -186,6 +186,12 @@ tell("stops", stops())
     assert told["stops"] == [[rank, "tick"]]
 
 
+def check_that_others_stop(stops: list[list[object]]) -> None:
+    """Every rank at the breakpoint, but the first, which is in that function already."""
+    first, *others = stops
+    assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], stops
+
+
 def test_while_ranks_get_a_breakpoint(session: Session, rankrun: Path, program: Path) -> None:
     """Some of them have it, others not: it is disabled for all, and GDB's user is told how to have it."""
     script = f"""
@@ -205,8 +211,7 @@ tell("stops", stops())
     sentence = "[Breakpoint 2 is disabled, interrupted before all ranks had it: `enable 2`]\n"
     assert sentence in told["said"] and "Python" not in told.output, told.output
     assert told["enabled"] is False and told["ours"] == []
-    first, *others = told["stops"]  # that rank is in `work` already
-    assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], told["stops"]
+    check_that_others_stop(told["stops"])
 
 
 def test_while_a_breakpoint_of_ours_is_made(session: Session, rankrun: Path, program: Path) -> None:
@@ -222,9 +227,8 @@ tell("ours", [one.rank for one in gdb.breakpoints() if hasattr(one, "key")])
 tell("stops", stops())
 """
     told = session.run(script, "--args", rankrun, "-n", FEW, program, "end")
-    first, *others = told["stops"]  # that rank is in `work` already
     assert "Python" not in told.output and len(told["ours"]) >= FEW - 1, told.output
-    assert sorted(others) == [[rank, "work"] for rank in range(FEW) if rank != first[0]], told["stops"]
+    check_that_others_stop(told["stops"])
 
 
 def test_while_ranks_are_made(session: Session, rankrun: Path, program: Path) -> None:
