@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from pieglobalsfind.decoders.wait_members import Communicators, peer_of
-from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, Rank, RankTable
+from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, READY, Rank, RankTable
 
 COLLECTIVES = (
     "MPIX_Migrate",
@@ -56,8 +56,8 @@ class Collective:
     """A collective call that some ranks are in, and those of its members that are not.
 
     Where `members` are not known, `lacking` are all ranks that are not in it. `exited` of these never come. `needed` of
-    these have surely not come: somebody inside needs a message of theirs next. Others may have come and left, unless
-    the call is `of_all`.
+    these have surely not come: somebody inside needs a message of theirs next, or it is `of_all` and all inside are
+    blocked. Others may have come and left.
     """
 
     call: str
@@ -70,7 +70,7 @@ class Collective:
 
     @property
     def of_all(self) -> bool:
-        """Whether each rank in it needs something of every other, so that none has left it as long as one lacks."""
+        """Whether each rank in it needs something of every other, so that none leaves it before all have come."""
         return self.call in ALL_FOR_ALL
 
 
@@ -107,21 +107,17 @@ def is_collective(call: str) -> bool:
 
 
 def find(table: RankTable, members: Communicators) -> Waits:
-    """The wait-for graph of one moment."""
+    """The wait-for graph of one moment. Who is ready has got what it waited for, and waits for nobody any more."""
     waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
-    single = [(rank, rank.waiting) for rank in waiting if rank.waiting and not is_collective(rank.waiting.call)]
-    told = {
-        rank.rank: peer_of(rank.waiting, members)
-        for rank in waiting
-        if rank.waiting is not None and rank.waiting.peer >= 0
-    }
+    needy = [(rank.rank, rank.waiting) for rank in waiting if rank.waiting and rank.state != READY]
+    told = {rank: peer_of(one, members) for rank, one in needy if one.peer >= 0}
     peers = {rank: peer for rank, peer in told.items() if peer is not None}
     called = tuple(collectives(waiting, table, members, peers))
     return Waits(
         peers,
         tuple(cycles(table, peers, called)),
         called,
-        tuple(rank.rank for rank, one in single if one.peer == ANY),
+        tuple(rank for rank, one in needy if one.peer == ANY and not is_collective(one.call)),
         tuple(rank for rank, peer in told.items() if peer is None),
         standstill(table),
         tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
@@ -139,7 +135,10 @@ def standstill(table: RankTable) -> tuple[int, ...]:
 def collectives(
     waiting: list[Rank], table: RankTable, members: Communicators, peers: Mapping[int, int]
 ) -> Iterator[Collective]:
-    """Ranks in one collective of one communicator together; lacking are those that are in no such call."""
+    """Ranks in one collective of one communicator together; lacking are those that are in no such call.
+
+    As long as one inside is ready, a call that needs something of all may be over, and others may have left it.
+    """
     calls: dict[tuple[str, int], list[int]] = {}
     for rank in waiting:
         if rank.waiting is not None and is_collective(rank.waiting.call):
@@ -152,14 +151,16 @@ def collectives(
         lacking = tuple(one for one in outside if one not in inside)
         exited = tuple(one for one in lacking if here[one] == EXITED)
         needed = tuple(sorted({peers[one] for one in ranks if one in peers} - inside))
-        yield Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
+        found = Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
+        is_open = found.of_all and all(here[one] == BLOCKED for one in ranks)
+        yield replace(found, needed=lacking) if is_open else found
 
 
 def cycles(table: RankTable, peers: Mapping[int, int], called: tuple[Collective, ...]) -> Iterator[Cycle]:
     """A cycle of each set of ranks that wait for one another, from the lowest of these on.
 
-    Ranks that are ready have got what they waited for. As long as one in a collective is, it may let the others go on.
-    In a call that needs something of all, a rank waits for each that is not in it; in others for its peer alone.
+    As long as a rank in a collective is ready, it may let the others go on. In a call that needs something of all, a
+    rank waits for each that is not in it; in others for its peer alone.
     """
     blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
     graph: dict[int, tuple[int, ...]] = {rank: (peer,) for rank, peer in peers.items() if rank in blocked}

@@ -96,7 +96,9 @@ def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
         return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
 
     cycles = tuple(one for one in found.cycles if all_wait(one.witnesses))
-    found = replace(found, cycles=cycles, standstill=found.standstill if all_wait(found.standstill) else ())
+    called = tuple(one if all_wait(one.inside) else replace(one, needed=()) for one in found.collectives)
+    standstill = found.standstill if all_wait(found.standstill) else ()
+    found = replace(found, cycles=cycles, collectives=called, standstill=standstill)
     return by_stillness(found, homes)
 
 
@@ -203,33 +205,23 @@ def deadlock(ranks: tuple[int, ...]) -> str:
 
 
 def collective(one: Collective) -> str:
-    """`MPI_Barrier: ranks 0-2 are in it, it still lacks 3`."""
-    if not one.of_all:
-        return one_way(one)
-    lacking = f"still lacks {compact(one.lacking)}" if one.lacking else "lacks nobody that is known here"
-    if one.exited:
-        lacking += f" ({compact(one.exited)} {'has' if len(one.exited) == 1 else 'have'} exited)"
-    inside = f"{of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
-    elsewhere = len(one.members) - len(one.inside) - len(one.lacking) if one.members is not None else 0
-    if one.members is None:
-        lacking += " (if they belong to its communicator)"
-    elif elsewhere:
-        lacking += f"; {elsewhere} of its {len(one.members)} ranks are in other processes"
-    return f"{one.call}: {inside}, it {lacking}"
-
-
-def one_way(one: Collective) -> str:
-    """`MPI_Gather: rank 0 is in it, it still lacks 1; 2 is not in it, or no more`: ranks may leave early."""
-    inside = f"{of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
+    """`MPI_Barrier: rank 0 is in it, it still lacks 1`, `MPI_Bcast: rank 1 is in it; 0 is not in it, or no more`."""
+    said = f"{one.call}: {of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
     others = [rank for rank in one.lacking if rank not in one.needed]
-    lacking = f", it still lacks {compact(one.needed)}" if one.needed else ""
+    if one.needed:
+        said += f", it still lacks {compact(one.needed)}"
+    elif one.of_all and not one.lacking:
+        said += ", it lacks nobody that is known here"
     gone = [rank for rank in one.needed if rank in one.exited]
     if gone:
-        lacking += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
+        said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
+    if one.needed and one.of_all and one.members is None:
+        said += " (if they belong to its communicator)"
     if others:
         belong = "" if one.members is not None else ", or don't belong to its communicator"
-        lacking += f"; {compact(others)} {'is' if len(others) == 1 else 'are'} not in it, or no more{belong}"
-    return f"{one.call}: {inside}{lacking}"
+        said += f"; {compact(others)} {'is' if len(others) == 1 else 'are'} not in it, or no more{belong}"
+    elsewhere = len(one.members) - len(one.inside) - len(one.lacking) if one.members is not None else 0
+    return f"{said}; {elsewhere} of its {len(one.members or ())} ranks are in other processes" if elsewhere else said
 
 
 def as_json(subject: Subject, found: Waits) -> dict[str, object]:

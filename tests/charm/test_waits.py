@@ -110,6 +110,20 @@ int main(int count, char **words) {
   }
 }
 """
+# Whoever leaves the barrier first runs from then on; the others' turns have not come.
+LEFT = r"""
+#include <mpi.h>
+#include <unistd.h>
+static volatile int left; /* one for all ranks: the program's globals are not privatized */
+int main(int count, char **words) {
+  MPI_Init(&count, &words);
+  MPI_Barrier(MPI_COMM_WORLD);
+  while (left++ == 0)
+    for (;;) sleep(300); /* signals of the runtime interrupt it */
+  MPI_Finalize();
+  return 0;
+}
+"""
 
 
 def asked(*words: object) -> Any:
@@ -214,6 +228,20 @@ def test_what_only_looks_like_a_deadlock(tmp_path: Path, monkeypatch: pytest.Mon
     assert (found["cycles"], found["standstill"], found["untold"]) == ([], "", "3")
     (reason,) = [one["reason"] for one in found["unsure"] if one["ranks"] == [4, 5]]
     assert "rank 0 runs" in reason
+
+
+def test_a_barrier_that_is_over_lacks_nobody(tmp_path: Path) -> None:
+    """Who has left it is not told to be awaited by those who have only not had their turn."""
+    build(tmp_path, "none", "c", source=LEFT)
+    with started(tmp_path, RANKS, set()) as pid:
+        wait_until_asleep(pid)
+        ranks = {one["rank"]: one["state"] for one in asked("ranks", pid)}
+        found = asked("waits", pid)
+    (first,) = [rank for rank, state in ranks.items() if state == "running"]
+    assert sorted(ranks.values()) == ["ready"] * 3 + ["running"]
+    (barrier,) = found["collectives"]
+    assert (barrier["lacking"], barrier["needed"]) == (str(first), "")
+    assert (found["waits"], found["cycles"], found["standstill"]) == ([], [], "")
 
 
 def test_ranks_that_exchange_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Optional
 import pytest
 
 from inspector.wait_graph import find
+from inspector.waits import collective
 from pieglobalsfind.decoders import decode, wait_members
 from pieglobalsfind.model import READY, RankTable
 from pieglobalsfind.targets import open_target
@@ -145,9 +146,17 @@ def test_whoever_is_in_it_and_ready_may_let_the_others_go_on(halves: Job) -> Non
     table = table_of(halves)
     known = wait_members.communicators(open_target(pid=halves.pid), table)
     assert [one.ranks for one in find(table, known).cycles] == [(0, 3), (5, 6), (10, 11)]
-    for ready, ring in ((1, [(0, 2, 3)]), (2, [])):
-        ranks = [replace(one, state=READY) if one.rank == ready else one for one in table.ranks]
-        assert [one.ranks for one in find(replace(table, ranks=ranks), known).cycles] == [*ring, (5, 6), (10, 11)]
+    for ready, ring, needed, said in (
+        (set(), [(0, 3)], (3,), ", it still lacks 3"),
+        ({1}, [(0, 2, 3)], (3,), ", it still lacks 3"),  # 2 still needs its message
+        ({2}, [], (3,), ", it still lacks 3"),  # and so does 1
+        ({1, 2}, [], (), "; 3 is not in it, or no more"),
+    ):
+        ranks = [replace(one, state=READY) if one.rank in ready else one for one in table.ranks]
+        found = find(replace(table, ranks=ranks), known)
+        assert [one.ranks for one in found.cycles] == [*ring, (5, 6), (10, 11)]
+        assert ready.isdisjoint(found.peers) and found.collectives[0].needed == needed
+        assert collective(found.collectives[0]) == f"MPI_Barrier: ranks 0-2 are in it{said}"
 
 
 class Changed:
