@@ -307,6 +307,9 @@ class Walker:
                 return pcs, f"there is no unwind information for {pc:#x}{why}"
             if rules.is_last:
                 return pcs, ""
+            if rules.cfa_register not in registers:  # of a thread that runs, Linux tells two registers
+                known = "known only while the process stands still" if self._target.is_live else "unknown"
+                return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
             try:
                 if not _go_to_caller(registers, rules, memory):
                     return pcs, f"the frame at {pc:#x} makes no sense"
@@ -396,10 +399,7 @@ def library_of(table: RankTable, owner: Owner) -> str:
 
 def _go_to_caller(registers: dict[int, int], rules: Rules, memory: Memory) -> bool:
     """Make `registers` the caller's; False if they can't be told."""
-    base = registers.get(rules.cfa_register)
-    if base is None:
-        return False
-    cfa = (base + rules.cfa_offset) & _MASK
+    cfa = (registers[rules.cfa_register] + rules.cfa_offset) & _MASK
     if cfa <= registers[RSP]:
         return False
     for register, offset in rules.saved:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -192,3 +193,35 @@ def test_registers_of_an_earlier_wait_are_not_believed(start_job: StartJob, rank
             stacks = [[call.function for call in calls] for calls in found.calls.values()]
             assert all(one[:2] == ["main", "poll_for_ever"] for one in stacks), stacks
             assert stacks or "makes no sense" not in found.missing[0], found.missing
+
+
+NAPS = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+static void nap(void) {
+    puts("naps");
+    fflush(stdout);
+    for (;;)
+        usleep(100000000);
+}
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    nap();
+    return 0;
+}
+"""
+
+
+def test_a_rank_that_sleeps_in_code_with_frame_pointers(start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """Of a thread that runs, Linux tells where it is and its stack pointer alone: why its callers lack is said."""
+    source, program = tmp_path / "naps.c", tmp_path / "naps"
+    source.write_text(NAPS)
+    subprocess.run([str(BIN / "rankcc"), "-g", "-O0", str(source), "-o", str(program)], check=True, timeout=60)
+    job = start_job(rankrun, "-n", 1, program)
+    job.wait_for("naps")
+    said = inspect(job.pid).stdout
+    why = r"its stack is not whole, the caller of .* is found by a register that is known only while the process stands"
+    assert re.search(why, said) and "main at" not in said and "nap at naps.c:9" in said, said
+    whole = inspect(job.pid, "--freeze").stdout
+    assert "main at naps.c:13" in whole and "not whole" not in whole
