@@ -52,10 +52,18 @@ def is_one_file(table: RankTable, path: str) -> bool:
 def program_calls(functions: Sequence[str]) -> int:
     """How many of a stack's functions, outermost first, lead to MPI, its call included; 0 if none is MPI's."""
     for at, function in enumerate(functions):
-        inner = MPI_CALL.fullmatch(functions[at + 1]) if at + 1 < len(functions) else None
-        if MPI_CALL.fullmatch(function) or (inner and function.strip("_").lower() == inner[1].lower()):  # Fortran's
+        if MPI_CALL.fullmatch(function) or is_fortran_name(function, "".join(functions[at + 1 : at + 2])):
             return at + 1
     return 0
+
+
+def is_fortran_name(function: str, inner: str) -> bool:
+    """Whether a function is Fortran's name of the MPI call that it makes: `mpi_recv_` of `MPI_Recv`, or `PMPI_Recv`.
+
+    AMPI links these into the program where it copies the program's file, and into the runtime elsewhere.
+    """
+    call = MPI_CALL.fullmatch(inner.partition("(")[0])
+    return call is not None and function.strip("_").lower() == call[1].lower()
 
 
 def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
@@ -97,20 +105,34 @@ def _inside_call(moment: Moment, pcs: Sequence[int]) -> Optional[int]:
 def user_frame(moment: Moment, rank: int, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Optional[Item]:
     """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None.
 
-    All ranks may use one copy; if that is the runtime's file, too, it is the frame that has called MPI.
+    All ranks may use one copy; if that is the runtime's file, too, it is the frame that has called MPI. Fortran's names
+    of MPI calls are the runtime's, wherever they are.
     """
     if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
         whole = list(frames)
-        inside = _inside_call(moment, [pc_of(one) for one in whole])
-        frames = whole if inside is None else whole[inside + 1 :]
+        count = _inside_call(moment, [pc_of(one) for one in whole])
+        frames = whole if count is None else whole[count + 1 :]
     nearest: Optional[Item] = None
+    inside: Optional[int] = None  # where the frame before is
     for frame in frames:
         owner = moment.translator.owner(pc_of(frame))
         if owner.object is not None and (owner.rank == rank or owner.kind == "shared"):
-            if moment.table.objects[owner.object].is_program:
+            is_program = moment.table.objects[owner.object].is_program
+            if is_program and not _is_fortran_call(moment, pc_of(frame), inside):
                 return frame
             nearest = nearest or frame
+        inside = pc_of(frame)
     return nearest
+
+
+def _is_fortran_call(moment: Moment, pc: int, inside: Optional[int]) -> bool:
+    if inside is None:
+        return False
+    try:
+        names = [moment.walker.calls(one)[-1].function for one in (pc, inside)]
+    except RanklensError:  # nobody can tell names here
+        return False
+    return is_fortran_name(*names)
 
 
 def location(table: RankTable, translator: Translator, walker: Walker, rank: Rank) -> Optional[Call]:
@@ -120,7 +142,7 @@ def location(table: RankTable, translator: Translator, walker: Walker, rank: Ran
         count = program_calls([one.function for one in calls])
         if count > 1:
             return calls[count - 2]
-    return walker.location(rank)
+    return walker.location(rank, is_fortran_name)
 
 
 def _joined(before: list[Item], frame: Item, rest: Iterator[Item]) -> Iterator[Item]:

@@ -7,7 +7,7 @@ stops nor writes to anything; a rank of a running job is read while it stands st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Optional, Union
@@ -236,14 +236,21 @@ class Walker:
             self._arguments[path] = ArgumentReader(file) if file is not None else None
         return self._arguments[path]
 
-    def location(self, rank: Rank) -> Optional[Call]:
-        """The innermost call in the program's own copy, None if there is none; raises as `stack` does."""
+    def location(self, rank: Rank, is_call: Callable[[str, str], bool]) -> Optional[Call]:
+        """The innermost call in the program's own copy, None if there is none; raises as `stack` does.
+
+        `is_call` says of a function there, and the one that it has called, whether it is the runtime's all the same.
+        """
         pcs, _ = self._pcs(rank)
+        inner = ""
         for pc in pcs:
             owner = self._translator.owner(pc)
             mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
-            if mine and owner.object is not None and self._table.objects[owner.object].is_program:
-                return self._calls(pc)[0]
+            calls = self._calls(pc)
+            is_program = owner.object is not None and self._table.objects[owner.object].is_program
+            if mine and is_program and not is_call(calls[-1].function, inner):
+                return calls[0]
+            inner = calls[-1].function
         return None
 
     def _pcs(self, rank: Rank) -> tuple[list[int], str]:

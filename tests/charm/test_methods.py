@@ -89,6 +89,14 @@ def test_stacks_lead_to_the_line_that_called(job: tuple[str, str, Running]) -> N
     assert stack["calls"][-1]["function"] in ("MPI_Recv", "mpi_recv_")
 
 
+def test_ranks_are_chosen_by_the_program_s_own_function(job: tuple[str, str, Running]) -> None:
+    """Fortran's names of calls are in the program's own copies under pie and pip, and are none of its functions."""
+    _, language, up = job
+    name = "mpi_main" if language == "f90" else "AMPI_Main"
+    found = json.loads(_run("inspector", "stacks", str(up.pid), "--rank", f"/{name}/", "--json"))
+    assert found["stacks"][0]["ranks"] == "1-3"
+
+
 def test_discovery_takes_no_longer_than_promised(job: tuple[str, str, Running]) -> None:
     """100 ms of processor time, the best of a few: the machine may do other things meanwhile."""
     _, _, up = job

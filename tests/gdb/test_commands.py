@@ -13,6 +13,7 @@ from pieglobalsfind.rankset import compact
 from tests.conftest import Job, StartJob, built
 from tests.gdb.conftest import RANKS, SOURCES, Places, make_core
 from tests.gdb.session import EXTENSION, Session
+from tests.waiting import wait_until_it_loops
 
 
 def ask(session: Session, pid: int, *commands: str) -> list[str]:
@@ -361,3 +362,43 @@ def test_options_and_states_are_completed(session: Session) -> None:
     }
     told = session.run(f'tell("found", {{text: ask("complete " + text).splitlines() for text in {list(asked)}}})')
     assert told["found"] == asked
+
+
+FORTRAN_NAME = """
+#include <mpi.h>
+#include <stdio.h>
+static int rank;
+__attribute__((noinline)) void mpi_barrier_(void) { /* as AMPI links Fortran's names of calls into programs */
+    MPI_Barrier(MPI_COMM_WORLD);
+    rank = -rank;
+}
+static void meet(int turn) {
+    int twice = 2 * (turn + rank);
+    printf("ready %d\\n", twice);
+    fflush(stdout);
+    mpi_barrier_();
+    rank = twice;
+}
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank)
+        meet(20);
+    for (;;)
+        ;
+}
+"""
+
+
+def test_the_program_s_own_function_is_who_called_fortran_s_name(
+    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path
+) -> None:
+    """Where it is in the program's file; expressions are the caller's, too."""
+    source, program = tmp_path / "names.c", tmp_path / "names"
+    source.write_text(FORTRAN_NAME)
+    subprocess.run([built("rankcc"), "-g", "-O1", source, "-o", program], check=True, timeout=60)
+    job = start_job(rankrun, "-n", 2, program)
+    job.wait_for("ready")
+    wait_until_it_loops(job.pid)
+    listed, values = ask(session, job.pid, "rank list 1", "rank print twice 1")
+    assert "meet at names.c:13" in listed and values == "1: 42\n"
