@@ -11,15 +11,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Optional, Union
 
 import lldb
 
 from lldbext import frames, values
-from lldbext.lost_frames import behind
+from lldbext.lost_frames import described, hidden
 from lldbext.printing import wait_for_printing
 from lldbext.quiet import DebuggerError, bare, execute
-from lldbext.selection import Selection
+from lldbext.selection import Selection, pc_of
 from lldbext.session import SESSIONS, Session
 from lldbext.target import StoppedProcess, open_process
 from pieglobalsfind.command import Value
@@ -29,6 +30,7 @@ from pieglobalsfind.frame import Backtrace, Frame
 from pieglobalsfind.job_moment import JobMoment, Process
 from pieglobalsfind.model import Absent
 from pieglobalsfind.moment import Moment
+from pieglobalsfind.stack_walk import Activation
 from pieglobalsfind.suspended import from_registers, moment_of
 from pieglobalsfind.target import Target
 
@@ -128,17 +130,15 @@ class LldbFace:
         )
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
-        session = self.session()
-        selection, most = Selection(session), limit or frames.MOST_FRAMES
-        own = list(itertools.islice(selection.frames(rank), most))
-        found = list(session.describer_of(session.moment()).described(own, variables))
-        if own and len(own) < most and not selection.is_outermost(own[-1]):
-            found += itertools.islice(behind(session.moment(), rank, own), most - len(found))
-        return iter(found)
+        session, most = self.session(), limit or frames.MOST_FRAMES
+        known = list(itertools.islice(self.selection().frames(rank), most))
+        lost = [one for one in known if isinstance(one, Activation)]
+        found = list(session.describer_of(session.moment()).described(known[: len(known) - len(lost)], variables))
+        return itertools.islice(itertools.chain(found, described(session.moment(), lost, len(found))), most)
 
-    def user_frame(self, rank: int) -> Any:
+    def user_frame(self, rank: int) -> Union[Any, Activation, None]:
         """The innermost frame in the program's own copy; in any copy if there is none; None without either."""
-        return user_frame(self.moment(), rank, self.selection().frames(rank), lambda frame: frame.GetPC())
+        return user_frame(self.moment(), rank, self.selection().frames(rank), pc_of)
 
     def location(self, rank: int) -> str:
         try:
@@ -147,6 +147,9 @@ class LldbFace:
             return ""
         if frame is None:
             return ""
+        if isinstance(frame, Activation):
+            call = self.moment().walker.calls(frame.lookup)[0]
+            return call.function + (f" at {Path(call.file).name}:{call.line}" if call.line else "")
         line = frame.GetLineEntry()
         place = f" at {line.GetFileSpec().GetFilename()}:{line.GetLine()}" if line.IsValid() and line.GetLine() else ""
         return (frames.function_name(frame) or "??") + place
@@ -155,6 +158,11 @@ class LldbFace:
         frame, found = self._found_in_frame(rank, expression)
         if found is None:
             with self._in_rank(rank) as frame:
+                if isinstance(frame, Activation):
+                    why = hidden(self.moment(), frame, expression)
+                    if why is not None:
+                        return why
+                    frame = None
                 where = frame or self.session().process.GetTarget()
                 found = evaluated(where, expression)
                 if isinstance(found, Absent):
@@ -170,7 +178,9 @@ class LldbFace:
             frame = self.user_frame(rank)
         except UsageError:
             return None, None
-        if frame is None or self.moment().translator.owner(frame.GetPC()).rank != rank:
+        if frame is None or isinstance(frame, Activation):
+            return None, None
+        if self.moment().translator.owner(frame.GetPC()).rank != rank:
             return None, None  # code of all ranks: LLDB has the variables of one of them for it
         found = frame.GetValueForVariablePath(expression)
         if not found.IsValid() or found.GetError().Fail():

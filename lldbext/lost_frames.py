@@ -1,36 +1,102 @@
-"""The frames of a suspended rank that LLDB does not come to: its stacks end behind some functions.
+"""The frames of a rank that LLDB takes wrongly, or does not come to.
 
-Takes the frames that LLDB has; gives what elfutils' libdw finds behind them. LLDB's own commands do not know these.
+LLDB 19 takes a function that the compiler has split for all that lies between its parts, and unwinds what lies there by
+that function's rules, once it has walked through it on any thread. Its stacks end then, leave out callers, or have
+frames whose variables it looks for in the wrong place. elfutils' libdw knows better; LLDB's own commands do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Optional
 
+from lldbext.registers import NAMES
+from pieglobalsfind.dwarf_constants import DW_TAG_formal_parameter
+from pieglobalsfind.dwarf_frames import CodeFile
+from pieglobalsfind.dwarf_locals import LocalReader
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.facts import replace
 from pieglobalsfind.frame import Frame
-from pieglobalsfind.model import Absent
+from pieglobalsfind.model import RUNNING, Absent
 from pieglobalsfind.moment import Moment
-from pieglobalsfind.suspended import from_registers
+from pieglobalsfind.stack_walk import MAIN, Activation
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
-def behind(moment: Moment, number: int, known: Sequence[Any]) -> Iterator[Frame]:
-    """Up to `main`, or else to where the runtime enters the rank; none where nobody comes further.
+def mended(moment: Moment, number: int, own: Iterable[Any]) -> Iterator[Any]:
+    """LLDB's frames of a rank, innermost first, as long as they are right; then the `Activation`s that are true.
 
-    `known`: LLDB's frames, innermost first. Of those inlined at one place the first has the true address.
+    They are checked by the files' own unwind tables, as far as these tell of the stack.
     """
+    frames = iter(own)
+    innermost = next(frames, None)
+    if innermost is None:
+        return
+    true = _walked(moment, number, innermost)
+    level, before = -1, None
+    for frame in chain((innermost,), frames):
+        if frame.GetCFA() != before:  # else it is inlined into the one before
+            level, before = level + 1, frame.GetCFA()
+            if level < len(true) and (frame.GetPC(), before) != (true[level].pc, true[level].cfa):
+                yield from true[level:]
+                return
+        yield frame
+    yield from true[level + 1 :]
+
+
+def _walked(moment: Moment, number: int, innermost: Any) -> Sequence[Activation]:
+    """libdw's frames; none if nobody can tell: then LLDB's are all there is."""
     rank = moment.rank(number)
-    if isinstance(rank.context, Absent):
-        return
     try:
-        found = from_registers(moment, moment.contexts.registers(rank)).frames
-    except RanklensError:  # no libdw, or the context can't be read: then LLDB's frames are all there is
-        return
-    pc = next(one.GetPC() for one in known if one.GetCFA() == known[-1].GetCFA())
-    at = max((index for index, one in enumerate(found) if one.pc == pc), default=len(found))
-    for level, one in enumerate(found[at + 1 :], len(known)):
-        yield replace(one, level=level)
-        if one.function == "main":
-            return
+        registers = _registers(innermost) if rank.state == RUNNING else moment.contexts.registers(rank)
+        return moment.walker.frames_from(rank.stack, registers)[0]
+    except RanklensError:  # there is no libdw, or the context can't be read
+        return ()
+
+
+def _registers(innermost: Any) -> dict[int, int]:
+    """By DWARF number; of a thread that runs the kernel tells none but LLDB."""
+    values = (innermost.FindRegister(name) for name in NAMES)
+    return {number: int(one.GetValueAsUnsigned()) for number, one in enumerate(values) if one.IsValid()}
+
+
+def described(moment: Moment, lost: Iterable[Activation], level: int) -> Iterator[Frame]:
+    """What is to be shown of lost frames, the first of which has number `level`: up to `main`, or the rank's entry."""
+    for one in lost:
+        takes = _take_arguments(moment, one)
+        for at, call in enumerate(moment.walker.calls(one.lookup)):
+            arguments = "..." if at < len(takes) and takes[at] else ""
+            library = "" if call.file else call.library
+            yield Frame(level, one.pc, True, call.function, arguments, call.file, call.line, library)
+            level += 1
+            if call.function == MAIN:
+                return
+
+
+def hidden(moment: Moment, lost: Activation, expression: str) -> Optional[Absent]:
+    """Why an expression that names a variable of a lost frame has no value, None if it names none."""
+    file, vaddr = _place(moment, lost)
+    found = LocalReader(file).at(vaddr) if file is not None else None
+    names = {one.name for one in found.variables} if found is not None else set()
+    name = next((one for one in _IDENTIFIER.findall(expression) if one in names), None)
+    if name is None:
+        return None
+    function = moment.walker.calls(lost.lookup)[0].function
+    return Absent(f"{name} is a variable of {function}, whose frame LLDB takes wrongly", "ask GDB for it")
+
+
+def _take_arguments(moment: Moment, lost: Activation) -> list[bool]:
+    """Of each call that is active in a frame, innermost first, whether it has parameters; [] if nobody says."""
+    file, vaddr = _place(moment, lost)
+    if file is None:
+        return []
+    tags = ([file.reader.tag(child) for child in file.reader.children(die)] for die in file.active(vaddr))
+    return [DW_TAG_formal_parameter in found for found in tags]
+
+
+def _place(moment: Moment, lost: Activation) -> tuple[Optional[CodeFile], int]:
+    """The file that a frame's code is from, and the p_vaddr of its call there."""
+    place = moment.walker.place(lost.lookup)
+    return (None, 0) if isinstance(place, Absent) else (moment.walker.file(place[0]), place[1])

@@ -7,6 +7,7 @@ namespace is ambiguous to LLDB while it has modules of several ranks; such a com
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +21,8 @@ from lldbext.printing import wait_for_printing
 from lldbext.quiet import warnings
 from lldbext.selection import Selection
 from lldbext.session import SESSIONS, Session
-from pieglobalsfind.errors import NotVirtualizedError, TargetError
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
+from pieglobalsfind.stack_walk import Activation
 
 EXPRESSIONS = (
     *("expression", "dwim-print"),  # `p`, `print`, `po` and `call` are aliases of these
@@ -82,6 +84,7 @@ def callback(debugger: Any, command: str) -> Callable[..., bool]:
             wait_for_printing(debugger)
             with kept_frame(session):
                 follow(session)
+            warn_of_lost_frame(session)
             if command in EXPRESSIONS and QUALIFIED.search(" ".join(words)):
                 return run_with_one_rank(debugger, session, line_of(words))
         return False
@@ -105,6 +108,19 @@ def follow(session: Session) -> None:
     selection = Selection(session)
     if selection.rank is not None:
         selection.refocus()
+
+
+def warn_of_lost_frame(session: Session) -> None:
+    """Once per frame and stop: LLDB looks in the wrong place for the variables of a frame that it takes wrongly."""
+    selection, selected = Selection(session), session.process.GetSelectedThread().GetSelectedFrame()
+    if selection.rank is None:
+        return
+    frames: list[Any] = []
+    with suppress(RanklensError):  # a rank without frames: LLDB says so
+        frames = list(itertools.islice(selection.frames(selection.rank), selected.GetFrameID() + 1))
+    if any(isinstance(one, Activation) for one in frames):
+        text = "ranklens: LLDB takes this frame wrongly: what it shows of its variables may be wrong, see `rank bt`"
+        session.tell_once(text, f"lost {session.process.GetStopID()} {selected.GetCFA()}")
 
 
 @contextmanager

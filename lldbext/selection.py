@@ -9,16 +9,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import lldb
 
 from lldbext.frames import MOST_FRAMES
+from lldbext.lost_frames import mended
 from lldbext.numbers import rank_of_tid, tid_of
 from lldbext.session import Session
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.fold import fold
 from pieglobalsfind.model import RUNNING, Absent, Rank
+from pieglobalsfind.stack_walk import Activation
 from pieglobalsfind.stackless import check_is_here, no_registers
 
 
@@ -102,9 +104,10 @@ class Selection:
 
     def _enter(self, rank: int) -> None:
         """Select the innermost frame that is not the runtime's own."""
-        shown = fold(self._session.moment(), self.frames(rank), lambda frame: int(frame.GetPC())).shown
+        shown = fold(self._session.moment(), self.frames(rank), pc_of).shown
         for frame in itertools.islice(shown, 1):
-            self._process.GetSelectedThread().SetSelectedFrame(frame.GetFrameID())
+            if not isinstance(frame, Activation):  # LLDB can't select what it does not come to
+                self._process.GetSelectedThread().SetSelectedFrame(frame.GetFrameID())
 
     def refocus(self) -> None:
         """Make names mean the selected rank's variables."""
@@ -132,15 +135,14 @@ class Selection:
         found = self._process.GetThreadByID(self._session.numbers.get(rank.rank, 0))
         return found if found.IsValid() else None
 
-    def frames(self, rank: int) -> Iterator[Any]:
-        """A rank's frames, innermost first, up to `main` or else the function where its runtime enters it."""
-        thread = self.thread(rank)
-        for index in range(MOST_FRAMES):
-            frame = thread.GetFrameAtIndex(index)
-            if not frame.IsValid():
-                return
+    def frames(self, rank: int) -> Iterator[Union[Any, Activation]]:
+        """A rank's frames, innermost first, up to `main` or else the function where its runtime enters it.
+
+        LLDB's as long as they are right, then what is true instead (lost_frames.py).
+        """
+        for frame in mended(self._session.moment(), rank, own_frames(self.thread(rank))):
             yield frame
-            if self.is_outermost(frame):
+            if not isinstance(frame, Activation) and self.is_outermost(frame):
                 return
 
     def is_outermost(self, frame: Any) -> bool:
@@ -166,6 +168,20 @@ class Selection:
             if not session.modules.is_visiting:
                 again.SetSelectedFrame(level)
                 self.refocus()
+
+
+def own_frames(thread: Any) -> Iterator[Any]:
+    """A thread's frames as LLDB has them, innermost first."""
+    for index in range(MOST_FRAMES):
+        frame = thread.GetFrameAtIndex(index)
+        if not frame.IsValid():
+            return
+        yield frame
+
+
+def pc_of(frame: Union[Any, Activation]) -> int:
+    """Where a frame's code goes on."""
+    return frame.pc if isinstance(frame, Activation) else int(frame.GetPC())
 
 
 def may_be_thread(rank: Rank) -> bool:

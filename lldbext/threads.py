@@ -14,6 +14,7 @@ from lldbext import breakpoints, onlookers
 from lldbext.kernel_threads import Standing
 from lldbext.numbers import tid_of
 from lldbext.quiet import warnings
+from lldbext.registers import NAMES
 from lldbext.session import SESSIONS, Session
 from lldbext.target import CORE_PLUGINS
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
@@ -22,8 +23,6 @@ from pieglobalsfind.moment import Moment
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.wording import state_text
 
-# DWARF numbers: x86-64 psABI, figure 3.36
-NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{number}" for number in range(8, 16)), "rip")
 ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
 PC = NAMES.index("rip")
 SUSPENDED = "suspended"

@@ -68,7 +68,7 @@ def test_lldb_sees_every_rank(job: tuple[str, Running]) -> None:
     assert names == {"0": "running", **dict.fromkeys("123", "suspended")}, said
     # Production builds have no debug information.
     assert re.search(r"^#\d+ .*\bP?MPI_Recv .*\n#\d+ .*\bAMPI_Main ", said, re.MULTILINE), said
-    # LLDB ends stacks behind functions that the compiler has split, as it may have AMPI's (docs/lldb.md).
+    # LLDB may end stacks once it has walked through a function that the compiler has split (docs/lldb.md).
     whole = r"frame #\d+: 0x\w+ \S+`(?:::)?P?MPI_Recv.*\n +frame #\d+: 0x\w+ \S+`AMPI_Main"
     assert re.search(rf"{whole}|frame #\d+: 0x\w+ \S+`CthResume.*\n\(lldb\)", said), said
     assert re.search(r"AMPI_Main at prog\.c:\d+(,\d+)*  \[0-3\]", said), said

@@ -302,16 +302,34 @@ def test_links_of_an_ended_debugger_are_removed(session: Session, places: Places
     assert [len(one) for one in folders] == [1, 1] and folders[0] != folders[1]
 
 
-def test_frames_behind_those_that_lldb_comes_to(
-    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path
-) -> None:
-    """LLDB 19 ends stacks behind functions that the compiler has split; `rank bt` goes on, and numbers on."""
+SPLIT = """
+ask("rank 1")
+for command in ("bt", "p word", "rank bt 0-1", "rank print 1 word", "rank print 0-1 started", "rank bt /waiting/"):
+    tell(command, ask(command))
+tell("level", process.GetSelectedThread().GetSelectedFrame().GetFrameID())
+ask("frame select 4")
+for turn in (1, 2):
+    tell(f"locals {turn}", ask("frame variable"))
+"""
+
+
+def test_frames_that_lldb_takes_wrongly(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """LLDB 19 ends stacks behind functions that the compiler has split, and looks for their variables elsewhere.
+
+    `rank bt` goes on and numbers on, `rank print` gives no such variable, and LLDB's own commands come with a warning.
+    """
     program = compile_program("rankcxx", tmp_path, "split.cpp", "-O2")
     job = start_job(rankrun, "-n", 2, program)
     job.wait_for("ready")
-    told = session.attach('ask("rank 1"); tell("bt", ask("bt")); tell("ranks", ask("rank bt 1"))', job.pid)
+    told = session.attach(SPLIT, job.pid)
     assert "main" not in told["bt"], "LLDB has learnt it: take the test and lost_frames.py out"
-    found = re.findall(r"^#(\d+) .*\b(waiting|between|main) \(", told["ranks"], re.MULTILINE)
-    assert [function for _, function in found] == ["waiting", "between", "main"], told["ranks"]
-    first = int(found[0][0])
-    assert [int(number) for number, _ in found] == [first, first + 1, first + 2]
+    for rank, stack in enumerate(told["rank bt 0-1"].split("\n\n")):
+        found = re.findall(r"^#(\d+) .*\b(waiting|between|main) \(\.\.\.\) at \S*split\.cpp:\d+$", stack, re.MULTILINE)
+        first = int(found[0][0])
+        assert first == (0 if rank == 0 else int(told["level"]) + 1), stack
+        named = [(str(first + at), name) for at, name in enumerate(("waiting", "between", "main"))]
+        assert found == named, stack
+    assert told["rank bt /waiting/"] == told["rank bt 0-1"]
+    assert told["rank print 1 word"] == "1: <word is a variable of waiting, whose frame LLDB takes wrongly>\n"
+    assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
+    assert told.output.count("LLDB takes this frame wrongly") == 1, "once, and not of the frames that are right"
