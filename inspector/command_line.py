@@ -7,7 +7,6 @@ all of them together take longer to load than most take to run.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -65,7 +64,6 @@ def run(made: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
     options = made.parse_args(words)
     check_words(vars(options))
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that everything is tidied up
     from .memory import keep_freed  # late: not for --help, nor for a wrong call
 
     keep_freed()

@@ -111,9 +111,10 @@ class Follower:
     def is_over(self) -> bool:
         return not self._sources
 
-    def wait(self, seconds: float) -> None:
-        """Until a process ends, or the time has passed."""
+    def wait(self, seconds: float, asked: int) -> None:
+        """Until a process ends, the descriptor `asked` can be read, or the time has passed."""
         waiter = select.poll()
+        waiter.register(asked, select.POLLIN)
         for one in self._sources:
             if one.descriptor >= 0:
                 waiter.register(one.descriptor, select.POLLIN)

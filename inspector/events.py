@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.event_ring import Event
+from pieglobalsfind.ending import Heard, status_of
 from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.jobs import Member, Members, is_folder, members_of
 from pieglobalsfind.shell import complain
@@ -66,18 +68,31 @@ def run(options: argparse.Namespace) -> int:
     sources = opened(members)
     begin(members, sources, options.json)
     trace = chrome_trace.Trace(members.name, {one.member.index: one.member.pid for one in sources})
-    found = 0
+    found, asked = 0, Asked()
     try:
-        for one in followed(Follower(sources), every, 0.0 if options.past else duration):
-            found += isinstance(one, Event)
-            trace.add(one)
-            print(json.dumps(as_json(one)) if options.json else as_line(one), flush=True)
-    except KeyboardInterrupt:
-        pass
+        with Heard(asked.hear):
+            for one in followed(Follower(sources), every, 0.0 if options.past else duration, asked):
+                found += isinstance(one, Event)
+                trace.add(one)
+                print(json.dumps(as_json(one)) if options.json else as_line(one), flush=True)
     finally:
         if options.chrome is not None:
             trace.write(Path(options.chrome))
+    if asked.by not in (0, signal.SIGINT):
+        return status_of(asked.by)
     return 0 if found else 1
+
+
+class Asked:
+    """Whether somebody has asked us to end, and by which signal."""
+
+    def __init__(self) -> None:
+        self.by = 0
+        self.descriptor, self._says = os.pipe()  # readable once somebody has
+
+    def hear(self, number: int) -> None:
+        self.by = number
+        os.write(self._says, b"!")
 
 
 def named(target: str) -> Members:
@@ -106,15 +121,15 @@ def source_of(member: Member) -> Union[Source, str]:
         return member.saying(str(error))
 
 
-def followed(follower: Follower, every: float, duration: Optional[float]) -> Iterator[Notice]:
-    """Everything until the processes end, or for `duration` seconds."""
+def followed(follower: Follower, every: float, duration: Optional[float], asked: Asked) -> Iterator[Notice]:
+    """Everything until the processes end, or for `duration` seconds, or until somebody asks us to end."""
     end = None if duration is None else time.monotonic() + duration
     while True:
         yield from follower.look()
         left = every if end is None else min(every, end - time.monotonic())
-        if follower.is_over or left <= 0:
+        if follower.is_over or left <= 0 or asked.by:
             break
-        follower.wait(left)
+        follower.wait(left, asked.descriptor)
     yield from follower.rest()
 
 

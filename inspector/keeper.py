@@ -13,16 +13,16 @@ import signal
 from contextlib import suppress
 from typing import Optional
 
+from pieglobalsfind.ending import TOLD_BY, status_of
 from pieglobalsfind.shell import complain
 
-HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # MPICH's mpiexec sends it to all processes where one has died (-disable-auto-cleanup), which would end them.
 IGNORED = signal.SIGUSR1
 
 
 def keep() -> Optional[int]:
     """None in the collector; where it was called, the collector's exit status, once it has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)  # until both know what to do with them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD_BY)  # until both know what to do with them
     collector = os.fork()
     if not collector:
         os.setsid()
@@ -32,9 +32,9 @@ def keep() -> Optional[int]:
     def end(number: int, frame: object) -> None:
         with suppress(ProcessLookupError):
             os.kill(collector, signal.SIGKILL)  # what it has started ends with it
-        os._exit(128 + number)
+        os._exit(status_of(number))
 
-    for number in HEEDED:
+    for number in TOLD_BY:
         signal.signal(number, end)
     signal.signal(IGNORED, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -42,5 +42,5 @@ def keep() -> Optional[int]:
     status = os.waitstatus_to_exitcode(ended)
     if status < 0:
         complain("inspector", f"the collector was ended by signal {-status} ({signal.strsignal(-status)})")
-        return 128 - status
+        return status_of(-status)
     return status

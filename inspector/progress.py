@@ -13,6 +13,10 @@ from contextvars import ContextVar
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Callable, Optional, TypeVar
 
+from pieglobalsfind.ending import Finished, Undone
+
+from .terminal import ONE_LINE, Drawn
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -65,7 +69,7 @@ def shown() -> Iterator[None]:
         return
     bar = Bar()
     try:
-        with told_to(bar.update):
+        with Undone(bar.wipe), told_to(bar.update):
             yield
     finally:
         bar.close()
@@ -84,6 +88,8 @@ class Bar:
         self._task: Optional[TaskID] = None
         self._lock = Lock()
         self._closed = False
+        self._drawn = Drawn(sys.stderr.fileno(), ONE_LINE)
+        self._is_drawn = False
         self._timer = Timer(PATIENCE, self._appear)
         self._timer.daemon = True
         self._timer.start()
@@ -99,11 +105,18 @@ class Bar:
     def _appear(self) -> None:
         with self._lock:
             if not self._closed:
+                self._is_drawn = True
                 self._progress.start()
 
     def close(self) -> None:
         """Take the line off the screen; it will not come back."""
         self._timer.cancel()
-        with self._lock:
+        with Finished(), self._lock:  # rich goes to the next line first, and takes the bar away from there
             self._closed = True
             self._progress.stop()
+            self._is_drawn = False
+
+    def wipe(self) -> None:
+        """The same at any moment, whoever holds the lock: nothing is drawn any more, ever."""
+        if self._is_drawn:
+            self._drawn.undo()

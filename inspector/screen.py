@@ -6,10 +6,6 @@ literal text, never as markup.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import threading
 import time
 from collections.abc import Sequence
 from typing import ClassVar, Optional
@@ -30,8 +26,6 @@ from .render import job_summary
 from .sheets import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
 from .text import harmless
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-GRACE = 2.0  # seconds until a terminal that is gone is given up
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
 KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause")
 
@@ -140,19 +134,9 @@ class Watch(App[str]):
 
     def on_mount(self) -> None:
         self.animation_level = "none"
-        loop = asyncio.get_running_loop()
-        for one in ENDINGS:
-            loop.add_signal_handler(one, self._end, one)
         self._draw()
         self._close_filter()
         self._lookout.start()
-
-    def _end(self, number: signal.Signals) -> None:
-        """As a shell reports a process that the signal ended, but the terminal is restored, if it is still there."""
-        last = threading.Timer(GRACE, os._exit, (128 + number,))
-        last.daemon = True
-        last.start()
-        self.exit(self._sentence, return_code=128 + number)
 
     def finish(self) -> None:
         """After the screen is the user's own again: end the reading."""

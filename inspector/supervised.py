@@ -20,6 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, Optional
 
+from pieglobalsfind.ending import TOLD_BY
+
 PR_SET_PDEATHSIG = 1
 LENGTH = struct.Struct("=Q")
 SHORTEST = 0.001  # seconds: what is there already is taken, though it is late
@@ -83,10 +85,15 @@ class Worker:
         self.channel = Channel(ours)
         self._status: Optional[int] = None
         starter = os.getpid()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD_BY)  # it is not to do what we do when we are told to end
         self._pid = os.fork()
         if not self._pid:
+            for number in TOLD_BY:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             ours.close()
             work_and_end(work, Channel(theirs), starter, is_quiet)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def send(self, value: object, until: float) -> None:
@@ -130,8 +137,6 @@ def work_and_end(work: Callable[[Channel], object], channel: Channel, starter: i
     """What the new process does, up to its end."""
     status = 1
     try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         end_with(starter)
         if is_quiet:
             nowhere = os.open(os.devnull, os.O_WRONLY)

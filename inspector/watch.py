@@ -10,11 +10,13 @@ import argparse
 import os
 import sys
 
+from pieglobalsfind.ending import Undone
 from pieglobalsfind.errors import UsageError
 
 from . import progress
 from .look import look
 from .recorder import seconds_of
+from .terminal import FULL_SCREEN, Drawn
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +47,11 @@ def run(options: argparse.Namespace) -> int:
     from .screen import Watch  # late: nothing else needs a screen, and it takes time to load
 
     screen = Watch(first, period)
+    drawn = Drawn(sys.stderr.fileno(), FULL_SCREEN)
+    drawn.begin()
     try:
-        last = screen.run()
+        with Undone(drawn.undo):
+            last = screen.run()
     finally:
         screen.finish()
     if last:

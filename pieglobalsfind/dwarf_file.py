@@ -8,12 +8,12 @@ files read that a file refers to: its debug file, split units (DWARF 5, 7.3.2) a
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from pieglobalsfind.elf import ONLY_READ, ElfFile, open_regular
+from pieglobalsfind.ending import Undone
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.object_file import DEBUG_ROOT, LARGEST_LINK, debug_path
 
@@ -104,5 +104,9 @@ def _nameless(size: int) -> int:
     """A file to write a copy to, which is gone when nobody has it open any more."""
     if size <= LARGEST_IN_MEMORY:
         return os.memfd_create(ONLY_READ, os.MFD_CLOEXEC)
-    with tempfile.TemporaryFile(dir=os.environ.get("TMPDIR") or LARGE_FILES) as file:
-        return os.dup(file.fileno())
+    place = Path(os.environ.get("TMPDIR") or LARGE_FILES) / f"ranklens-{os.urandom(8).hex()}"
+    with Undone(lambda: place.unlink(missing_ok=True)):
+        try:
+            return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        finally:
+            place.unlink(missing_ok=True)

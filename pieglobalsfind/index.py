@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import struct
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.cache_folder import cache_folder
+from pieglobalsfind.whole_file import replacing
 
 MAGIC = b"ranklens index 2\n"
 LARGEST = 1 << 30  # bytes of an entry
@@ -54,23 +54,14 @@ def store(build_id: bytes, kind: str, data: bytes) -> None:
     path = _path(build_id, kind)
     if path is None or len(data) > LARGEST:
         return
-    partial = ""
-    try:
+    with suppress(OSError):
         for folder in (path.parent.parent, path.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if folder.stat().st_uid != os.geteuid():
                 return
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=PARTIAL)
-        with os.fdopen(descriptor, "wb") as file:
+        with replacing(path, PARTIAL) as file:
             file.write(MAGIC + _HEAD.pack(len(data), hashlib.sha256(data).digest()) + data)
-        Path(partial).replace(path)
-        partial = ""
         _remove_unused(path.parent, path.name)
-    except BaseException as error:  # also when somebody interrupts us
-        if partial:
-            Path(partial).unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
 
 
 def _remove_unused(folder: Path, newest: str) -> None:

@@ -1,26 +1,22 @@
 """How a command ends in a shell: with an exit status, and a sentence at most, whatever happens to it or its streams.
 
-Takes a command's name, and what loads and runs it. It imports nothing that takes time, so that it is in charge from
-the first moment on, and knows nothing of what the command does.
+Takes a command's name, and what loads and runs it. It imports nothing that takes time, and knows nothing of what the
+command does, nor of signals: those end it wherever it is (`ending`).
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Callable, TextIO
 
 from pieglobalsfind.errors import RanklensError, UsageError
 
 DONE, NOTHING_FOUND, BAD = 0, 1, 2
-INTERRUPTED = 128 + signal.SIGINT
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # of a stream that is open
-
-SOON = 0.01  # seconds
 
 Run = Callable[[], int]
 
@@ -32,11 +28,9 @@ def status_of(name: str, load: Callable[[], Run]) -> int:
     """
     try:
         prepare_streams()
-        with ending_at_once():
-            run = load()
+        run = load()
         try:
-            with heard_again():
-                return run()
+            return run()
         finally:
             sys.stdout.flush()
     except RanklensError as error:
@@ -52,8 +46,6 @@ def status_of(name: str, load: Callable[[], Run]) -> int:
     except MemoryError:
         complain(name, "there is not enough memory for this: see `ulimit -v`")
         return BAD
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def prepare_streams() -> None:
@@ -74,47 +66,6 @@ def check_words(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value == "" or (isinstance(value, list) and "" in value):
             raise UsageError(f"an empty text is given for {name}", "give a value, or leave it out")
-
-
-@contextmanager
-def ending_at_once() -> Iterator[None]:
-    """A Ctrl-C inside ends the process then and there: as an exception it might be lost in the midst of an import."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # nobody is to interrupt us, or somebody else cares
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def heard_again() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end what is inside also where they are raised in a destructor or a callback from C.
-
-    Python prints such exceptions and goes on: a flight recorder would never end.
-    """
-    before = sys.unraisablehook
-    sys.unraisablehook = lambda swallowed: raise_again(swallowed, before)
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
-
-
-def raise_again(swallowed: sys.UnraisableHookArgs, before: Callable[[sys.UnraisableHookArgs], object]) -> None:
-    error = swallowed.exc_value
-    if not isinstance(error, (KeyboardInterrupt, SystemExit)):
-        before(swallowed)
-        return
-
-    def raise_it(number: int, frame: object) -> None:
-        raise error
-
-    signal.signal(signal.SIGALRM, raise_it)
-    signal.setitimer(signal.ITIMER_REAL, SOON)  # here nobody would hear it either
 
 
 def complain(name: str, sentence: str) -> None:

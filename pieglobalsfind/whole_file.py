@@ -7,15 +7,16 @@ as /dev/null or a FIFO, is never replaced by one.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from pieglobalsfind.ending import Undone
 from pieglobalsfind.errors import UsageError
 
 MOST_LINKS = 40  # as the kernel follows
+NEW, OWNERS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
 
 
 class Checked(Exception):  # noqa: N818 - it reads as what it says
@@ -28,22 +29,32 @@ def whole_file(place: Path, hint: str) -> Iterator[IO[bytes]]:
 
     Raises `UsageError` with `hint` if it can't be written.
     """
-    partial = ""
     try:
         if place.exists() and not place.is_file():
             raise UsageError(f"{place} can't be written, it is no regular file", hint)
         if is_open_file(place):
             raise UsageError(f"{place} can't be written, it stands for an open file", hint)
-        handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.stem[:40]}-")
-        with os.fdopen(handle, "wb") as file:
+        with replacing(place, f".{place.stem[:40]}-") as file:
             yield file
-        Path(partial).replace(place)
-    except BaseException as error:  # also when somebody interrupts us
-        if partial:
-            Path(partial).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"{place} can't be written, {error.strerror}", hint) from error
-        raise
+    except OSError as error:
+        raise UsageError(f"{place} can't be written, {error.strerror}", hint) from error
+
+
+@contextmanager
+def replacing(place: Path, prefix: str) -> Iterator[IO[bytes]]:
+    """A file beside `place`, which it replaces when the block ends well; else it is gone. Raises `OSError`.
+
+    Its name, with `prefix`, is made up before the file is: there is no moment at which nobody knows what to remove.
+    """
+    partial = place.parent / f"{prefix}{os.urandom(8).hex()}"
+    with Undone(lambda: partial.unlink(missing_ok=True)):
+        try:
+            with open(os.open(partial, NEW, OWNERS), "wb") as file:
+                yield file
+            partial.replace(place)
+        except BaseException:  # a debugger's Ctrl-C, too
+            partial.unlink(missing_ok=True)
+            raise
 
 
 def is_open_file(place: Path) -> bool:
