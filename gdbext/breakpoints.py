@@ -22,7 +22,6 @@ from gdbext.followers import (
     SHARED,
     Followers,
     Hit,
-    Pinned,
     catches_in_code,
     follows,
     is_anything_in_code,
@@ -33,6 +32,7 @@ from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
 from gdbext.locations import locations_in, locations_of
 from gdbext.momentary_breakpoints import own_locations
+from gdbext.pinned import Pinned
 from gdbext.stops import RankEvents
 from gdbext.target import connection_kind
 from pieglobalsfind import tasks

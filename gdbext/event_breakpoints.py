@@ -11,7 +11,7 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.face import ADDRESS
-from gdbext.followers import Pinned
+from gdbext.pinned import Pinned
 from gdbext.quiet import uninterrupted, warnings
 
 EVENT_FUNCTION = "rank_debug_event"

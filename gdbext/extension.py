@@ -13,6 +13,7 @@ from gdbext.face import GdbFace
 from gdbext.followers import catches_in_code, follows
 from gdbext.locations import forget_hit, has_silent_commands
 from gdbext.quiet import uninterrupted, warnings
+from gdbext.selection import switch_to_thread_of
 from gdbext.target import path_in_target
 from pieglobalsfind.hints import Any, Optional
 
@@ -35,6 +36,7 @@ class Extension:
         events.cont.connect(self._resumed)
         events.exited.connect(self._ended)
         events.register_changed.connect(self._register_changed)
+        events.memory_changed.connect(lambda _: self.face.watches.changes.look())
         events.inferior_deleted.connect(self._removed)
         events.new_objfile.connect(self._loaded)
         events.breakpoint_created.connect(self._breakpoint_changed)
@@ -55,6 +57,7 @@ class Extension:
         self.breakpoints.settle()
         self.breakpoints.renew()
         stopped_at = getattr(event, "breakpoints", ())
+        self.face.watches.changes.has_told(stopped_at)
         hit = any(map(follows, stopped_at))
         caught = [one for one in stopped_at if catches_in_code(one)]
         if caught and not any(one.commands or one.temporary for one in caught):  # what GDB still has to do for those
@@ -67,11 +70,27 @@ class Extension:
             told = self.breakpoints.hit
             if told is not None:
                 self.breakpoints.tell_hit()
-            elif moved:
+            elif moved and not is_silent(event):
                 self._show()
+            self._tell_changes()
+            self.face.watches.tell_ends()
+            self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
         if getattr(event, "inferior_thread", None) is not None:  # non-stop: GDB goes back to the user's thread
             gdb.post_event(self._follow_thread)
+
+    def _tell_changes(self) -> None:
+        """Of what is watched, where GDB does not; in the rank whose it is."""
+        changes = self.face.watches.changes
+        unseen, changes.unseen = changes.unseen, []
+        for change in unseen:
+            gdb.write(change.text())
+        if unseen:
+            moment = self.face.moment()
+            rank = self.face.owner(unseen[-1].before.place.address).rank
+            if rank is not None and switch_to_thread_of(moment.rank(rank)):
+                self.face.follow()
+            gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
 
     def _show(self) -> None:
         """Where the rank is that runs on the thread: GDB has told it without the rank's symbols."""
@@ -90,6 +109,7 @@ class Extension:
         self.breakpoints.forget(event.inferior.num)
         self.face.inferiors.ended(event.inferior)
         self.breakpoints.has_ended = True
+        self.face.watches.changes.unseen.clear()
 
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)
@@ -112,6 +132,8 @@ class Extension:
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:
         with warnings("the breakpoint may be missing in ranks"):
             self.breakpoints.changed(breakpoint)
+        with warnings("the watchpoint may mean another rank after a while"):
+            self.face.watches.noticed(breakpoint, self.face.in_focus)
 
     def _breakpoint_deleted(self, breakpoint: gdb.Breakpoint) -> None:
         self.breakpoints.deleted(breakpoint)

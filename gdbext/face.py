@@ -24,6 +24,7 @@ from gdbext.quiet import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.selection import Selection, rank_at
 from gdbext.settings import Settings
 from gdbext.target import is_selected, open_inferior, path_of
+from gdbext.watches import Watches
 from pieglobalsfind.command import Value
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError, TargetError, UsageError
 from pieglobalsfind.facts import dataclass
@@ -65,7 +66,8 @@ class GdbFace:
         self._settings = Settings()
         self.selection = Selection(RankUnwinder(), RankFilter(self.folded))
         self.displays = Displays()
-        self.inferiors = Inferiors(self.selection, self._settings, self.displays)
+        self.watches = Watches()
+        self.inferiors = Inferiors(self.selection, self._settings, self.displays, self.watches)
         self._is_visiting = False
         self._applied: Optional[int] = None  # whom a user's command is carried out for
         self.progress = Progress()

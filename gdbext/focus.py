@@ -21,6 +21,7 @@ from gdbext.locations import taken_out
 from gdbext.quiet import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_in_target, path_of
+from gdbext.watches import Watches
 from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.facts import dataclass, replace
@@ -54,9 +55,10 @@ class Placed:
 class Focus:
     """The focus of one inferior."""
 
-    def __init__(self, settings: Settings, displays: Displays) -> None:
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
         self._settings = settings
         self._displays = displays
+        self._watches = watches
         self.rank: Optional[int] = None
         self._placed: tuple[Placed, ...] = ()
         self._originals_out = False
@@ -117,7 +119,10 @@ class Focus:
             placed, failures = self._planned(moment, rank, wanted)
             with uninterrupted():  # GDB's symbols and what is known of them here must agree
                 if placed != self._placed:
-                    self._place(placed)
+                    with self._watches.changes.unmissed():
+                        if rank != self.rank:
+                            self._watches.leave(self.rank, inserted)
+                        self._place(placed)
                 self.rank = rank
                 self.announce()
         finally:
@@ -139,7 +144,7 @@ class Focus:
         known, added, stepping = gdb.objfiles(), [], self.rank
         self.moving = True
         try:
-            with uninterrupted():
+            with uninterrupted(), self._watches.changes.unmissed():
                 for one in placed:
                     if one not in self._placed:
                         execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
@@ -148,7 +153,7 @@ class Focus:
             self.announce()
             yield tuple(one for one in gdb.objfiles() if one not in known)
         finally:
-            with uninterrupted():
+            with uninterrupted(), self._watches.changes.unmissed():
                 for one in added:
                     execute(f"remove-symbol-file -a {one.bias + code_of(one.path):#x}")
                     if self._apart is not None:

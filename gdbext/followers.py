@@ -23,6 +23,7 @@ from gdbext.focus import has_copy, is_copying
 from gdbext.hits import Hits
 from gdbext.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
 from gdbext.momentary_breakpoints import is_stepping
+from gdbext.pinned import Pinned
 from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
@@ -190,22 +191,6 @@ class Followers:
         self.ranks.clear()
 
 
-class Pinned(gdb.Breakpoint):
-    """A silent internal breakpoint at an address of the selected inferior."""
-
-    def __init__(self, address: int) -> None:
-        self.address = address
-        self.home = gdb.selected_inferior().num
-        super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
-        self.silent = True
-
-    def stay(self) -> None:
-        """Leave the inferiors into which GDB has put it by itself."""
-        for one in locations_of(self):
-            if one.enabled and self.home not in one.thread_groups:
-                one.enabled = False
-
-
 class Follower(Pinned):
     """Stands in one rank's copy for a user's breakpoint."""
 
@@ -225,6 +210,7 @@ class Follower(Pinned):
         self._on_hit = on_hit
         self._face = face
         self._user = user
+        self._is_silenced = False
 
     def renewed(self) -> Follower:
         found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
@@ -245,9 +231,12 @@ class Follower(Pinned):
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
         is_interrupted = False
+        if self._is_silenced:
+            self._is_silenced = False
+            self.adopt_commands()
         try:
             if not self._is_meant():
-                return False
+                return self._stops_for_a_change()
         except KeyboardInterrupt:  # so does GDB where Ctrl-C comes while it tests a condition
             is_interrupted = True
             self._tell_error("Quit")
@@ -255,6 +244,14 @@ class Follower(Pinned):
             if self._is_ignored() and not is_interrupted:
                 return False
             self._on_hit(self._hit())
+        return True
+
+    def _stops_for_a_change(self) -> bool:
+        """Whether GDB misses what a watchpoint is for, because symbols have moved; not by the user's commands then."""
+        if not self._face.watches.changes.unseen:
+            return False
+        self._is_silenced = True
+        self.commands = ""
         return True
 
     def _is_meant(self) -> bool:

@@ -17,6 +17,7 @@ from gdbext.quiet import execute, gdb_errors, set_convenience
 from gdbext.selection import Selection
 from gdbext.settings import Settings
 from gdbext.target import LocalInferior, connection_kind, open_inferior
+from gdbext.watches import Watches
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.hints import TYPE_CHECKING, Optional
@@ -32,20 +33,21 @@ JobKey = tuple[str, object]
 class State:
     """What is known of one inferior."""
 
-    def __init__(self, settings: Settings, displays: Displays) -> None:
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
         self.pid = 0
         self.moment: Optional[Moment] = None
-        self.focus = Focus(settings, displays)
+        self.focus = Focus(settings, displays, watches)
         self.told: set[str] = set()
 
 
 class Inferiors:
     """All inferiors, and the rank tables of their processes while these stand still."""
 
-    def __init__(self, selection: Selection, settings: Settings, displays: Displays) -> None:
+    def __init__(self, selection: Selection, settings: Settings, displays: Displays, watches: Watches) -> None:
         self._selection = selection
         self._settings = settings
         self._displays = displays
+        self._watches = watches
         self._states: dict[int, State] = {}
         self._jobs: dict[int, JobMoment] = {}
         self.runs = 0  # how often something has run since
@@ -61,7 +63,7 @@ class Inferiors:
         inferior = gdb.selected_inferior()
         state = self._states.get(inferior.num)
         if state is None:
-            state = self._states[inferior.num] = State(self._settings, self._displays)
+            state = self._states[inferior.num] = State(self._settings, self._displays, self._watches)
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.told.clear()

@@ -1,0 +1,26 @@
+"""Internal breakpoints at addresses, each in the inferior in which it was made.
+
+Takes an address; GDB itself would put it into every inferior of which it reads symbols.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdbext.locations import locations_of
+
+
+class Pinned(gdb.Breakpoint):
+    """A silent internal breakpoint at an address of the selected inferior."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.home = gdb.selected_inferior().num
+        super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
+        self.silent = True
+
+    def stay(self) -> None:
+        """Leave the inferiors into which GDB has put it by itself."""
+        for one in locations_of(self):
+            if one.enabled and self.home not in one.thread_groups:
+                one.enabled = False
