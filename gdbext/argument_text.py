@@ -17,7 +17,7 @@ import gdb
 from gdbext.quiet import execute, gdb_errors
 from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.model import Absent, Rank, Rebase, Region
-from pieglobalsfind.stack_walk import Memory
+from pieglobalsfind.stack_memory import Memory
 
 OPTIMIZED_OUT = "<optimized out>"
 NUMBERS = (

@@ -177,7 +177,7 @@ class Focus:
             elif bias is not None:
                 view = self._view(moment, found, rank, Placed(file, bias))
                 if rank is not None and not has_copy(moment, found.index, rank) and is_elsewhere(moment, rank):
-                    process = moment.rank(rank).address_space
+                    process = moment.rank(rank).pages_of
                     remedy = "a core file of that one has them" if is_core() else "attach to that one"
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: {remedy}")
                 if isinstance(view, Absent):
@@ -361,8 +361,8 @@ def is_main_program(found: Object) -> bool:
 
 
 def is_elsewhere(moment: Moment, rank: int) -> bool:
-    """Whether the rank's process is another one than GDB is attached to."""
-    return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
+    """Whether the rank's memory is another process's than GDB is attached to."""
+    return isinstance(in_address_space(moment.target, moment.rank(rank).pages_of), Absent)
 
 
 def has_copy(moment: Moment, number: int, rank: int) -> bool:

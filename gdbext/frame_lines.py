@@ -20,7 +20,8 @@ from pieglobalsfind.dwarf_expression import MASK, UnsupportedError, signed
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.frame_values import CFA_ALONE, Frame, address, entry_value, value
 from pieglobalsfind.model import Rank
-from pieglobalsfind.stack_walk import Activation, Memory
+from pieglobalsfind.stack_memory import Memory
+from pieglobalsfind.stack_walk import Activation
 
 OPTIMIZED_OUT = "<optimized out>"
 NOWHERE = Parameter((), None, False)

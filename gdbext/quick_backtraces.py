@@ -25,7 +25,8 @@ from pieglobalsfind.dwarf_expression import UnsupportedError
 from pieglobalsfind.fold import Folded
 from pieglobalsfind.model import RSP, Absent, Rank, Rebase, TlsBlock
 from pieglobalsfind.moment import Moment
-from pieglobalsfind.stack_walk import MAIN, Memory
+from pieglobalsfind.stack_memory import Memory
+from pieglobalsfind.stack_walk import MAIN
 
 LINE = re.compile(r"#(\d+)\s")
 FIRST = 1  # the level of a suspended rank's innermost frame: 0 is the posing one

@@ -19,7 +19,7 @@ from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.ranks import columns_of
-from pieglobalsfind.stackless import check_is_here, no_registers
+from pieglobalsfind.stackless import check_is_here, no_registers, no_registers_here
 
 MAY_CALL = "may-call-functions"
 NO_CALLS = "functions can be called only in a rank that runs"
@@ -160,7 +160,7 @@ def stack_of(moment: Moment, rank: Rank) -> Stack:
     if switch_to_thread_of(rank):
         return Stack(rank.rank, None, entry_of(moment))
     if isinstance(rank.context, Absent):
-        raise no_registers(rank.rank, rank.context)
+        raise no_registers_here(rank) if rank.address_space else no_registers(rank.rank, rank.context)
     registers = moment.contexts.registers(rank)
     frame = gdb.newest_frame()
     return Stack(rank.rank, registers, entry_of(moment), frame.pc(), stack_pointer(), gdb.selected_inferior().num)

@@ -14,9 +14,10 @@ import gdb
 
 from gdbext.face import GdbFace
 from gdbext.quiet import execute, gdb_errors, sentences
-from pieglobalsfind import rankset, stop_request
+from pieglobalsfind import rankset, stop_request, tasks
 from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
 from pieglobalsfind.hints import Optional
+from pieglobalsfind.moment import Moment
 
 HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
@@ -127,6 +128,14 @@ def check_size(expression: str, size: int) -> None:
         )
 
 
+def check_is_attached(moment: Moment, number: int) -> None:
+    """The processor watches what threads do that GDB is attached to."""
+    rank = moment.rank(number)
+    if rank.address_space and not tasks.is_attached(moment, rank):
+        process = f"process {rank.address_space}, which GDB is not attached to"
+        raise UsageError(f"rank {number} runs in {process}: what it writes can't be watched", "attach to that one")
+
+
 class RankWatch(gdb.Command):
     """Stop when a variable changes on certain ranks.
     Usage: rank watch EXPR [SET]
@@ -148,6 +157,7 @@ class RankWatch(gdb.Command):
                 )
             for number in numbers:
                 with self._face.at_user_frame(number):
+                    check_is_attached(self._face.moment(), number)
                     told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
                     gdb.write(f"Rank {number}: {told}")
 

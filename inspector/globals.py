@@ -203,8 +203,8 @@ class Evidence:
             self._addressed = words != self._words
         self._shared = self._shared or is_shared(rank, self._object, self._variable)
         if self._variable.storage == ROOT:
-            self._shared = self._shared or (rank.address_space, address) in self._roots
-            self._roots.add((rank.address_space, address))
+            self._shared = self._shared or (rank.pages_of, address) in self._roots
+            self._roots.add((rank.pages_of, address))
         if self._unwritten and (key != self._last or self._relocated):
             base = data_place(rank, self._object, self._object.base)
             bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
@@ -212,14 +212,17 @@ class Evidence:
             self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, bytes(data), bias)
             self._last = key
 
-    def verdict(self, groups: int) -> str:
+    def verdict(self, groups: int, is_whole: bool) -> str:
+        """`groups`: how many values are known; `is_whole`: every rank's is."""
         if not self._ranks:
             return UNKNOWN
         if self._shared:
             return SHARED
-        if self._unwritten:
+        if self._unwritten and is_whole:
             return NEVER_WRITTEN
-        return DIFFERS if groups > 1 else ADDRESSED if self._addressed else EQUAL
+        if groups > 1 or not is_whole:
+            return DIFFERS if groups > 1 else UNKNOWN
+        return ADDRESSED if self._addressed else EQUAL
 
     @property
     def needless(self) -> int:
@@ -283,6 +286,8 @@ class Column:
 
     def result(self, memory: RankMemory) -> GlobalValues:
         variable = self._variable
+        groups = tuple(sorted(self._groups(memory), key=lambda one: one.ranks))
+        is_whole = all(one.is_known for one in groups)
         return GlobalValues(
             name=harmless(variable.name),
             object=harmless(self._object.path),
@@ -291,9 +296,9 @@ class Column:
             type=harmless(type_name(self._types, variable.type, variable.language)),
             size=variable.size,
             storage=variable.storage,
-            groups=(groups := tuple(sorted(self._groups(memory), key=lambda one: one.ranks))),
-            verdict=self._evidence.verdict(sum(one.is_known for one in groups)),
-            needless=self._evidence.needless,
+            groups=groups,
+            verdict=self._evidence.verdict(sum(one.is_known for one in groups), is_whole),
+            needless=self._evidence.needless if is_whole else 0,
             place=variable.address or variable.tls_offset or 0,
         )
 

@@ -269,6 +269,12 @@ def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
         raise UsageError("a process knows its own files", "give --exe only with a core file")
     check_is_process(int(what))
     with progress.shown(), FrozenTarget(int(what)) as target:
-        yield job_of(target)
+        job = job_of(target)
+        others = {one.address_space for one in job.table.ranks} - {0, *(one.tid for one in target.threads())}
+        if others:  # ranks that are processes
+            target.stop_also(sorted(others))
+            job = job_of(target)
+        yield job
     milliseconds = 1000 * (time.monotonic() - target.began)
-    print(f"inspector: process {target.pid} stood still for {milliseconds:.0f} ms", file=sys.stderr)
+    who = f"process {target.pid}, and those of its ranks," if others else f"process {target.pid}"
+    print(f"inspector: {who} stood still for {milliseconds:.0f} ms", file=sys.stderr)

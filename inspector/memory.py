@@ -44,7 +44,7 @@ class RankMemory:
     def load(self, rank: Rank, objects: Iterable[Object]) -> None:
         """Forget the last rank; read the data segments of this one's copies."""
         self._pieces = []
-        self._space = rank.address_space
+        self._space = rank.pages_of
         for found in objects:
             for segment, start in data_segments(rank, found):
                 if segment.memory_size <= LARGEST_PIECE:

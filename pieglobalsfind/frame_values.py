@@ -14,7 +14,8 @@ from typing import Optional
 from pieglobalsfind import dwarf_constants as dw
 from pieglobalsfind.dwarf_arguments import ENTRY_VALUES, Passed, Step, Steps
 from pieglobalsfind.dwarf_expression import BINARY, MASK, UnsupportedError, signed
-from pieglobalsfind.stack_walk import Activation, Memory
+from pieglobalsfind.stack_memory import Memory
+from pieglobalsfind.stack_walk import Activation
 
 CFA_ALONE = (Step(dw.DW_OP_call_frame_cfa),)
 WORD = 8

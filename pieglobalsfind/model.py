@@ -233,6 +233,14 @@ class Rank:
     exit_status: Optional[int] = None
     thread: int = field(default=0, compare=False)
 
+    @property
+    def pages_of(self) -> int:
+        """The kernel thread through which the rank's memory is read, 0 if it has the same pages as all others.
+
+        Tasks of PiP are processes (`address_space`) that have all their memory in common (clone(2), CLONE_VM).
+        """
+        return next((one.address_space for one in self.placements if isinstance(one, Alias)), 0)
+
 
 @dataclass(frozen=True)
 class RankTable:

@@ -93,7 +93,7 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
             return one.is_shared
     if any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements):
         return False  # also where the runtime has taken one rank's copy for the original
-    return not rank.address_space
+    return not rank.pages_of
 
 
 def lies_apart(rank: Rank, found: Object) -> bool:

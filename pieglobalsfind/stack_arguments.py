@@ -18,7 +18,8 @@ from pieglobalsfind.dwarf_frames import CALLEE_SAVED, RETURN_ADDRESS
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.frame_values import Frame, entry_value, value
 from pieglobalsfind.model import RSP, RUNNING, Absent, Rank
-from pieglobalsfind.stack_walk import Activation, Memory, Walker
+from pieglobalsfind.stack_memory import Memory
+from pieglobalsfind.stack_walk import Activation, Walker
 
 PLACES = (5, 4, 1, 2, 8, 9)  # of integers and pointers, x86-64 psABI 3.2.3: rdi, rsi, rdx, rcx, r8, r9
 KEPT = (*CALLEE_SAVED, RSP, RETURN_ADDRESS)  # what a caller's registers are after its call

@@ -18,14 +18,15 @@ from pieglobalsfind.dwarf_arguments import ArgumentReader
 from pieglobalsfind.dwarf_frames import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
+from pieglobalsfind.stack_memory import CHUNK, Memory
 from pieglobalsfind.stack_shape import Shape, Used, met_before, recognized, shape_of, window
 from pieglobalsfind.symbolize import Symbolizer
 from pieglobalsfind.target import KernelThread, Target
+from pieglobalsfind.targets import in_address_space
 from pieglobalsfind.translate import Translator
 from pieglobalsfind.unwind import Contexts
 
 MOST_FRAMES = 10_000
-CHUNK = 1 << 16  # bytes of a stack that are read at once
 GROUP = 256  # ranks that are read together: as many stand still long enough
 MOST_SHAPES = 16  # stacks that are recognized without a walk
 MAIN = "main"
@@ -55,35 +56,6 @@ class Activation:
     @property
     def pc(self) -> int:
         return self.registers[PC]
-
-
-class Memory:
-    """The words of one stack, read in chunks."""
-
-    def __init__(self, target: Target, stack: Union[Region, Absent]) -> None:
-        self._target = target
-        self._end = stack.end if isinstance(stack, Region) else 0
-        self._start, self._words = 0, memoryview(b"").cast("Q")
-
-    def word(self, address: int) -> int:
-        """The word at an address; raises `MemoryUnreadable`, also for an address that no word is at."""
-        at = (address - self._start) >> 3
-        if not 0 <= at < len(self._words) or (address - self._start) & 7:
-            self._load(address)
-            at = 0
-        return self._words[at]
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes from anywhere, the stack or not; raises `MemoryUnreadable`."""
-        at = address - self._start
-        if at >= 0 and at + size <= len(self._words) * 8:
-            return bytes(self._words.cast("B")[at : at + size])
-        return self._target.read(address, size)
-
-    def _load(self, address: int) -> None:
-        size = min(CHUNK, self._end - address) & -8
-        data = self._target.read(address, size if size > 0 else 8)
-        self._start, self._words = address, memoryview(data).cast("Q")
 
 
 class Walker:
@@ -272,8 +244,8 @@ class Walker:
     def _of_thread(self, rank: Rank) -> Mapping[int, int]:
         if self._threads is None or self._target.is_live:
             self._threads = {one.tid: one for one in self._target.threads()}
-        thread = self._threads.get(rank.kernel_thread)
-        registers = thread.registers if thread is not None else Absent("its thread is unknown")
+        thread = self._threads.get(rank.kernel_thread) or self._elsewhere(rank)
+        registers = thread.registers if isinstance(thread, KernelThread) else thread
         if isinstance(registers, Absent):
             sentence = f"rank {rank.rank} is running, {registers.reason}"
             raise RanklensError(sentence, "stop the job with a debugger, or take a core")
@@ -283,6 +255,17 @@ class Walker:
             sentence = f"rank {rank.rank} was switched meanwhile, or handles a signal, its thread is on another stack"
             raise RanklensError(sentence, "try again")
         return registers
+
+    def _elsewhere(self, rank: Rank) -> Union[KernelThread, Absent]:
+        """The kernel thread of a rank that is a process of its own, if the target's kind can look there."""
+        if rank.address_space and rank.kernel_thread:
+            process = in_address_space(self._target, rank.address_space)
+            if isinstance(process, Absent):
+                return Absent(f"its registers are those of process {rank.address_space}")
+            for one in process.threads():
+                if one.tid == rank.kernel_thread:
+                    return one
+        return Absent("its thread is unknown")
 
     # ---- walking ----
 

@@ -26,6 +26,12 @@ def check_is_here(rank: Rank) -> None:
         raise UsageError(f"rank {rank.rank} {what}", hint.format(rank=rank.rank))
 
 
+def no_registers_here(rank: Rank) -> UsageError:
+    """For a rank whose kernel thread is another process's than the debugger is attached to."""
+    what = f"rank {rank.rank} runs in process {rank.address_space}, whose registers are not known here"
+    return UsageError(what, f"attach to that one; its globals can be printed: rank print EXPR {rank.rank}")
+
+
 def no_registers(rank: int, context: Absent) -> UsageError:
     """For a rank whose saved registers can't be had."""
     hint = context.hint or f"its globals can be printed: rank print EXPR {rank}"

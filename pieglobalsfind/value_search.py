@@ -129,7 +129,7 @@ def content(moment: Moment, found: Object, variable: Variable, number: int) -> b
     rank, found_there = moment.rank(number), counterpart(moment, found)
     if found_there is None:
         return b""
-    address, space = place(rank, found_there, variable), in_address_space(moment.target, rank.address_space)
+    address, space = place(rank, found_there, variable), in_address_space(moment.target, rank.pages_of)
     if isinstance(address, Absent) or isinstance(space, Absent):
         return b""
     try:

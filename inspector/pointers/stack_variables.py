@@ -18,7 +18,8 @@ from pieglobalsfind.dwarf_types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.frame_values import Frame, NowhereError, address
 from pieglobalsfind.model import PC, RSP, Absent
-from pieglobalsfind.stack_walk import Activation, Memory, Walker
+from pieglobalsfind.stack_memory import Memory
+from pieglobalsfind.stack_walk import Activation, Walker
 
 from ..job import Job
 from ..layout import leaves_at

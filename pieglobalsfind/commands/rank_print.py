@@ -110,6 +110,6 @@ def answer(face: Face, moment: Moment, number: int, request: Request) -> Union[s
     kind = moment.translator.owner(value.address).kind if value.address is not None else ""
     if kind == "original":
         return f"{value.text} (in the unprivatized original, not this rank's)"
-    if kind == "shared" and not moment.rank(number).address_space:
+    if kind == "shared" and not moment.rank(number).pages_of:
         return f"{value.text} (one for all ranks)"
     return value.text

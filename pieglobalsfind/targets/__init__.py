@@ -5,6 +5,8 @@ Takes what the user named; gives a `Target`. It knows nothing of ranks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pieglobalsfind.errors import TargetEndedError, TargetError, UsageError
 from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import Absent
@@ -54,6 +56,9 @@ def in_address_space(target: Target, thread: int) -> Union[Target, Absent]:
         return target
     from pieglobalsfind.targets.live import LiveTarget
 
+    others: Mapping[int, Target] = getattr(target, "others", {})
+    if thread in others:
+        return others[thread]
     if not isinstance(target, LiveTarget):
         return Absent(f"its pages are those of process {thread}", "look at that one")
     try:

@@ -11,7 +11,7 @@ import errno
 import os
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -37,6 +37,7 @@ class FrozenTarget(LiveTarget):
     def __init__(self, pid: int) -> None:
         super().__init__(pid)
         self._stopped: list[int] = []
+        self.others: dict[int, FrozenTarget] = {}  # processes of the same job's ranks that stand still with it
         self.began = time.monotonic()
         try:
             self._stop_all()
@@ -58,8 +59,15 @@ class FrozenTarget(LiveTarget):
 
     def close(self) -> None:
         """Let every thread go on."""
+        while self.others:
+            self.others.popitem()[1].close()
         while self._stopped:
             _ptrace(DETACH, self._stopped.pop(), 0, 0)
+
+    def stop_also(self, pids: Iterable[int]) -> None:
+        """Until `close`; raises `TargetError` as the constructor does."""
+        for pid in pids:
+            self.others[pid] = FrozenTarget(pid)
 
     def _stop_all(self) -> None:
         """Until no thread is left that runs: those that run may make new ones meanwhile."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import subprocess
 from dataclasses import dataclass
@@ -121,6 +122,48 @@ def test_a_core_file_has_all_tasks(running: Running, mode: str, tmp_path: Path) 
             assert isinstance(rank.stack, Region) and running.tasks[rank.rank].stack in rank.stack
         else:
             assert rank.stack == NO_STACK
+
+
+def globals_of(target: object) -> list[tuple[str, str, str]]:
+    """(rank, value, verdict) of `g_rank`."""
+    command = [str(BIN / "inspector"), "globals", str(target), "g_rank", "--json"]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
+    return [(group["ranks"], group["value"], one["verdict"]) for one in told for group in one["groups"]]
+
+
+def test_every_process_has_all_tasks_variables(running: Running, tmp_path: Path) -> None:
+    """Tasks that are processes have their memory in common: core files and snapshots of any have it all."""
+    kept = tmp_path / "kept"
+    subprocess.run([BIN / "inspector", "snapshot", str(running.job.pid), "-o", kept], check=True, timeout=120)
+    own = [(str(rank), str(rank), "differs") for rank in range(TASKS)]
+    for target in (running.job.pid, kept, make_core(running.job.pid, tmp_path)):
+        assert globals_of(target) == own
+    assert running.finish(tmp_path) == WHOLE
+
+
+def test_stacks_of_all_tasks(running: Running, tmp_path: Path) -> None:
+    """Of running threads without their registers as far as they go; those of tasks' processes stand still, too."""
+    command = [str(BIN / "inspector"), "stacks", str(running.job.pid)]
+    told = subprocess.run([*command, "--freeze"], capture_output=True, text=True, timeout=120)
+    assert "task_main at task.c:22  [0-2]" in told.stdout and "not whole" not in told.stdout, told.stdout + told.stderr
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    assert "its thread is unknown" not in said
+    assert running.finish(tmp_path) == WHOLE
+
+
+@pytest.mark.parametrize("mode", ["process"], indirect=True)
+def test_what_gdb_says_of_tasks_that_it_is_not_attached_to(running: Running, gdb: Path, tmp_path: Path) -> None:
+    script = """
+    tell("select", ask("rank 1"))
+    tell("watch", ask("rank watch g_rank 1"))
+    tell("tree", ask("rank tree"))
+    """
+    told = Session(gdb, tmp_path).attach(script, running.job.pid)
+    process = running.tasks[1].thread
+    assert f"rank 1 runs in process {process}, whose registers are not known here: attach" in told["select"]
+    assert f"rank 1 runs in process {process}, which GDB is not attached to" in told["watch"]
+    assert f"its registers are those of process {process}" in told["tree"]
+    assert running.finish(tmp_path) == WHOLE
 
 
 @pytest.mark.parametrize("mode", ["process"], indirect=True)
