@@ -2,7 +2,7 @@
 
 GDB prints a backtrace by other code when a frame filter is at work: functions get their parameters' types, and an
 argument that can't be read ends the line in a Python error. Takes frame decorators; has GDB print each frame in its
-usual way, and passes that text on.
+usual way, and passes that text on. Programs that drive GDB get variables, with their types.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 from gdbext import stacks
+from gdbext.front_end import speaks_mi
 from pieglobalsfind.hints import Any, Optional
 
 BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
@@ -31,9 +32,13 @@ class RankFrame(FrameDecorator):
         return name if isinstance(name, str) else "??"
 
     def frame_args(self) -> Any:
+        if speaks_mi():
+            return super().frame_args()
         return list(pieces(stacks.arguments_text(self.inferior_frame()), "="))
 
     def frame_locals(self) -> Any:
+        if speaks_mi():
+            return super().frame_locals()
         return list(pieces(stacks.locals_text(self.inferior_frame()).replace("\n", "\n        "), " = "))
 
 

@@ -28,6 +28,7 @@ from gdbext.followers import (
     is_in_data,
     leave_to_followers,
 )
+from gdbext.front_end import speaks_mi
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
 from gdbext.locations import locations_in, locations_of
@@ -353,7 +354,7 @@ class Breakpoints:
             kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
             where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
-            gdb.write(f"\n{who}{kind} {hit.number}, {where}")
+            gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
         if hit.temporary and hit.user.is_valid():
             hit.user.delete()
 

@@ -95,18 +95,18 @@ class Changes:
         one has stopped at a breakpoint whose condition is tested.
         """
         inferior = gdb.selected_inferior()
-        now: dict[int, bytes] = {}
+        now: dict[Place, bytes] = {}  # another watchpoint on the same may take over
         if self._known and len(inferior.threads()) > 1:
-            now = {number: read(known) for number, known in self._known.items() if known.inferior == inferior.num}
+            now = {known.place: read(known) for known in self._known.values() if known.inferior == inferior.num}
         yield
         users = {one.number: one for one in gdb.breakpoints()} if now else {}
         for number, known in list(self._known.items()):
-            changed = number in users and now.get(number, known.content) != known.content
-            if changed:
-                hits = users[number].hit_count
-                self._known[number] = replace(known, content=now[number], hits=hits)
-                if hits == known.hits and is_meant(users[number]):  # else GDB has found it, and ignored it
-                    self.unseen.append(Change(number, users[number].expression or "", known, now[number]))
+            found = now.get(known.place, known.content)
+            if number in users and known.inferior == inferior.num and found != known.content:
+                user = users[number]
+                self._known[number] = replace(known, content=found, hits=user.hit_count)
+                if user.hit_count == known.hits and is_meant(user):  # else GDB has found it, and ignored it
+                    self.unseen.append(Change(number, user.expression or "", known, found))
 
 
 def read(known: Known) -> bytes:

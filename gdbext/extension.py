@@ -10,7 +10,7 @@ import gdb
 from gdbext import commands, displays, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
-from gdbext.followers import catches_in_code, follows
+from gdbext.followers import Follower, catches_in_code, follows
 from gdbext.locations import forget_hit, has_silent_commands
 from gdbext.quiet import uninterrupted, warnings
 from gdbext.selection import switch_to_thread_of
@@ -72,20 +72,20 @@ class Extension:
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
                 self._show()
-            self._tell_changes()
+            self._tell_changes(any(isinstance(one, Follower) and one.is_silenced for one in stopped_at))
             self.face.watches.tell_ends()
             self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
         if getattr(event, "inferior_thread", None) is not None:  # non-stop: GDB goes back to the user's thread
             gdb.post_event(self._follow_thread)
 
-    def _tell_changes(self) -> None:
-        """Of what is watched, where GDB does not; in the rank whose it is."""
+    def _tell_changes(self, are_reason: bool) -> None:
+        """Of what is watched, where GDB does not; if it has stopped for them, then in the rank whose the last is."""
         changes = self.face.watches.changes
         unseen, changes.unseen = changes.unseen, []
         for change in unseen:
             gdb.write(change.text())
-        if unseen:
+        if unseen and are_reason:
             moment = self.face.moment()
             rank = self.face.owner(unseen[-1].before.place.address).rank
             if rank is not None and switch_to_thread_of(moment.rank(rank)):

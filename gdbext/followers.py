@@ -210,7 +210,7 @@ class Follower(Pinned):
         self._on_hit = on_hit
         self._face = face
         self._user = user
-        self._is_silenced = False
+        self.is_silenced = False
 
     def renewed(self) -> Follower:
         found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
@@ -231,8 +231,8 @@ class Follower(Pinned):
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
         is_interrupted = False
-        if self._is_silenced:
-            self._is_silenced = False
+        if self.is_silenced:
+            self.is_silenced = False
             self.adopt_commands()
         try:
             if not self._is_meant():
@@ -250,7 +250,7 @@ class Follower(Pinned):
         """Whether GDB misses what a watchpoint is for, because symbols have moved; not by the user's commands then."""
         if not self._face.watches.changes.unseen:
             return False
-        self._is_silenced = True
+        self.is_silenced = True
         self.commands = ""
         return True
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import gdb
 
+from gdbext.front_end import speaks_mi
 from gdbext.locations import locations_of
 
 
 class Pinned(gdb.Breakpoint):
-    """A silent internal breakpoint at an address of the selected inferior."""
+    """An internal breakpoint at an address of the selected inferior; GDB itself does not tell users of it."""
 
     def __init__(self, address: int) -> None:
         self.address = address
         self.home = gdb.selected_inferior().num
         super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
-        self.silent = True
+        self.silent = not speaks_mi()
 
     def stay(self) -> None:
         """Leave the inferiors into which GDB has put it by itself."""
