@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TOLD_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 UNDOING = 1.0  # seconds for what is to be undone: a terminal may be stopped, or a file's server gone
-LISTENING = 10.0  # seconds for a listener's own end: who reads what it prints may have stopped
+LISTENING = 25.0  # seconds for a listener that ends on its own, fewer than Slurm gives: its reader may have stopped
 
 _undone: list[Callable[[], object]] = []  # innermost last
 _listeners: list[Callable[[int], object]] = []
