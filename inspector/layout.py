@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pieglobalsfind.dwarf_types import (
     Array,
+    Member,
     MemberPointer,
     Pointer,
     Qualified,
@@ -45,7 +46,7 @@ def _leaves(types: TypeTable, index: int, offset: int, size: int, at: Leaf, dept
     if depth > 50 or offset + size <= at.offset or offset >= at.offset + extent:
         return
     if isinstance(bare, Struct) and not bare.opaque:
-        for member in bare.members:
+        for member in placed(bare):
             path = f"{at.path}.{member.name}" if member.name else at.path
             inner = Leaf(path, member.type, at.offset + member.offset, 0, at.in_union or bare.kind == "union")
             yield from _leaves(types, member.type, offset, size, inner, depth + 1)
@@ -53,6 +54,22 @@ def _leaves(types: TypeTable, index: int, offset: int, size: int, at: Leaf, dept
         yield from _elements(types, bare, offset, size, at, depth)
     else:
         yield Leaf(at.path, index, at.offset, extent, at.in_union)
+
+
+def placed(bare: Struct) -> Iterator[Member]:
+    """The members whose place the type tells: that of a virtual base class only the object does."""
+    return (one for one in bare.members if one.location is None)
+
+
+def is_told_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
+    """Whether what no member covers is padding; a virtual base class may be there as well."""
+    bare = types.strip(index)
+    if depth > 50:
+        return False
+    if isinstance(bare, Array):
+        return is_told_whole(types, bare.element, depth + 1)
+    members = bare.members if isinstance(bare, Struct) else ()
+    return all(one.location is None and is_told_whole(types, one.type, depth + 1) for one in members)
 
 
 def _elements(types: TypeTable, bare: Array, offset: int, size: int, at: Leaf, depth: int) -> Iterator[Leaf]:
@@ -108,7 +125,7 @@ def _collect(types: TypeTable, index: int, start: int, found: list[int], depth: 
     if depth > 50 or len(found) >= MOST_POINTERS:
         return
     if isinstance(bare, Struct):
-        for member in bare.members:
+        for member in placed(bare):
             _collect(types, member.type, start + member.offset, found, depth + 1)
     elif isinstance(bare, Array) and bare.data_location is None:
         element: list[int] = []

@@ -16,17 +16,21 @@ from pieglobalsfind.model import Rank, Rebase, Region
 
 from .layout import WORD, leaves_at, pointer_offsets
 from .scalars import MOST_ELEMENTS
+from .values import DEEPEST
 
 
-def shown_whole(types: TypeTable, index: int) -> bool:
+def shown_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
     """Whether the text of such a variable leaves nothing out, so that equal texts mean equal values."""
     bare = types.strip(index)
+    if depth > DEEPEST:
+        return False
     if isinstance(bare, Struct):
-        return len(bare.members) <= MOST_ELEMENTS and all(shown_whole(types, one.type) for one in bare.members)
+        few = len(bare.members) <= MOST_ELEMENTS
+        return few and all(shown_whole(types, one.type, depth + 1) for one in bare.members)
     if isinstance(bare, Array):
         element = types.size(bare.element)
         few = element > 0 and bare.size // element <= MOST_ELEMENTS
-        return bare.data_location is None and few and shown_whole(types, bare.element)
+        return bare.data_location is None and few and shown_whole(types, bare.element, depth + 1)
     return not isinstance(bare, Void)
 
 

@@ -5,6 +5,7 @@ Takes bytes and a type without parts; gives text without control characters. Pur
 
 from __future__ import annotations
 
+import re
 import struct
 from decimal import Context, Decimal
 
@@ -13,17 +14,25 @@ from pieglobalsfind.dwarf_types import Base, Enum
 MOST_ELEMENTS = 200  # GDB's `print elements`
 REPEATS = 10  # GDB's `print repeats`
 LARGEST_STEP = 1 << 16  # bytes
-EXTENDED_DIGITS = 21  # tell two 80-bit values apart
+MOST_RAW = 32  # bytes of no known type that are shown
+# Of IEEE 754's binary128, whose size is that of the x87's format with its padding: GCC, gfortran, clang and flang
+QUADRUPLE = re.compile(r"(?i)float128|kind=16|\*16|\*32")
+# Digits that tell two values of a format apart, as many as GDB shows: by bits of the significand
+HALF, BRAIN, SINGLE, DOUBLE, EXTENDED, QUAD = 5, 4, 9, 17, 21, 36
 
 
 def decode_base(bare: Base, data: bytes, language: str) -> str:
     """A number, a character or a truth value."""
     if bare.encoding in ("float", "imaginary_float"):
-        return decode_float(data)
+        return decode_float(data, bare.name)
     if bare.encoding == "complex_float":
         half = len(data) // 2
-        real, imaginary = decode_float(data[:half]), decode_float(data[half:])
+        real, imaginary = decode_float(data[:half], bare.name), decode_float(data[half:], bare.name)
         return f"({real},{imaginary})" if language == "Fortran" else f"{real} + {imaginary}i"
+    if bare.encoding == "decimal_float":
+        return decode_decimal(data)
+    if bare.encoding.startswith("encoding"):
+        return raw(data)
     value = int.from_bytes(data, "little", signed=bare.encoding in ("signed", "signed_char"))
     if bare.encoding == "boolean":
         return decode_boolean(value, language)
@@ -40,15 +49,29 @@ def decode_boolean(value: int, language: str) -> str:
     return names[value]
 
 
-def decode_float(data: bytes) -> str:
-    """With as many digits as tell two values of this format apart, like GDB."""
+def raw(data: bytes) -> str:
+    """Bytes of no known type: a number in hex where they are as long as one, else byte by byte."""
+    if len(data) in (1, 2, 4, 8):
+        return hex(int.from_bytes(data, "little"))
+    more = "..." if len(data) > MOST_RAW else ""
+    return f"<{len(data)} bytes: {data[:MOST_RAW].hex(' ')}{more}>"
+
+
+def decode_float(data: bytes, name: str) -> str:
+    """With as many digits as tell two values of this format apart, like GDB; the type's name tells some apart."""
+    if len(data) == 2 and "bf16" in name.lower():
+        return plain_float(struct.unpack("<f", b"\0\0" + data)[0], BRAIN)
+    if len(data) == 2:
+        return plain_float(struct.unpack("<e", data)[0], HALF)
     if len(data) == 4:
-        return plain_float(struct.unpack("<f", data)[0], 9)
+        return plain_float(struct.unpack("<f", data)[0], SINGLE)
     if len(data) == 8:
-        return plain_float(struct.unpack("<d", data)[0], 17)
+        return plain_float(struct.unpack("<d", data)[0], DOUBLE)
+    if len(data) == 16 and QUADRUPLE.search(name):
+        return decode_quadruple(data)
     if len(data) in (12, 16):
         return decode_extended(data)
-    return f"<{len(data)}-byte float>"
+    return raw(data)
 
 
 def plain_float(value: float, digits: int) -> str:
@@ -64,13 +87,50 @@ def decode_extended(data: bytes) -> str:
     sign, exponent = "-" if head & 0x8000 else "", head & 0x7FFF
     if exponent == 0x7FFF:
         return sign + ("inf" if significand << 1 & 0xFFFFFFFFFFFFFFFF == 0 else "nan")
+    return sign + scaled(significand, max(exponent, 1) - 16383 - 63, EXTENDED)
+
+
+def decode_quadruple(data: bytes) -> str:
+    """IEEE 754's binary128: 112 bits of the fraction, 15 of exponent, a sign."""
+    word = int.from_bytes(data, "little")
+    sign, exponent, fraction = "-" if word >> 127 else "", word >> 112 & 0x7FFF, word & (1 << 112) - 1
+    if exponent == 0x7FFF:
+        return sign + ("nan" if fraction else "inf")
+    significand = fraction | (1 << 112 if exponent else 0)
+    return sign + scaled(significand, max(exponent, 1) - 16383 - 112, QUAD)
+
+
+def scaled(significand: int, power_of_two: int, shown: int) -> str:
+    """The number with so many digits, as C's %g writes it."""
     wide = Context(prec=60)
-    value = wide.multiply(Decimal(significand), wide.power(Decimal(2), Decimal(exponent - 16383 - 63)))
-    digits, power = f"{value:.{EXTENDED_DIGITS - 1}e}".split("e") if value else ("0", "0")
+    value = wide.multiply(Decimal(significand), wide.power(Decimal(2), Decimal(power_of_two)))
+    digits, power = f"{value:.{shown - 1}e}".split("e") if value else ("0", "0")
     digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-    if -5 < int(power) < EXTENDED_DIGITS:
-        return sign + f"{Decimal(digits + 'e' + power):f}"
-    return f"{sign}{digits}e{power[0]}{int(power[1:]):02d}"
+    if -5 < int(power) < shown:
+        return f"{Decimal(digits + 'e' + power):f}"
+    return f"{digits}e{power[0]}{int(power[1:]):02d}"
+
+
+# By size in bytes: bits of the exponent, its bias, digits (IEEE 754-2008, table 3.6)
+DECIMALS = {4: (8, 101, 7), 8: (10, 398, 16), 16: (14, 6176, 34)}
+
+
+def decode_decimal(data: bytes) -> str:
+    """A decimal number in the binary encoding, which the psABI of x86-64 has (IEEE 754-2008, 3.5.2)."""
+    if len(data) not in DECIMALS:
+        return raw(data)
+    bits, bias, digits = DECIMALS[len(data)]
+    word, width = int.from_bytes(data, "little"), 8 * len(data)
+    sign, combination = word >> (width - 1), word >> (width - 6) & 0b11111
+    if combination >= 0b11110:
+        return ("-" if sign else "") + ("nan" if combination & 1 else "inf")
+    is_large = combination >= 0b11000  # the coefficient's first three bits are 100
+    low = width - 1 - bits - (2 if is_large else 0)
+    coefficient = word & (1 << low) - 1 | (0b100 << low if is_large else 0)
+    exponent = word >> low & (1 << bits) - 1
+    if coefficient >= 10**digits:
+        coefficient = 0  # as the standard has it
+    return str(Decimal((sign, tuple(map(int, str(coefficient))), exponent - bias)))
 
 
 def decode_enum(bare: Enum, data: bytes, language: str) -> str:

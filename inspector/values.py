@@ -36,10 +36,10 @@ from .scalars import (
     decode_characters,
     decode_enum,
     quoted,
+    raw,
 )
 
 DEEPEST = 20  # GDB's `print max-depth`
-MOST_RAW = 32  # bytes of no known type that are shown
 LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
 
 
@@ -87,14 +87,6 @@ def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> s
     return raw(found.data) if depth == 0 and found.data else f"<{bare.size} bytes>"
 
 
-def raw(data: bytes) -> str:
-    """Bytes of no known type: a number in hex where they are as long as one, else byte by byte."""
-    if len(data) in (1, 2, 4, 8):
-        return hex(int.from_bytes(data, "little"))
-    more = "..." if len(data) > MOST_RAW else ""
-    return f"<{len(data)} bytes: {data[:MOST_RAW].hex(' ')}{more}>"
-
-
 def decode_pointer(around: Surroundings, bare: Pointer, data: bytes) -> str:
     """Who owns what it points to; the text itself for strings."""
     value = int.from_bytes(data[:8], "little")
@@ -135,29 +127,61 @@ def member_name(around: Surroundings, bare: MemberPointer, offset: int) -> str:
     container = around.types.strip(bare.container)
     if isinstance(container, Struct):
         for one in container.members:
-            if one.offset == offset and not one.is_base and not one.name.startswith("_vptr"):
+            if one.offset == offset and one.location is None and not one.is_base and not one.name.startswith("_vptr"):
                 return f"&{container.name}::{one.name}"
     return f"member at +{offset}"
 
 
-def decode_struct(around: Surroundings, bare: Struct, found: Object, depth: int) -> str:
+def decode_struct(
+    around: Surroundings, bare: Struct, found: Object, depth: int, virtual: Optional[set[int]] = None
+) -> str:
+    """`virtual` are the virtual base classes that were shown already: an object has one of each."""
     if bare.opaque:
         return "<incomplete type>"
+    shown: set[int] = set() if virtual is None else virtual
     opening, closing = ("( ", " )") if around.language == "Fortran" else ("{", "}")
-    members = (decode_member(around, one, found, depth) for one in bare.members[:MOST_ELEMENTS])
+    members: list[str] = []
+    for one in bare.members[:MOST_ELEMENTS]:
+        if one.location is None or one.type not in shown:
+            shown.update((one.type,) if one.location is not None else ())
+            members.append(decode_member(around, one, found, depth, shown))
     return opening + ", ".join(members) + closing
 
 
-def decode_member(around: Surroundings, member: Member, found: Object, depth: int) -> str:
+def decode_member(around: Surroundings, member: Member, found: Object, depth: int, virtual: set[int]) -> str:
     if member.bit_size:
         text = decode_bits(around, member, found.data)
     else:
-        end = member.offset + around.types.size(member.type)
-        part = Object(found.address + member.offset, found.data[member.offset : end])
-        text = decode(around, member.type, part, depth + 1)
+        part, bare = part_of(around, member, found), around.types.strip(member.type)
+        if isinstance(part, str):
+            text = part
+        elif member.is_base and isinstance(bare, Struct) and depth < DEEPEST:
+            text = decode_struct(around, bare, part, depth + 1, virtual)
+        else:
+            text = decode(around, member.type, part, depth + 1)
     if member.is_base:
         return f"<{type_name(around.types, member.type, around.language)}> = {text}"
     return f"{member.name} = {text}" if member.name else text
+
+
+def part_of(around: Surroundings, member: Member, found: Object) -> Union[Object, str]:
+    """Where a member lies, with its bytes; or what to show instead."""
+    size = around.types.size(member.type)
+    if member.location is None:
+        return Object(found.address + member.offset, found.data[member.offset : member.offset + size])
+    start = evaluate(member.location, found.address, around.read, (MemoryUnreadable,), on_stack=True)
+    if isinstance(start, Absent):
+        return f"<cannot be read: {start}>"
+    start &= (1 << 64) - 1
+    at = start - found.address
+    if 0 <= at <= len(found.data) - size:
+        return Object(start, found.data[at : at + size])
+    if size > LARGEST_READ:
+        return f"<{size} bytes>"
+    try:
+        return Object(start, around.read(start, size))
+    except MemoryUnreadable as error:
+        return f"<{error}>"
 
 
 def decode_bits(around: Surroundings, member: Member, data: bytes) -> str:

@@ -215,6 +215,7 @@ DW_ATE_signed_char = 0x06
 DW_ATE_unsigned = 0x07
 DW_ATE_unsigned_char = 0x08
 DW_ATE_imaginary_float = 0x09
+DW_ATE_decimal_float = 0x0F
 DW_ATE_UTF = 0x10
 
 # Languages (table 7.17)

@@ -1,4 +1,4 @@
-"""Computes the small DWARF expressions that Fortran's array descriptors use: bounds, strides, where the data lies.
+"""Computes the small DWARF expressions on objects: of Fortran's array descriptors, and where virtual bases lie.
 
 Takes an expression, the address of the object it is about and a way to read memory. Bounded in steps; what it does not
 know it refuses. Operations as in DWARF 5, section 2.5.
@@ -59,15 +59,22 @@ def signed(value: int) -> int:
 
 
 def evaluate(
-    bound: Bound, address: int, read: Callable[[int, int], bytes], error: tuple[type[Exception], ...] = ()
+    bound: Bound,
+    address: int,
+    read: Callable[[int, int], bytes],
+    error: tuple[type[Exception], ...] = (),
+    on_stack: bool = False,
 ) -> Union[int, Absent]:
-    """The signed value of a bound for the object at `address`; `read(address, size)` may raise one of `error`."""
+    """The signed value of a bound for the object at `address`; `read(address, size)` may raise one of `error`.
+
+    `on_stack`: the address is on the stack from the beginning, as where a member lies is computed.
+    """
     if bound is None:
         return Absent("debug information does not say it")
     if isinstance(bound, int):
         return bound
     try:
-        return signed(Machine(bound, address, read).run())
+        return signed(Machine(bound, address, read, on_stack).run())
     except (UnsupportedError, IndexError) as problem:
         return Absent(f"its DWARF expression cannot be computed ({problem or 'it ends too early'})")
     except error as problem:
@@ -77,12 +84,14 @@ def evaluate(
 class Machine:
     """DWARF's stack machine, as far as descriptors need it."""
 
-    def __init__(self, expression: Expression, address: int, read: Callable[[int, int], bytes]) -> None:
+    def __init__(
+        self, expression: Expression, address: int, read: Callable[[int, int], bytes], on_stack: bool = False
+    ) -> None:
         self._code = expression.code
         self._address = address
         self._read = read
         self._position = 0
-        self._stack: list[int] = []
+        self._stack: list[int] = [address & MASK] if on_stack else []
 
     def run(self) -> int:
         """The value on top of the stack at the end."""

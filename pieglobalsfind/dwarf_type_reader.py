@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Union
 
 from pieglobalsfind import dwarf_constants as dw
+from pieglobalsfind.dwarf_expression import evaluate
 from pieglobalsfind.dwarf_libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf_types import (
     ENCODINGS,
@@ -35,6 +37,8 @@ from pieglobalsfind.dwarf_types import (
     Void,
     by_value,
 )
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import Absent
 
 MOST_TYPES = 1_000_000
 MOST_PARTS = 3_000_000  # members, enumerators, parameters and dimensions of all types
@@ -210,6 +214,7 @@ class TypeReader:
         return Text(self._size(die))
 
     def _enum(self, die: Die, tag: int) -> Type:
+        die, name = self._defined(die)
         enumerators = tuple(
             Enumerator(
                 self._reader.own_string(child, dw.DW_AT_name), self._reader.number(child, dw.DW_AT_const_value) or 0
@@ -217,7 +222,7 @@ class TypeReader:
             for child, _ in self.parts(die, dw.DW_TAG_enumerator)
         )
         signed = any(one.value < 0 for one in enumerators)
-        return Enum(self._scoped_name(die), self._size(die), enumerators, signed)
+        return Enum(name, self._size(die), enumerators, signed)
 
     def _array(self, die: Die, tag: int) -> Type:
         element = self._target(die)
@@ -252,15 +257,19 @@ class TypeReader:
         return None if block is None else Expression(block)
 
     def _record(self, die: Die, kind: str) -> Type:
-        signature = self._reader.reference(die, dw.DW_AT_signature)
-        name = self._scoped_name(die)
-        if signature is not None and signature.addr != die.addr:
-            die = signature  # a declaration that stands for a type unit (DWARF 5, 3.1.4)
-            name = name or self._scoped_name(die)
+        die, name = self._defined(die)
         opaque = self._reader.has(die, dw.DW_AT_declaration)
         size = self._size(die)
         members = () if opaque else tuple(within(one, size) for one in self._members(die))
         return Struct(kind, name, size, members, opaque)
+
+    def _defined(self, die: Die) -> tuple[Die, str]:
+        """The DIE that has the type, and its name: a declaration may stand for a type unit (DWARF 5, 3.1.4)."""
+        name = self._scoped_name(die)
+        signature = self._reader.reference(die, dw.DW_AT_signature)
+        if signature is None or signature.addr == die.addr:
+            return die, name
+        return signature, name or self._scoped_name(signature)
 
     def _members(self, die: Die) -> Iterator[Member]:
         for child, tag in self.parts(die, dw.DW_TAG_inheritance, dw.DW_TAG_member):
@@ -269,7 +278,9 @@ class TypeReader:
 
     def _member(self, die: Die, is_base: bool) -> Member:
         name, target = self._reader.own_string(die, dw.DW_AT_name), self._target(die)
-        offset = self._reader.number(die, dw.DW_AT_data_member_location) or 0
+        offset = self._member_offset(die)
+        if isinstance(offset, Expression):
+            return Member(name, target, 0, is_base=is_base, location=offset)
         bit_size = self._reader.number(die, dw.DW_AT_bit_size) or 0
         if not bit_size:
             return Member(name, target, offset, is_base=is_base)
@@ -277,6 +288,15 @@ class TypeReader:
         if bit_offset is None:
             bit_offset = offset * 8 + self._old_bit_offset(die, bit_size)
         return Member(name, target, bit_offset // 8, bit_size, bit_offset)
+
+    def _member_offset(self, die: Die) -> Union[int, Expression]:
+        """In bytes; DWARF 2 has an expression for every member, which is given the struct's address to add to."""
+        number = self._reader.number(die, dw.DW_AT_data_member_location)
+        block = self._reader.block(die, dw.DW_AT_data_member_location) if number is None else None
+        if block is None:
+            return number or 0
+        offset = evaluate(Expression(block), 0, nothing, (MemoryUnreadable,), on_stack=True)
+        return Expression(block) if isinstance(offset, Absent) else offset
 
     def _old_bit_offset(self, die: Die, bit_size: int) -> int:
         """DWARF 2 and 3 count bits from the storage unit's most significant end (DWARF 3, 5.6.6)."""
@@ -292,6 +312,11 @@ class TypeReader:
                 declared = self._reader.reference(declared, dw.DW_AT_type)
             storage = self._size(declared) if declared is not None else 4
         return storage * 8 - wrapped(from_top) - bit_size
+
+
+def nothing(address: int, size: int) -> bytes:
+    """Reads what is nowhere: of an expression that needs memory the value is not known."""
+    raise MemoryUnreadable(address, size)
 
 
 def within(found: Member, size: int) -> Member:

@@ -26,6 +26,7 @@ ENCODINGS = {
     dw.DW_ATE_unsigned: "unsigned",
     dw.DW_ATE_unsigned_char: "unsigned_char",
     dw.DW_ATE_imaginary_float: "imaginary_float",
+    dw.DW_ATE_decimal_float: "decimal_float",
     dw.DW_ATE_UTF: "UTF",
 }
 
@@ -61,7 +62,7 @@ class Void:
 
 @dataclass(frozen=True)
 class Base:
-    """A number, character or truth value; `encoding` is one of `ENCODINGS`."""
+    """A number, character or truth value; `encoding` is one of `ENCODINGS`, or "encoding 0x80" of a compiler's own."""
 
     name: str
     size: int
@@ -91,7 +92,10 @@ class MemberPointer:
 
 @dataclass(frozen=True)
 class Member:
-    """A member or base class (`is_base`). A bit field has `bit_size`, and `bit_offset` from the struct's first bit."""
+    """A member or base class (`is_base`). A bit field has `bit_size`, and `bit_offset` from the struct's first bit.
+
+    Of a virtual base class `location` computes the address from the object's (DWARF 5, 5.7.7); `offset` says nothing.
+    """
 
     name: str
     type: int
@@ -99,6 +103,7 @@ class Member:
     bit_size: int = 0
     bit_offset: int = 0
     is_base: bool = False
+    location: Optional[Expression] = None
 
 
 @dataclass(frozen=True)

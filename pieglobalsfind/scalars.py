@@ -36,7 +36,7 @@ def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[Par
         yield Part(path, offset, found)
     elif isinstance(found, Struct):
         for member in found.members:
-            if not member.bit_size:
+            if not member.bit_size and member.location is None:
                 inner = path if member.is_base or not member.name else f"{path}.{member.name}"
                 yield from _parts(types, member.type, inner, offset + member.offset)
     elif isinstance(found, Array) and found.data_location is None:

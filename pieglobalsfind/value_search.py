@@ -26,6 +26,7 @@ from pieglobalsfind.targets import in_address_space
 MOST_ROWS = 200
 LARGEST = 64 << 20  # bytes of one variable that are looked through
 FLOATS = {4: "<f", 8: "<d"}
+INTEGERS = ("address", "boolean", "signed", "signed_char", "unsigned", "unsigned_char", "UTF")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Sought:
         if isinstance(scalar, Base) and scalar.encoding == "float":
             form = FLOATS.get(scalar.size)
             return struct.pack(form, self.number) if form and self._fits(form) else None
-        if isinstance(self.number, float):
+        if isinstance(self.number, float) or (isinstance(scalar, Base) and scalar.encoding not in INTEGERS):
             return None
         return self._integer(scalar.size)
 

@@ -19,7 +19,7 @@ from pieglobalsfind.elf import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
-from ..layout import WORD, holds_address, is_pointer, leaves_at, pointer_offsets
+from ..layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
 from ..text import harmless
 
 # What evidence says of a word
@@ -175,6 +175,8 @@ def ground_by_type(types: TypeTable, index: int, offset: int, name: str, languag
     pointers = [one for one in leaves if is_pointer(types, one, offset)]
     leaf = next(iter(pointers or leaves), None)
     symbol = harmless(name + (leaf.path if leaf is not None else ""))
+    if leaf is None and not is_told_whole(types, index):
+        return Ground(UNTYPED, "DWARF does not say where virtual base classes lie", symbol)
     if leaf is None:
         return Ground(NO_POINTER, "DWARF: padding", symbol)
     type_text = harmless(type_name(types, leaf.type, language))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from pieglobalsfind.targets.live import LiveTarget
 from tests.conftest import PROGRAMS, Job, StartJob
 from tests.find.conftest import gcore
 from tests.inspector.at_once import at_once
-from tests.inspector.conftest import StartRanks
+from tests.inspector.conftest import SOURCES, StartRanks
 from tests.sharing import Shared
 
 RANKS = 4
@@ -420,3 +421,13 @@ def on_stack(answer: dict[str, Any]) -> set[tuple[int, str]]:
     found = [one for one in answer["findings"] if one["object"] == "stack"]
     assert {one["verdict"] for one in found} == {"stale"}
     return {(one["rank"], one["symbol"]) for one in found}
+
+
+def test_virtual_base_classes(start_ranks: StartRanks) -> None:
+    """Where they lie only an object says: none is shown from another place, nor are their pointers called padding."""
+    job = start_ranks(SOURCES / "virtual.cpp", ranks=2)
+    shown, audited = at_once([("globals", job.pid, "both", "--json"), ("pointers", job.pid, "--json")])
+    (both,) = json.loads(shown.stdout)
+    counts = [(one["ranks"], re.findall(r"count = (\d+)", one["value"])) for one in both["groups"]]
+    assert (both["verdict"], counts) == ("differs", [("0", ["100"]), ("1", ["101"])])
+    assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} == {"untyped"}

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,12 @@ from pieglobalsfind.errors import MemoryUnreadable
 from tests.conftest import StartJob
 
 SOURCES = Path(__file__).parent / "sources"
-COMPILERS = {"values.c": "gcc", "values.cpp": "g++", "values.f90": "gfortran"}
-LANGUAGES = {"values.c": "c", "values.cpp": "c++", "values.f90": "fortran"}
+COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
+LANGUAGES = {".c": "c", ".cpp": "c++", ".f90": "fortran"}
+NAMES = ("values.c", "values.cpp", "values.f90", "rare.c", "rare.cpp", "rare.f90")
+LEVELS = ("-O0", "-O2", "-O0 -gdwarf-4 -fdebug-types-section")
+# DWARF 2 has neither namespaces nor bounds that are computed
+CASES = [*product(NAMES, LEVELS), *product(("values.c", "rare.c", "rare.cpp"), ["-O0 -gdwarf-2 -gstrict-dwarf"])]
 
 ASK = """
 import gdb, json
@@ -26,7 +31,10 @@ gdb.execute("set language " + LANGUAGE)
 gdb.execute("set max-value-size unlimited")
 answers = {}
 for name in json.load(open("names.json")):
-    answers[name] = gdb.parse_and_eval(name).format_string()
+    try:
+        answers[name] = gdb.parse_and_eval(name).format_string()
+    except gdb.error as error:
+        answers[name] = "UNKNOWN" if "has unknown type" in str(error) else str(error)
 json.dump(answers, open("values.json", "w"))
 """
 
@@ -71,11 +79,16 @@ def comparable(text: str) -> str:
     return re.sub(r"_vptr\.\w+", "_vptr", text)
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
-@pytest.mark.parametrize("source", list(COMPILERS))
+def is_raw(value: str) -> bool:
+    """Bytes alone: what a debugger has no way to show."""
+    return re.fullmatch(r"0x[0-9a-f]+|<[0-9]+ bytes: [0-9a-f ]+>", value) is not None
+
+
+@pytest.mark.parametrize(("source", "level"), CASES)
 def test_same_as_gdb(source: str, level: str, tmp_path: Path, gdb: Path, start_job: StartJob) -> None:
     binary = tmp_path / "values"
-    command = [COMPILERS[source], "-g", level, "-fPIE", "-pie", str(SOURCES / source), "-o", str(binary)]
+    kind = Path(source).suffix
+    command = [COMPILERS[kind], "-g", *level.split(), "-fPIE", "-pie", str(SOURCES / source), "-o", str(binary)]
     subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
     job = start_job(binary)
     job.wait_for("ready")
@@ -88,11 +101,11 @@ def test_same_as_gdb(source: str, level: str, tmp_path: Path, gdb: Path, start_j
         return decode(around, variable.type, Object(address, read(address, variable.size)))
 
     found = {one.name: ours(one) for one in information.variables() if "::__" not in one.name}
-    expected = values_by_gdb(gdb, job.pid, tmp_path, LANGUAGES[source], list(found))
-    assert len(found) >= 7
+    expected = values_by_gdb(gdb, job.pid, tmp_path, LANGUAGES[kind], list(found))
+    assert len(found) >= 5
     wrong = {
         name: (value, expected[name])
         for name, value in found.items()
-        if comparable(value) != comparable(expected[name])
+        if (comparable(value) != comparable(expected[name]) if expected[name] != "UNKNOWN" else not is_raw(value))
     }
     assert not wrong, json.dumps(wrong, indent=1)
