@@ -12,6 +12,7 @@ from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.followers import Follower, catches_in_code, follows
 from gdbext.locations import forget_hit, has_silent_commands
+from gdbext.momentary_breakpoints import InlineFinish
 from gdbext.quiet import uninterrupted, warnings
 from gdbext.selection import switch_to_thread_of
 from gdbext.target import path_in_target
@@ -55,9 +56,10 @@ class Extension:
     def _stopped(self, event: Any) -> None:
         self.face.inferiors.has_run()
         self.breakpoints.settle()
-        self.breakpoints.renew()
+        InlineFinish.end()
         stopped_at = getattr(event, "breakpoints", ())
-        self.face.watches.changes.has_told(stopped_at)
+        self.face.watches.changes.has_told(one for one in stopped_at if one.is_valid())
+        self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
         caught = [one for one in stopped_at if catches_in_code(one)]
         if caught and not any(one.commands or one.temporary for one in caught):  # what GDB still has to do for those
@@ -110,6 +112,7 @@ class Extension:
         self.face.inferiors.ended(event.inferior)
         self.breakpoints.has_ended = True
         self.face.watches.changes.unseen.clear()
+        InlineFinish.end()
 
     def _removed(self, event: Any) -> None:
         self.breakpoints.forget(event.inferior.num)

@@ -1,6 +1,7 @@
 """GDB's momentary breakpoints, for what a thread is on its way to: the ends of step, next, finish, until and advance.
 
-GDB tells nobody that a step goes on, but lists these: it numbers all of them 0.
+GDB tells nobody that a step goes on, but lists these: it numbers all of them 0. For the end of an inlined function it
+has none.
 """
 
 from __future__ import annotations
@@ -8,10 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import gdb
+
 from gdbext.quiet import DebuggerError, execute
 
 LISTED = r"0(?:\.\d+)?\s"
 LOCATION = r"0\.1\s.*?\b(0x[0-9a-f]+)"
+
+
+class InlineFinish:
+    """Whether a `finish` out of an inlined function goes on, which GDB does step by step."""
+
+    inferior = 0
+
+    @classmethod
+    def begin(cls) -> None:
+        """Before `finish`."""
+        if gdb.selected_frame().type() == gdb.INLINE_FRAME:
+            cls.inferior = gdb.selected_inferior().num
+
+    @classmethod
+    def end(cls) -> None:
+        """Something has stopped, or is no more."""
+        cls.inferior = 0
 
 
 def is_stepping() -> bool:
@@ -19,7 +39,7 @@ def is_stepping() -> bool:
 
     Not in the midst of `stepi`, which is over after an instruction. GDB makes ready for a longjmp in all others.
     """
-    return any(True for _ in _lines())
+    return InlineFinish.inferior == gdb.selected_inferior().num or any(True for _ in _lines())
 
 
 def own_locations() -> Iterator[int]:

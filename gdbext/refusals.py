@@ -12,6 +12,7 @@ import gdb
 
 from gdbext import hooks
 from gdbext.face import GdbFace
+from gdbext.momentary_breakpoints import InlineFinish
 from gdbext.quiet import warnings
 from gdbext.selection import INSTEAD, MAY_CALL, NO_CALLS
 from gdbext.target import is_core
@@ -36,6 +37,8 @@ class CheckRunning(gdb.Command):
         if selection.rank is None or not selection.is_suspended:
             with warnings("a rank that leaves may take the step's end along"):
                 self._before()
+                if argument == "finish":
+                    InlineFinish.begin()
             return
         if is_core():
             raise gdb.GdbError(f"`{argument}` needs a rank that runs, and nothing runs in a core file{self._besides}")

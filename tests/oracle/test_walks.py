@@ -29,8 +29,9 @@ RANKS = 4
 STEPS = 60
 SEEDS = range(int(os.environ.get("RANKLENS_WALKS", "2")))
 TIMEOUT = 240
-# Variables that have no value yet are 0 on both sides.
-FLAGS = (*CODE_FLAGS, "-O0", "-ftrivial-auto-var-init=zero")
+FLAGS = (*CODE_FLAGS, "-ftrivial-auto-var-init=zero")  # variables that have no value yet are 0 on both sides
+# Fortran's code is not the same on both sides there: numbers in mpif.h differ.
+OPTIMIZED = ((7, "-O2"), (5, "-O1"))
 SETTINGS = (
     "pagination off", "confirm off", "width 0", "height 0", "breakpoint pending on", "style enabled off",
     "startup-with-shell off", "debuginfod enabled off",
@@ -104,19 +105,21 @@ def commands(route: Route, seed: int) -> list[str]:
     return found
 
 
-def compiled(route: Route, compiler: str, shared: Shared, folder: Path) -> Path:
+def compiled(route: Route, level: str, compiler: str, shared: Shared, folder: Path) -> Path:
     def make(into: Path) -> None:
         suffix = Path(route.source).suffix
         modules = (f"-J{into}",) if suffix == ".f90" else ("-std=c++17",)
-        command = [compiler, *FLAGS, *modules, route.source, "-o", str(into / "paths")]
+        command = [compiler, *FLAGS, level, *modules, route.source, "-o", str(into / "paths")]
         subprocess.run(command, cwd=SOURCES, check=True, timeout=120)
 
-    return Path(shutil.copy(shared.made(f"{route.source}.{Path(compiler).name}.walk", make) / "paths", folder))
+    return Path(shutil.copy(shared.made(f"{route.source}{level}.{Path(compiler).name}.walk", make) / "paths", folder))
 
 
-def debugger(gdb: Path, folder: Path, prepare: list[str], program: list[str], asked: list[str]) -> list[str]:
+def debugger(
+    gdb: Path, folder: Path, prepare: list[str], program: list[str], asked: list[str], several: bool
+) -> list[str]:
     """The command that walks; the plan is in `folder`."""
-    plan = {"commands": asked, "answers": str(folder / "answers.json")}
+    plan = {"commands": asked, "several": several, "answers": str(folder / "answers.json")}
     (folder / "plan.json").write_text(json.dumps(plan))
     words = [str(gdb), "-nx", "-q", "-batch", *(word for one in SETTINGS for word in ("-iex", f"set {one}"))]
     words += [word for one in SKIPPED for word in ("-ex", f"skip {one}")]
@@ -148,9 +151,11 @@ def walked(command: list[str], folder: Path) -> list[list[str]]:
     return found
 
 
-def natively(gdb: Path, folder: Path, program: Path, route: Route, rank: int, asked: list[str]) -> list[list[str]]:
-    """Process `rank` in GDB, the others without one."""
-    own = debugger(gdb, folder, [f"tbreak {route.begin}", "run"], [str(program), "1000"], asked)
+def natively(
+    gdb: Path, folder: Path, program: Path, route: Route, rank: int, processes: int, asked: list[str]
+) -> list[list[str]]:
+    """Process `rank` in GDB, the others without one; they walk as a job of as many `processes` does."""
+    own = debugger(gdb, folder, [f"tbreak {route.begin}", "run"], [str(program), "1000"], asked, processes > 1)
     command = ["mpiexec.mpich"]
     for number in range(RANKS):
         command += [*([":"] if number else []), "-n", "1", *(own if number == rank else [str(program), "1000"])]
@@ -167,7 +172,7 @@ def virtually(
     prepare += [f"rank tbreak {route.begin} {rank}", "run"]
     spread = ["--procs", str(processes)] if processes > 1 else []
     launched = [str(built("rankrun")), "-n", str(RANKS), "--pes", str(pes), *spread, str(program), "1000"]
-    return walked(debugger(gdb, folder, prepare, launched, asked), folder)
+    return walked(debugger(gdb, folder, prepare, launched, asked, processes > 1), folder)
 
 
 # The `main` that gfortran makes calls the main program; of a process GDB hides it in some languages' frames.
@@ -182,16 +187,29 @@ def comparable(text: str, route: Route) -> str:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("route", [CXX, FORTRAN], ids=["C++", "Fortran"])
 def test_a_walk(route: Route, seed: int, processes: int, gdb: Path, shared: Shared, tmp_path: Path) -> None:
+    walk(route, "-O0", seed, processes, gdb, shared, tmp_path)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(("seed", "level"), OPTIMIZED)
+def test_a_walk_through_optimized_code(
+    seed: int, level: str, processes: int, gdb: Path, shared: Shared, tmp_path: Path
+) -> None:
+    walk(CXX, level, seed, processes, gdb, shared, tmp_path)
+
+
+def walk(route: Route, level: str, seed: int, processes: int, gdb: Path, shared: Shared, tmp_path: Path) -> None:
+    """The same walk on both sides, told alike."""
     asked, rank = commands(route, seed), seed % RANKS
     pes = 2 if processes > 1 else 2 + seed % 2  # at most as many as a process has ranks
     folders = [tmp_path / name for name in ("native", "virtual")]
     for folder in folders:
         folder.mkdir()
     programs = [
-        compiled(route, name, shared, folder)
+        compiled(route, level, name, shared, folder)
         for name, folder in zip((route.compilers[0], str(built(route.compilers[1]))), folders)
     ]
-    native = natively(gdb, folders[0], programs[0], route, rank, asked)
+    native = natively(gdb, folders[0], programs[0], route, rank, processes, asked)
     virtual = virtually(gdb, folders[1], programs[1], route, rank, processes, pes, asked)
     assert len(native) == STEPS
     for number, ((command, expected), (_, actual)) in enumerate(zip(native, virtual)):

@@ -22,14 +22,16 @@ def tell(command: str) -> str:
         return f"error: {error}\n"
 
 
-def allowed(command: str) -> str:
+def allowed(command: str, several: bool) -> str:
+    """With several inferiors GDB itself forgets at `until PLACE` which frame was selected."""
     is_outermost = gdb.selected_frame().name() in OUTERMOST
-    return "frame" if is_outermost and (command + " ").startswith(LEAVING) else command
+    forgets = several and command.startswith("until ") and gdb.selected_frame().level() > 0
+    return "frame" if forgets or (is_outermost and (command + " ").startswith(LEAVING)) else command
 
 
 def walk() -> None:
     plan = json.loads(Path(os.environ["RANKLENS_WALK"]).read_text())
-    answers = [[command, tell(allowed(command)) + tell("frame")] for command in plan["commands"]]
+    answers = [[one, tell(allowed(one, plan["several"])) + tell("frame")] for one in plan["commands"]]
     Path(plan["answers"]).write_text(json.dumps(answers))
 
 
