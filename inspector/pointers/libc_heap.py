@@ -11,7 +11,7 @@ import struct
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable
@@ -26,6 +26,7 @@ THREAD_HEAP = 1 << 26  # HEAP_MAX_SIZE
 FIRST = range(0x20, 0xA00, UNIT)  # where a thread's first block may be: behind heap_info, and malloc_state
 MOST_BLOCKS = 2_000_000  # of all heaps
 ATTEMPTS, BETWEEN = 5, 0.002  # seconds; of a running process the words may change while they are read
+MOST_PARTS = 8  # of a heap that nobody names
 MAIN = "[heap]"  # proc(5); a core file does not name it
 _words = struct.Struct("<QQ").unpack_from
 
@@ -59,9 +60,9 @@ class LibcHeap:
         self.others: list[Heap] = []
         self.unread = 0
         self._left = MOST_BLOCKS
-        for mapping in target.maps():
-            if is_anonymous(mapping) and not self._is_own(mapping):
-                self._add(mapping)
+        left = [one for one in target.maps() if is_anonymous(one) and not self._is_own(one)]
+        while left:
+            del left[: self._add(left)]
         self._every = sorted((*self.heaps, *self.others), key=lambda one: one.mapping.start)
         self._begins = [one.mapping.start for one in self._every]
 
@@ -71,21 +72,26 @@ class LibcHeap:
         before, behind = self._own[max(index - 1, 0) : index], self._own[index : index + 1]
         return any(end > mapping.start for _, end in before) or any(start < mapping.end for start, _ in behind)
 
-    def _add(self, mapping: MemoryMapping) -> None:
+    def _add(self, left: Sequence[MemoryMapping]) -> int:
+        """Look for a heap that begins with the first of the mappings; how many it has."""
+        first = left[0]
         for attempt in range(ATTEMPTS):
             try:
-                found = self._found(mapping)
+                for count, mapping in wholes(left):
+                    found = self._found(mapping)
+                    if found is not None:
+                        self._left -= len(found.starts)
+                        self.heaps.append(found)
+                        return count
             except MemoryUnreadable:
                 break
-            if found is not None:
-                self._left -= len(found.starts)
-                self.heaps.append(found)
-                return
-            if mapping.path != MAIN:
-                self.others.append(Heap(mapping, array("Q"), array("Q"), False))
-                return
+            if first.path != MAIN:
+                self.others.append(Heap(first, array("Q"), array("Q"), False))
+                return 1
             time.sleep(BETWEEN * attempt if self._target.is_live else 0)
-        self.unread += mapping.end - mapping.start if mapping.path == MAIN else 0
+        count, whole = next(wholes(left))
+        self.unread += whole.end - whole.start if whole.path == MAIN else 0
+        return count
 
     def _found(self, mapping: MemoryMapping) -> Optional[Heap]:
         """The main heap, or a thread's; None if it is neither. Raises `MemoryUnreadable`."""
@@ -150,6 +156,21 @@ def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
+
+
+def wholes(left: Sequence[MemoryMapping]) -> Iterator[tuple[int, MemoryMapping]]:
+    """What may be one heap from the first mapping on, and of how many mappings.
+
+    Linux keeps apart what was mapped before a fork and after it, though it is one heap; a core file does not name it.
+    """
+    count = 1
+    while count < len(left) and left[count].start == left[count - 1].end and left[count].path == left[0].path:
+        if left[0].path != MAIN:
+            if count == MOST_PARTS:
+                break
+            yield count, left[0]._replace(end=left[count - 1].end)
+        count += 1
+    yield count, left[0]._replace(end=left[count - 1].end)
 
 
 class Window:

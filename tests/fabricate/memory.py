@@ -42,10 +42,15 @@ class MemoryTarget:
 
     def read(self, address: int, size: int) -> bytes:
         self.reads.append((address, size))
+        return self._content(address, size)
+
+    def _content(self, address: int, size: int) -> bytes:
+        """From several mappings if they touch, as of any process."""
         for one in self.mapped:
-            if one.start <= address and address + size <= one.start + one.size and one.protection[0] == "r":
+            if one.start <= address < one.start + one.size and one.protection[0] == "r":
                 at = address - one.start
-                return one.data[at : at + size].ljust(size, b"\0")
+                here = one.data[at : at + size].ljust(min(size, one.size - at), b"\0")
+                return here if len(here) == size else here + self._content(address + len(here), size - len(here))
         raise MemoryUnreadable(address, size)
 
     def maps(self) -> Sequence[MemoryMapping]:

@@ -8,6 +8,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from inspector.pointers.libc_heap import LibcHeap
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets.live import LiveTarget
@@ -104,6 +106,23 @@ def test_blocks() -> None:
     assert list(found.ends) == [START + 40, START + 4200, START + 4232]
     assert heap.at(START + 39) == (START + 16, 24, True) and heap.at(START + 40) is None
     assert heap.at(START) is None and heap.at(0) is None
+
+
+@pytest.mark.parametrize("path", ["[heap]", ""])
+def test_a_heap_in_several_mappings(path: str) -> None:
+    """Linux keeps apart what was mapped before a fork and after it; core files have no names."""
+    data, first = chunks([32, 4016, -64, 6000, 32, 9008, 48], 8 * PAGE), PAGE
+    whole = opened(data).heaps[0]
+    for second in range(2 * PAGE, 7 * PAGE, PAGE):
+        parts = [data[:first], data[first:second], data[second:]]
+        places = [START, START + first, START + second]
+        mapped = [Mapped(at, len(part), part, path, "rw-", 0) for at, part in zip(places, parts)]
+        before = Mapped(START - PAGE, PAGE, bytes(PAGE), "", "rw-", 0)  # a program's own, where nothing is randomized
+        heap = LibcHeap(MemoryTarget([before, *mapped]), [])
+        (found,) = heap.heaps
+        assert (found.starts, found.ends) == (whole.starts, whole.ends)
+        assert (found.mapping.start, found.mapping.end, heap.unread) == (START, START + len(data), 0)
+        assert [len(part) for _, part, _ in heap.pieces()] == [len(data), PAGE]
 
 
 def test_contradictions_are_not_believed() -> None:
