@@ -148,6 +148,8 @@ class Extension:
         """
         self.breakpoints.settle()
         self.face.inferiors.settle()
+        if self.face.state().focus.are_lost():
+            self.face.selection.forget("GDB's symbols are new")
         if self._follow_thread():
             self._show()
 

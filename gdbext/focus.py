@@ -10,17 +10,16 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 
 import gdb
 
 from gdbext.displays import Displays
-from gdbext.locations import taken_out
+from gdbext.libraries import forget_libraries, kept_names, kernel_library, library_files
 from gdbext.quiet import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.settings import Settings
-from gdbext.target import FROM_STUB, connection_kind, is_core, path_here, path_in_target, path_of
+from gdbext.target import is_core, path_here, path_in_target, path_of
 from gdbext.watches import Watches
 from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
@@ -34,10 +33,6 @@ from pieglobalsfind.targets import in_address_space
 
 if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
     from pieglobalsfind.apart import Apart
-
-KERNEL_LIBRARY = "system-supplied DSO at "  # what GDB calls it, and where it is
-WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
-NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
 
 
 @dataclass(frozen=True)
@@ -102,11 +97,27 @@ class Focus:
         if not self.moving and (moment is None or path in copied_paths(moment)):
             self._originals_out = False
 
+    def are_lost(self) -> bool:
+        """Whether GDB has dropped symbols in focus, or the originals' are beside them: they are forgotten then.
+
+        It does so at `symbol-file` and `file`.
+        """
+        if self.moving or not self._placed:
+            return False
+        there = {path_of(one) for one in gdb.objfiles()}
+        lost = not self.paths <= there or not self._originals_out
+        if lost:
+            self._remove(tuple(one for one in self._placed if one.path in there))
+            self._placed, self._originals_out, self.rank = (), False, None
+        return lost
+
     def move(self, moment: Moment, rank: Optional[int], inserted: bool = False) -> tuple[str, ...]:
         """Make symbols mean `rank`, or the original if None; returns why files could not be used.
 
         `inserted`: breakpoints may be in the target's memory now, as they are inside a breakpoint's stop method.
         """
+        if not inserted:
+            self.are_lost()
         # What a breakpoint in the original writes there now would be copied into every rank.
         nowhere = rank is None and is_copying(moment)
         wanted = {one.index: None if nowhere else bias_of(moment, one, rank) for one in copied(moment)}
@@ -280,68 +291,10 @@ class Focus:
         self._originals_out = True
 
 
-def kept_names(stay: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
-    """The names of the libraries that stay; a view has its original's name, and is none."""
-    without = {os.path.basename(path) for path in originals}
-    return frozenset(os.path.basename(path_of(one)) for one in stay) - without
-
-
-def library_files(loaded: list[gdb.Objfile]) -> tuple[str, ...]:
-    """Those that GDB has as libraries, and only so (not what a user has added), but for what a stub has sent."""
-    paths = [path for path in map(path_of, loaded) if not path.startswith(FROM_STUB)]
-    listed = execute("info sharedlibrary").splitlines()
-    return tuple(one for one in paths if paths.count(one) == 1 and any(line.endswith(f" {one}") for line in listed))
-
-
-@contextmanager
-def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
-    """What GDB has read of files, and of their debug files, stays read inside, though it forgets their libraries.
-
-    They are nowhere then. Of a path that it is given GDB follows symbolic links, and would not know the file again,
-    unless it is told that the path is the target's.
-    """
-    is_here = connection_kind(gdb.selected_inferior()) in ("native", "core")
-    prefix, added = FROM_STUB if is_here else "", []
-    try:
-        for path in paths:
-            with suppress(DebuggerError):  # it only takes longer then
-                execute(f"{WITHOUT_SCRIPTS} add-symbol-file {quoted(prefix + path)} -o {NOWHERE:#x}")
-                added.append(path)
-        yield
-    finally:
-        for path in added:
-            with suppress(DebuggerError):
-                execute(f"remove-symbol-file {quoted(path)}")
-
-
-def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, inserted: bool) -> None:
-    """Drop all libraries' symbols, then read those of `keep` and at `kernel` again: GDB has no command for one library.
-
-    GDB does not read their `files` again.
-
-    Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
-    inside a breakpoint's stop method, for instance) they are taken out before.
-    """
-    pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in sorted(keep))
-    with taken_out() if inserted else nullcontext():
-        with kept_in_memory(files):
-            execute("nosharedlibrary")
-            if pattern:
-                execute(f"sharedlibrary {pattern}")
-        if kernel:
-            execute(f"add-symbol-file-from-memory {kernel}")
-
-
 def code_of(path: str) -> int:
     """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
     with open_elf(path) as file:
         return next(one.address for one in file.sections if one.flags & SHF_EXECINSTR)
-
-
-def kernel_library() -> str:
-    """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
-    names = (path_of(one, "username").partition(KERNEL_LIBRARY) for one in gdb.objfiles())
-    return next((address for before, found, address in names if found and not before), "")
 
 
 def always_inserted() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -258,3 +259,26 @@ tell("garbage", [gc.isenabled(), gc.get_freeze_count()])
     assert not heavy & set(told["new"]) - {"urllib"}
     is_searched, forgotten = told["garbage"]
     assert is_searched and forgotten > 1000, "what was imported is searched for garbage"
+
+
+@pytest.mark.parametrize("prompts", [False, True])
+@pytest.mark.parametrize("command", ["symbol-file", "file"])
+def test_symbols_that_the_user_reads_anew(
+    gdb: Path, session: Session, places: Places, rankrun: Path, command: str, prompts: bool
+) -> None:
+    """GDB drops all symbols at `symbol-file`, and reads the originals' again at both."""
+    program = rankrun.resolve()
+    commands = ["rank 1", "symbol-file", f"{command} {program}", "rank 2", "print shared_name", f"{command} {program}"]
+    commands += ["rank 1", "print shared_name", "rank print shared_name"]
+    if prompts:
+        typed = "".join(f"{one}\n" for one in ["set confirm off", f"source {EXTENSION}", *commands, "quit"])
+        words = [str(gdb), "-nx", "-q", "-iex", "set debuginfod enabled off", "-p", str(places.pid)]
+        done = subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120, check=True)
+        said = done.stdout
+    else:
+        told = session.attach(f"""tell("said", "".join(ask(one) for one in {commands!r}))""", places.pid)
+        said = told["said"]
+    values = [places.owned[rank, "shared_name"].value for rank in range(RANKS)]
+    found = [int(one) for one in re.findall(r"\$\d+ = (\d+)", said)]
+    assert found == [values[2], values[1]], said
+    assert re.findall(r"^(?:\(gdb\) )?\d: (\d+)$", said, re.M) == [str(one) for one in values], said
