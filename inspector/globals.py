@@ -30,7 +30,7 @@ from pieglobalsfind.place import data_place, is_shared, place
 from .addresses import AddressNames
 from .bare_variables import by_symbols, undescribed
 from .job import Job
-from .layout import WORD, pointer_offsets
+from .layout import WORD, address_offsets
 from .memory import RankMemory
 from .pristine import Pristine
 from .progress import through
@@ -176,7 +176,7 @@ class Evidence:
     def __init__(
         self, found: Object, variable: Variable, pristine: Optional[Pristine], pointers: Sequence[int]
     ) -> None:
-        """`pointers` are the offsets of all that the variable holds."""
+        """`pointers` are the offsets of all that the variable holds, or may hold."""
         self._object = found
         self._variable = variable
         self._pristine = pristine
@@ -246,7 +246,7 @@ class Column:
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
-        pointers = pointer_offsets(types, variable.type) if self._place_matters else []
+        pointers = address_offsets(types, variable.type) if self._place_matters else []
         self._evidence = Evidence(found, variable, pristine, pointers)
 
     def add(self, rank: Rank, memory: RankMemory, names: AddressNames) -> None:
@@ -351,7 +351,7 @@ def holds_pointers(types: TypeTable, index: int) -> bool:
     """Whether equal bytes may mean different things on two ranks."""
     bare = types.strip(index)
     if isinstance(bare, Struct):
-        return any(holds_pointers(types, one.type) for one in bare.members)
+        return bare.opaque or any(holds_pointers(types, one.type) for one in bare.members)
     if isinstance(bare, Array):
         return bare.data_location is not None or holds_pointers(types, bare.element)
     return isinstance(bare, (Pointer, MemberPointer))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pieglobalsfind.dwarf_types import (
     Array,
@@ -62,12 +63,18 @@ def placed(bare: Struct) -> Iterator[Member]:
 
 
 def is_told_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
-    """Whether what no member covers is padding; a virtual base class may be there as well."""
+    """Whether what no member covers is padding.
+
+    A virtual base class may be there as well, or one that is only declared: clang describes a class with virtual
+    functions where the first of these is defined, and nowhere else.
+    """
     bare = types.strip(index)
     if depth > 50:
         return False
     if isinstance(bare, Array):
         return is_told_whole(types, bare.element, depth + 1)
+    if isinstance(bare, Struct) and bare.opaque:
+        return False
     members = bare.members if isinstance(bare, Struct) else ()
     return all(one.location is None and is_told_whole(types, one.type, depth + 1) for one in members)
 
@@ -118,6 +125,15 @@ def pointer_offsets(types: TypeTable, index: int) -> list[int]:
     found: list[int] = []
     _collect(types, index, 0, found, 0)
     return found
+
+
+def address_offsets(types: TypeTable, index: int) -> list[int]:
+    """Offsets of all words of a variable that may be an address: pointers, and what its type says nothing of."""
+    pointers = pointer_offsets(types, index)
+    if is_told_whole(types, index):
+        return pointers
+    words = range(0, types.size(index) - WORD + 1, WORD)
+    return sorted({*pointers, *islice((one for one in words if not leaves_at(types, index, one)), MOST_POINTERS)})
 
 
 def _collect(types: TypeTable, index: int, start: int, found: list[int], depth: int) -> None:

@@ -14,7 +14,7 @@ from typing import Optional
 from pieglobalsfind.dwarf_types import Array, Struct, TypeTable, Void
 from pieglobalsfind.model import Rank, Rebase, Region
 
-from .layout import WORD, leaves_at, pointer_offsets
+from .layout import WORD, address_offsets, is_told_whole, leaves_at
 from .scalars import MOST_ELEMENTS
 from .values import DEEPEST
 
@@ -25,7 +25,7 @@ def shown_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
     if depth > DEEPEST:
         return False
     if isinstance(bare, Struct):
-        few = len(bare.members) <= MOST_ELEMENTS
+        few = not bare.opaque and len(bare.members) <= MOST_ELEMENTS
         return few and all(shown_whole(types, one.type, depth + 1) for one in bare.members)
     if isinstance(bare, Array):
         element = types.size(bare.element)
@@ -40,7 +40,8 @@ class Meaning:
     def __init__(self, types: TypeTable, index: int) -> None:
         self._types = types
         self._index = index
-        self._pointers = pointer_offsets(types, index)
+        self._is_told = is_told_whole(types, index)
+        self._pointers = address_offsets(types, index)
 
     def digest(self, rank: Rank, data: bytes) -> bytes:
         """Equal for ranks whose bytes mean the same; padding counts (`first_difference` passes over it)."""
@@ -76,8 +77,8 @@ class Meaning:
             for offset in range(block, min(block + 4096, len(left), len(right))):
                 if left[offset] != right[offset]:
                     leaves = leaves_at(self._types, self._index, start + offset, 1)
-                    if leaves:
-                        return leaves[0].path
+                    if leaves or not self._is_told:
+                        return leaves[0].path if leaves else ""
         return None
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -431,3 +433,20 @@ def test_virtual_base_classes(start_ranks: StartRanks) -> None:
     counts = [(one["ranks"], re.findall(r"count = (\d+)", one["value"])) for one in both["groups"]]
     assert (both["verdict"], counts) == ("differs", [("0", ["100"]), ("1", ["101"])])
     assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} == {"untyped"}
+
+
+def test_base_classes_that_are_declared_alone(
+    rankrun: Path, rankcxx: Path, start_job: StartJob, tmp_path: Path
+) -> None:
+    """What they hold has no type, so that it is not shown; but it is compared, and none of it is called padding."""
+    source, program, hidden = SOURCES / "declared.cpp", tmp_path / "declared", tmp_path / "hidden.o"
+    environment = os.environ | {"RANK_CXX": "clang++"}
+    for words in (["-c", "-DHIDDEN", source, "-o", hidden], ["-g", source, hidden, "-o", program]):
+        subprocess.run([str(rankcxx), *map(str, words)], check=True, timeout=60, env=environment)
+    job = start_job(rankrun, "-n", 2, program)
+    job.wait_for("ready")
+    job.wait_until_still()
+    shown, audited = at_once([("globals", job.pid, "--json"), ("pointers", job.pid, "--json")])
+    verdicts = {one["name"]: one["verdict"] for one in json.loads(shown.stdout)}
+    assert verdicts == {"different": "differs", "equal": "equal but for addresses", "target": "never written"}
+    assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} <= {"untyped"}
