@@ -11,6 +11,7 @@ from gdbext import commands, displays, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.followers import Follower, catches_in_code, follows
+from gdbext.front_end import is_batch
 from gdbext.locations import forget_hit, has_silent_commands
 from gdbext.momentary_breakpoints import InlineFinish
 from gdbext.quiet import uninterrupted, warnings
@@ -78,7 +79,8 @@ class Extension:
             self.face.watches.tell_ends()
             self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
-        if getattr(event, "inferior_thread", None) is not None:  # non-stop: GDB goes back to the user's thread
+        # In non-stop mode GDB goes back to the user's thread. At its end it crashes over what was not carried out yet.
+        if getattr(event, "inferior_thread", None) is not None and not is_batch():
             gdb.post_event(self._follow_thread)
 
     def _tell_changes(self, are_reason: bool) -> None:

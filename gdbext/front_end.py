@@ -1,22 +1,34 @@
-"""Whether a program drives GDB, by GDB/MI, as editors do.
-
-GDB tells such a program of a silent breakpoint `*stopped` and nothing more: no reason, no frame, no thread.
-"""
+"""Who drives GDB, by its command line: GDB's Python has no other way to know."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-OPTION = rb"\0--?i(?:nt[a-z]*)?[=\0]mi[0-9]?\0"
+MI = rb"\0--?i(?:nt[a-z]*)?[=\0]mi[0-9]?\0"
+BATCH = rb"\0--?batch(?:-silent)?\0"
 
 
 @cache
 def speaks_mi() -> bool:
-    """By GDB's command line: its Python has no other way to know."""
+    """Whether a program does by GDB/MI, as editors do.
+
+    GDB tells such a program of a silent breakpoint `*stopped` and nothing more: no reason, no frame, no thread.
+    """
+    return re.search(MI, options()) is not None
+
+
+@cache
+def is_batch() -> bool:
+    """Whether GDB ends by itself after what it was told to do (`-batch`)."""
+    return re.search(BATCH, options()) is not None
+
+
+def options() -> bytes:
+    """Each word of the command line between zeros, without the program's own."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
             words = file.read()
     except OSError:
-        return False
-    return re.search(OPTION, words.partition(b"\0--args\0")[0] + b"\0") is not None
+        return b""
+    return words.partition(b"\0--args\0")[0] + b"\0"

@@ -6,6 +6,7 @@ Under `set non-stop on` threads stop one by one, and GDB stays with the user's.
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 from tests.gdb.conftest import compile_program
@@ -50,3 +51,18 @@ def number(said: str) -> int:
     found = re.search(r"= (\d+)\r\n", said)
     assert found is not None, said
     return int(found[1])
+
+
+def test_a_script_in_non_stop_mode(gdb: Path, rankrun: Path, tmp_path: Path) -> None:
+    """GDB stays with the first thread, which runs; and at its end it crashes over what it has not carried out yet."""
+    ticks = compile_program("rankcc", tmp_path, "ticks.c")
+    asked = ["set non-stop on", "break tick if rank == 2", "run", "rank bt", "rank print rank 2", "kill"]
+    settings = ["set debuginfod enabled off", "set startup-with-shell off", "set breakpoint pending on"]
+    command = [str(gdb), "-nx", "-q", "-batch"]
+    command += [word for one in settings for word in ("-iex", one)]
+    command += [word for one in [f"source {EXTENSION}", *asked] for word in ("-ex", one)]
+    command += ["--args", str(rankrun), "-n", "4", "--pes", "2", str(ticks), "1000000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"Rank 2, running .*\n#0 +tick \(rank=2\)", done.stdout), done.stdout + done.stderr
+    assert "\n2: 2\n" in done.stdout, done.stdout + done.stderr
