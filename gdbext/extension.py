@@ -10,7 +10,7 @@ import gdb
 from gdbext import commands, displays, functions, navigation, refusals, stops
 from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
-from gdbext.followers import Follower, catches_in_code, follows
+from gdbext.followers import Follower, Hit, catches_in_code, follows
 from gdbext.front_end import is_batch
 from gdbext.locations import forget_hit, has_silent_commands
 from gdbext.momentary_breakpoints import InlineFinish
@@ -72,6 +72,7 @@ class Extension:
             moved = self.face.follow()
             told = self.breakpoints.hit
             if told is not None:
+                show_users(event, told)
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
                 self._show()
@@ -164,6 +165,17 @@ class Extension:
         if thread is None or not thread.is_running():
             self.face.displays.settle()
         return moved
+
+
+def show_users(event: Any, told: Hit) -> None:
+    """Let users' own handlers of stops, which come behind ours, see their breakpoint, and not what stands for it."""
+    event.breakpoints[:] = [told.user if stands_for(one, told) else one for one in event.breakpoints]
+    if stands_for(event.breakpoint, told):
+        event.breakpoint = told.user
+
+
+def stands_for(one: object, told: Hit) -> bool:
+    return isinstance(one, Follower) and one.key[0] == told.number
 
 
 def is_silent(event: Any) -> bool:

@@ -28,7 +28,7 @@ from gdbext.quiet import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.stops import ranks_of
 from gdbext.target import path_of
 from pieglobalsfind import tasks
-from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import Any, Optional
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
@@ -266,6 +266,8 @@ class Follower(Pinned):
                 self.rank = self._face.rank_that_runs()
             if only is not None and (self.rank is None or not is_in(self.rank, only)):
                 return False
+            if hasattr(user, "stop"):  # a user's class of breakpoints; GDB allows it no other condition
+                return self._says_stop()
             return condition is None or self._is_true(condition)
         except (gdb.error, RanklensError) as error:
             self._tell_error(str(error))
@@ -330,6 +332,18 @@ class Follower(Pinned):
             return conditions.is_true(focus, self._face.moment(), self.rank, condition)
         self._move_symbols()
         return bool(gdb.parse_and_eval(condition))
+
+    def _says_stop(self) -> bool:
+        """What the user's own `stop` method says; an error in it stops, as in GDB."""
+        stepping = self._face.state().focus.rank
+        if self.rank is not None and stepping not in (None, self.rank) and is_stepping():
+            raise TargetError(f"its stop() can't be asked of rank {self.rank} while rank {stepping} steps")
+        self._move_symbols()
+        try:
+            return bool(self._user.stop())
+        except Exception as error:
+            gdb.write(f"Python Exception {type(error)}: {error}\n", gdb.STDERR)
+            return True
 
     def _move_symbols(self) -> None:
         if self.rank is not None:
