@@ -120,7 +120,12 @@ class RankHits(gdb.Function):
             followed = {one.number for one in self._users()}
             for one in gdb.breakpoints():
                 if one.number == number and one.visible:
-                    if number not in followed and len(args) == 1:
+                    if number not in followed:
+                        if len(args) == 2 and one.hit_count:
+                            raise UsageError(
+                                f"GDB counts the hits of breakpoint {number}, not whose they are: ranks share its code",
+                                f"rank break LOCATION {int(args[1])} has those of one rank",
+                            )
                         return int(one.hit_count)
                     return self._hits.of(number, int(args[1]) if len(args) == 2 else None)
             raise UsageError(f"there is no breakpoint {number}")

@@ -229,7 +229,7 @@ tell("hits", [[value("$_rank_hits(%d)" % number) for number in (1, 2, 3)],
               [[value("$_rank_hits(%d, %d)" % (number, rank)) for rank in range(4)] for number in (1, 2)]])
 tell("shown", ask("info breakpoints"))
 tell("again", [ask("info breakpoints 1"), value("$_rank_hits(1)")])
-tell("wrong", [ask("print $_rank_hits(9)"), ask("print $_rank_hits()")])
+tell("wrong", [ask("print $_rank_hits(%s)" % words) for words in ("9", "", "3, 1")])
 gdb.execute("run")
 tell("anew", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
 ask("kill")
@@ -247,6 +247,7 @@ ask("kill")
     assert hits[1] in again and total == 3 * RANKS
     assert told["wrong"][0] == "error: there is no breakpoint 9", told["wrong"]
     assert "takes one or two arguments, not 0" in told["wrong"][1]
+    assert "counts the hits of breakpoint 3, not whose they are" in told["wrong"][2]
     assert sum(told["anew"]) == 1, told["anew"]
 
 
