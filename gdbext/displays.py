@@ -42,7 +42,8 @@ class Displays:
     """Those of one GDB."""
 
     def __init__(self) -> None:
-        self._lost: list[Display] = []  # in their order
+        self._lost: list[Display] = []
+        self._first: dict[int, int] = {}  # the number that each had at first, by which GDB orders what it shows
         self._resting: set[int] = set()  # disabled as long as the program runs
         self._rests = False
         self._raw: set[int] = set()  # without pretty-printers, which GDB does not list
@@ -65,7 +66,8 @@ class Displays:
         for one in listed():
             enabled = one.enabled or one.number in self._resting
             form = raw_form(one) if one.number in self._raw else one.form
-            self._lost.append(Display(one.number, enabled, form, one.expression))
+            self._lost.append(Display(self._first.pop(one.number, one.number), enabled, form, one.expression))
+        self._lost.sort(key=lambda one: one.number)
         self._resting.clear()
         self._raw.clear()
 
@@ -92,6 +94,7 @@ class Displays:
                 self._lost.append(one)
                 continue
             made = self._newest = max(made.number for made in listed())
+            self._first[made] = one.number
             if one.form.startswith("/r"):
                 self._raw.add(made)
             if not one.enabled:

@@ -82,13 +82,13 @@ tell("none", ask("info display"))
     assert f"$_rank * 100 = {100 * here}\n" in said and said.count("$_rank * 100") == 1
     assert "/x rank + 16 (cannot be evaluated in the current context)" in told["elsewhere"]
     listed = re.findall(r"\d+:   ([yn])  (.*)", told["back"])
-    assert sorted(listed) == [
-        ("n", "ticks"),
+    assert listed == [
         ("y", "$_rank * 100"),
-        ("y", "/x mixed"),
         ("y", "/x rank + 16"),
+        ("n", "ticks"),
         ("y", "mixed"),
         ("y", "mixed"),
+        ("y", "/x mixed"),
     ]
     assert " = " not in told["silent"]
     watched, said, rank, ticks_now = told["watched"]
