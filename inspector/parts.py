@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pieglobalsfind import rankset
+from pieglobalsfind.errors import UsageError
 from pieglobalsfind.rankset import compact
 from pieglobalsfind.shell import complain
 
@@ -73,13 +74,14 @@ def add_payload_to(parser: argparse.ArgumentParser) -> None:
     from .what_if import parse_bandwidth, parse_latency
 
     parser.add_argument("--what-if", action="store_true", help="what smarter migration would send, page by page")
-    parser.add_argument(
-        "--bandwidth", metavar="RATE", default="12.5GB/s", type=parse_bandwidth, help="of the link (12.5GB/s, 100Gb/s)"
-    )
-    parser.add_argument("--latency", metavar="TIME", default="2us", type=parse_latency, help="of the link (2us)")
+    link = parser.add_argument_group("link", "over which --what-if is to send")
+    link.add_argument("--bandwidth", metavar="RATE", type=parse_bandwidth, help="12.5GB/s (default), 100Gb/s")
+    link.add_argument("--latency", metavar="TIME", type=parse_latency, help="2us (default)")
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.command == "payload" and not options.what_if and (options.bandwidth or options.latency) is not None:
+        raise UsageError("--bandwidth and --latency are of a link", "add --what-if, or leave them out")
     with opened(options.target, options.exe, options.freeze) as job:
         shown = PARTS[options.command](job, options)
     say_warnings(job)
@@ -205,7 +207,7 @@ def payload(job: Job, options: argparse.Namespace) -> Shown:
     if options.what_if:
         from .what_if import Link, what_if
 
-        link = Link(options.bandwidth, options.latency)
+        link = Link(options.bandwidth or Link.bandwidth, Link.latency if options.latency is None else options.latency)
         cases = what_if(job, found)
         content = [what_if_as_json(one, link) for one in cases]
 

@@ -40,8 +40,8 @@ Key = tuple[str, int]  # a place that ranks have in common: an object, the heap 
 class Link:
     """`bandwidth` in bytes per second, `latency` in seconds."""
 
-    bandwidth: float
-    latency: float
+    bandwidth: float = 12.5e9
+    latency: float = 2e-6
 
     def seconds(self, size: int) -> float:
         return self.latency + size / self.bandwidth

@@ -86,6 +86,14 @@ def test_a_number_out_of_bounds(refusal: Refusal, words: tuple[object, ...], sen
 
 
 @pytest.mark.parametrize(
+    "words", [("--bandwidth", "1GB/s"), ("--latency", "0us"), ("--bandwidth", "1GB/s", "--latency", "1us", "--json")]
+)
+def test_a_link_that_nothing_goes_over(refusal: Refusal, words: tuple[object, ...]) -> None:
+    sentence = "--bandwidth and --latency are of a link: add --what-if, or leave them out"
+    assert refusal("payload", "/bin/true", *words) == sentence
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ((1, "-o", "d"), "-o and --keep are for the flight recorder: say how often it is to read by --every"),
