@@ -19,6 +19,7 @@ from typing import Optional
 
 import pytest
 
+from pieglobalsfind.ending import TOLD_BY
 from tests.host.indexed import write_starter
 from tests.sharing import Shared
 from tests.waiting import wait_until
@@ -107,6 +108,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or leaves anything in the user's own cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """Where a test calls a command in this process, which hears signals from then on: Ctrl-C is pytest's again."""
+    before = {number: signal.getsignal(number) for number in TOLD_BY}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def hear_interrupts() -> None:

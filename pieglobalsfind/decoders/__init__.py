@@ -7,19 +7,28 @@ from __future__ import annotations
 
 from pieglobalsfind.decoders import rank_debug
 from pieglobalsfind.decoders.running import with_running
-from pieglobalsfind.errors import NotVirtualizedError
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError
 from pieglobalsfind.facts import replace
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import HOOK, RankTable
 from pieglobalsfind.target import Target
-from pieglobalsfind.targets import check_is_alive, cut_short
+from pieglobalsfind.targets import check_is_alive, check_is_same, cut_short
 
 
 def decode(target: Target) -> RankTable:
     """The target's ranks, by the best way there is.
 
-    Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed.
+    Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed, and
+    `TargetError` if that is because a process has become another program meanwhile.
     """
+    try:
+        return _decoded(target)
+    except RanklensError:
+        check_is_same(target)
+        raise
+
+
+def _decoded(target: Target) -> RankTable:
     table = rank_debug.decode(target) or _without_registry(target)
     if table is not None and table.evidence.tier == HOOK:
         from pieglobalsfind.decoders import hook  # late: debuggers start the sooner

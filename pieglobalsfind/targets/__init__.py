@@ -50,6 +50,13 @@ def check_is_alive(target: Target) -> None:
             raise TargetEndedError(f"{target.description} has ended")
 
 
+def check_is_same(target: Target) -> None:
+    """Raises `TargetError` if a live target has executed another program since it was opened."""
+    check = getattr(target, "check_program", None)
+    if check is not None:
+        check()
+
+
 def in_address_space(target: Target, thread: int) -> Union[Target, Absent]:
     """The target's memory as kernel thread `thread` sees it; 0: as its process does."""
     if not thread or any(one.tid == thread for one in target.threads()):

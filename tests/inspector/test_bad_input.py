@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from inspector import cli, progress
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import TargetError
+from pieglobalsfind.targets import open_target
 from tests.conftest import Job, StartJob, built
 from tests.inspector import browser
 from tests.inspector.conftest import SOURCES
@@ -106,6 +109,17 @@ def test_in_the_middle(
     assert (status, said.out) == (2, "")
     assert said.err.count("\n") == 1 and f"process {changing.pid} " in said.err
     assert "while it was read" in said.err or "has ended" in said.err
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_before_ranks_are_found(changing: Job, seen: bool) -> None:
+    """Whether its memory map was read already or not: where the registry was there is something else, or nothing."""
+    target = open_target(pid=changing.pid)
+    if seen:
+        target.maps()
+    execs(changing)
+    with pytest.raises(TargetError, match="has executed another program while it was read"):
+        decode(target)
 
 
 def test_afterwards(changing: Job, capsys: pytest.CaptureFixture[str]) -> None:
