@@ -19,7 +19,6 @@ from gdbext import hits
 from gdbext.face import GdbFace
 from gdbext.focus import always_inserted
 from gdbext.followers import (
-    SHARED,
     Followers,
     Hit,
     catches_in_code,
@@ -78,6 +77,7 @@ class Breakpoints:
         self._hits = Hits()
         self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
         self.has_ended = False  # since hits were counted
+        self._gives_back = False
         hits.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
 
@@ -200,15 +200,25 @@ class Breakpoints:
     def _follow(self, kind: int, rank: int) -> None:
         followers = self._followers
         if kind == BEFORE_COPIES:
-            followers.drop(lambda follower: follower.key[1] == SHARED)  # what has been shared may be copied now
+            self._give_back_shared()  # it may be copied now
             self._face.state().focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
             self._let_go(rank)
         elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in followers.ranks):
             followers.arrived(rank)
+            if followers.stand_in_shared:
+                self.synchronize()  # what turned out to be a copy is given back while GDB has it where it was
             self._have_focus()
             self.synchronize()
         self._face.inferiors.forget_moment()
+
+    def _give_back_shared(self) -> None:
+        """Let GDB stop by itself where followers stood in shared code: it keeps what is off as the places move."""
+        self._gives_back = True
+        try:
+            self._followers.give_back_shared()
+        finally:
+            self._gives_back = False
 
     def _ends_step(self, rank: int) -> bool:
         """Once GDB stops, it takes out what it steps by."""
@@ -230,10 +240,14 @@ class Breakpoints:
         return next((one.rank for one in moment.table.ranks if self._followers.is_here(one)), None)
 
     def _have_focus(self) -> None:
-        """Let GDB resolve what is pending: the symbols of one rank are enough."""
+        """Let GDB resolve what is pending: the symbols of one rank are enough, and more are too many.
+
+        Of a breakpoint that stands in several copies GDB would test the condition with one and the same copy's globals.
+        """
         focus, moment = self._face.state().focus, self._face.moment()
-        if focus.rank is None:
-            focus.move(moment, self._first_here(moment), inserted=True)
+        if focus.rank is None or focus.has_originals(moment):
+            rank = focus.rank if focus.rank is not None else self._first_here(moment)
+            focus.move(moment, rank, inserted=True)
 
     def synchronize(self) -> None:
         """Have the selected inferior's ranks follow every user's breakpoint."""
@@ -262,6 +276,8 @@ class Breakpoints:
 
     def changed(self, breakpoint: gdb.Breakpoint) -> None:
         """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
+        if self._gives_back:
+            return
         try:
             self._changed(breakpoint)
         except KeyboardInterrupt:  # raised here it would reach nobody: one of ours is whole once this is done

@@ -131,8 +131,7 @@ class Extension:
                 )
 
     def _loaded(self, event: Any) -> None:
-        state = self.face.state()
-        state.focus.original_loaded(path_in_target(event.new_objfile), state.moment)
+        self.face.state().focus.original_loaded(path_in_target(event.new_objfile))
         self.breakpoints.loaded()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:

@@ -56,7 +56,8 @@ class Focus:
         self._watches = watches
         self.rank: Optional[int] = None
         self._placed: tuple[Placed, ...] = ()
-        self._originals_out = False
+        self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
+        self._is_back = False  # one of these has been loaded again
         self._views_apart: dict[tuple[int, int, Placed], Placed] = {}
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
@@ -81,7 +82,7 @@ class Focus:
             self._displays.save()
         self._instead = tuple(one for one in self._placed if one.is_main) or self._instead
         self._remove(tuple(one for one in self._placed if not one.is_main))
-        self._placed, self._originals_out, self.rank = (), False, None
+        self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._kernel_library = ""
 
     def restore_program(self) -> None:
@@ -92,10 +93,18 @@ class Focus:
         self._remove(self._instead)
         self._instead, self._main_program = (), ""
 
-    def original_loaded(self, path: str, moment: Optional[Moment]) -> None:
+    def original_loaded(self, path: str) -> None:
         """GDB has read symbols of `path` by itself."""
-        if not self.moving and (moment is None or path in copied_paths(moment)):
-            self._originals_out = False
+        if not self.moving and path in self._out:
+            self._out -= {path}
+            self._is_back = True
+
+    def has_originals(self, moment: Moment) -> bool:
+        """Whether GDB may have symbols of originals, or of copies that are files, by itself.
+
+        While ranks are made, a file may be loaded for long before it is known whose copy it is.
+        """
+        return not copied_paths(moment) <= self._out
 
     def are_lost(self) -> bool:
         """Whether GDB has dropped symbols in focus, or the originals' are beside them: they are forgotten then.
@@ -105,10 +114,10 @@ class Focus:
         if self.moving or not self._placed:
             return False
         there = {path_of(one) for one in gdb.objfiles()}
-        lost = not self.paths <= there or not self._originals_out
+        lost = not self.paths <= there or self._is_back
         if lost:
             self._remove(tuple(one for one in self._placed if one.path in there))
-            self._placed, self._originals_out, self.rank = (), False, None
+            self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         return lost
 
     def move(self, moment: Moment, rank: Optional[int], inserted: bool = False) -> tuple[str, ...]:
@@ -123,7 +132,7 @@ class Focus:
         wanted = {one.index: None if nowhere else bias_of(moment, one, rank) for one in copied(moment)}
         self.moving = True
         try:
-            if wanted and not self._originals_out:
+            if wanted and self.has_originals(moment):
                 with uninterrupted():
                     self._tell_program(moment)
                     self.take_out(moment, inserted)
@@ -288,7 +297,7 @@ class Focus:
             stay = [one for one in loaded if path_in_target(one) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
-        self._originals_out = True
+        self._out, self._is_back = self._out | paths, False
 
 
 def code_of(path: str) -> int:

@@ -88,14 +88,22 @@ class Followers:
         self.share_out()
 
     def share_out(self, native: bool = False) -> None:
-        """Leave to followers where they stand in shared code: GDB does not test the condition there."""
-        for (_, rank, _), follower in self._standing.items():
+        """Leave to followers where they stand in shared code: GDB does not test the condition there.
+
+        GDB tells of each change at once, and whoever hears of it may come here again.
+        """
+        for (_, rank, _), follower in list(self._standing.items()):
             if rank == SHARED:
                 follower.leave(native)
 
+    def give_back_shared(self) -> None:
+        """Let GDB stop again by itself where followers stand in shared code, instead of these."""
+        self._give_back(())
+        self.drop(lambda follower: follower.key[1] == SHARED)
+
     def _give_back(self, wanted: Container[Key]) -> None:
         """Let GDB stop again by itself where followers stood in shared code that are not wanted any more."""
-        for key, follower in self._standing.items():
+        for key, follower in list(self._standing.items()):
             if key[1] == SHARED and key not in wanted:
                 follower.leave(native=True)
 
@@ -139,6 +147,10 @@ class Followers:
     def stand_for(self, number: int) -> bool:
         """Whether followers stand for a user's breakpoint here, or have before GDB forgot the places."""
         return bool(self._followed.get(number)) or any(key[0] == number for key in self._standing)
+
+    @property
+    def stand_in_shared(self) -> bool:
+        return any(rank == SHARED for _, rank, _ in self._standing)
 
     def is_news(self, user: gdb.Breakpoint) -> bool:
         """Whether a user's breakpoint is not as it was when this was asked before."""

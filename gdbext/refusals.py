@@ -34,6 +34,8 @@ class CheckRunning(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         selection = self._face.selection
+        if gdb.selected_thread() is None:
+            return  # GDB itself says what is lacking
         if selection.rank is None or not selection.is_suspended:
             with warnings("a rank that leaves may take the step's end along"):
                 self._before()

@@ -82,6 +82,19 @@ def test_a_breakpoint_from_before_the_start_is_hit_once_in_every_rank(
     assert "exited normally" in said
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_condition_from_before_the_start_is_each_rank_s_own(method: str, tmp_path: Path) -> None:
+    """Also where ranks' files are loaded, and the condition's names with them, before it is known whose they are."""
+    build(tmp_path, method, "c", source=SOURCE)
+    only = "$_rank == 2" if method == "none" else "g_rank == 2"
+    stops = [command for _ in range(TURNS) for command in ("print $_rank", "print n", "info breakpoints", "continue")]
+    said = _gdb(tmp_path, f"break leaf if {only}", f"run +vp{RANKS}", *stops, program="./prog")
+    values = [int(one) for one in re.findall(r"^\$\d+ = (-?\d+)$", said, re.MULTILINE)]
+    assert list(zip(values[::2], values[1::2])) == [(2, turn) for turn in range(1, TURNS + 1)], said
+    assert "exited normally" in said and "ranklens failed" not in said, said
+    assert not re.search(r"^1\.\d+ +n ", said, re.MULTILINE), "a place where it stops is shown to be disabled"
+
+
 def _line_of(text: str, source: Path) -> int:
     return next(number for number, line in enumerate(source.read_text().splitlines(), 1) if text in line)
 
