@@ -21,11 +21,40 @@ if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be 
 
 
 @dataclass(frozen=True)
+class Watched:
+    """A place, or an expression by addresses."""
+
+    place: Optional[Place]
+    expression: str
+
+    def read(self) -> bytes:
+        """What is there, or the value's text; zeros where nothing is."""
+        try:
+            if self.place is None:
+                return gdb.parse_and_eval(self.expression).format_string().encode()
+            return bytes(gdb.selected_inferior().read_memory(self.place.address, self.place.size))
+        except gdb.error:
+            return bytes(1 if self.place is None else self.place.size)
+
+    def text(self, content: bytes) -> str:
+        """What has been read, as GDB shows it."""
+        if self.place is None:
+            return content.decode()
+        language = gdb.parameter("language")
+        execute("set language c")
+        try:
+            return gdb.Value(content, gdb.parse_and_eval(self.place.text).type).format_string()
+        finally:
+            execute(f"set language {language}")
+
+
+@dataclass(frozen=True)
 class Known:
-    """What is at a place that is watched, as GDB has told it last."""
+    """What is watched, as GDB has told it last, in a rank."""
 
     inferior: int
-    place: Place
+    rank: int
+    watched: Watched
     content: bytes
     hits: int = 0
 
@@ -41,13 +70,7 @@ class Change:
 
     def text(self) -> str:
         """In GDB's words."""
-        language = gdb.parameter("language")
-        execute("set language c")
-        try:
-            kind = gdb.parse_and_eval(self.before.place.text).type
-            old, new = (gdb.Value(one, kind).format_string() for one in (self.before.content, self.now))
-        finally:
-            execute(f"set language {language}")
+        old, new = map(self.before.watched.text, (self.before.content, self.now))
         return f"\nHardware watchpoint {self.number}: {self.expression}\n\nOld value = {old}\nNew value = {new}\n"
 
 
@@ -58,12 +81,12 @@ class Changes:
         self._known: dict[int, Known] = {}
         self.unseen: list[Change] = []
 
-    def begin(self, number: int, place: Optional[Place]) -> None:
-        """A watchpoint is new; `place` is None if it watches several."""
+    def begin(self, number: int, rank: int, place: Optional[Place], expression: Optional[str]) -> None:
+        """A watchpoint is new; `place` is None if it watches several, `expression` if these can't be told."""
         here = gdb.selected_inferior().num
-        if place is not None:
-            known = Known(here, place, b"")
-            self._known[number] = replace(known, content=read(known))
+        if place is not None or expression is not None:
+            watched = Watched(place, expression or "")
+            self._known[number] = Known(here, rank, watched, watched.read())
 
     def go_on(self, number: int, successor: int) -> None:
         """Another watchpoint takes over."""
@@ -77,7 +100,11 @@ class Changes:
         """The user may have changed what is watched."""
         here = gdb.selected_inferior().num
         self._known.update(
-            {number: replace(one, content=read(one)) for number, one in self._known.items() if one.inferior == here}
+            {
+                number: replace(one, content=one.watched.read())
+                for number, one in self._known.items()
+                if one.inferior == here
+            }
         )
 
     def has_told(self, hit: Iterable[gdb.Breakpoint]) -> None:
@@ -85,7 +112,7 @@ class Changes:
         for one in hit:
             known = self._known.get(one.number)
             if known is not None:
-                self._known[one.number] = replace(known, content=read(known), hits=one.hit_count)
+                self._known[one.number] = replace(known, content=known.watched.read(), hits=one.hit_count)
 
     @contextmanager
     def unmissed(self) -> Iterator[None]:
@@ -94,27 +121,18 @@ class Changes:
         It would not find them changed then by a thread of which it has yet to handle the stop: other threads run while
         one has stopped at a breakpoint whose condition is tested.
         """
-        inferior = gdb.selected_inferior()
-        now: dict[Place, bytes] = {}  # another watchpoint on the same may take over
-        if self._known and len(inferior.threads()) > 1:
-            now = {known.place: read(known) for known in self._known.values() if known.inferior == inferior.num}
         yield
-        users = {one.number: one for one in gdb.breakpoints()} if now else {}
+        inferior = gdb.selected_inferior()
+        if not self._known or len(inferior.threads()) < 2:
+            return
+        users = {one.number: one for one in gdb.breakpoints()}
         for number, known in list(self._known.items()):
-            found = now.get(known.place, known.content)
-            if number in users and known.inferior == inferior.num and found != known.content:
+            found = known.watched.read() if known.inferior == inferior.num and number in users else known.content
+            if found != known.content:
                 user = users[number]
                 self._known[number] = replace(known, content=found, hits=user.hit_count)
                 if user.hit_count == known.hits and is_meant(user):  # else GDB has found it, and ignored it
                     self.unseen.append(Change(number, user.expression or "", known, found))
-
-
-def read(known: Known) -> bytes:
-    """Zeros where nothing is."""
-    try:
-        return bytes(gdb.selected_inferior().read_memory(known.place.address, known.place.size))
-    except gdb.error:
-        return bytes(known.place.size)
 
 
 def is_meant(user: gdb.Breakpoint) -> bool:

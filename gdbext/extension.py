@@ -92,8 +92,7 @@ class Extension:
             gdb.write(change.text())
         if unseen and are_reason:
             moment = self.face.moment()
-            rank = self.face.owner(unseen[-1].before.place.address).rank
-            if rank is not None and switch_to_thread_of(moment.rank(rank)):
+            if switch_to_thread_of(moment.rank(unseen[-1].before.rank)):
                 self.face.follow()
             gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
 

@@ -68,7 +68,7 @@ class Watches:
         if known is None and one.number > self._newest:
             self._newest = one.number
             home = self._homes[one.number] = home_of(rank, one.expression, condition)
-            self.changes.begin(one.number, home.place)
+            self.changes.begin(one.number, rank, home.place, home.expression)
         elif known is not None and known.condition != condition and known.rank == rank:
             self._homes[one.number] = replace(known, condition=condition, restriction=restriction_of(condition))
 

@@ -37,7 +37,8 @@ SETTINGS = (
     "startup-with-shell off", "debuginfod enabled off",
 )  # fmt: skip
 TOLD_BESIDES = re.compile(
-    r"^\[Switching to [Tt]hread .*\]\n|^\[Rank \d+ runs here\]\n#0 .*\n(?:\d+\t.*\n)?"
+    r"^0x[0-9a-f]+ in \?\? \(\)\n\[Rank \d+ runs here\]\n#0  |^\[Watchpoint \d+ goes on as .*\n|-location (?=\w)"
+    r"|^\[Switching to [Tt]hread .*\]\n|^\[Rank \d+ runs here\]\n#0 .*\n(?:\d+\t.*\n)?"
     r"|^warning: location number not found for breakpoint -\d+ .*\n"  # of GDB 13 with several inferiors: docs/gdb.md
     r"|^\n?Thread \d+ \"\w+\" hit |^Run till exit from #\d+",
     re.M,
@@ -53,6 +54,7 @@ class Route:
     begin: str
     places: tuple[str, ...]
     expressions: tuple[str, ...]
+    watched: tuple[str, ...]  # what MPI does not write
     others: tuple[str, ...]  # where others come by, false wherever it is tested
 
 
@@ -66,6 +68,7 @@ CXX = Route(
         "mean", "n", "below", "sum", "value", "*cell", "cells.size()", "my_rank * 2 + ranks", "deep",
         "'paths.cpp'::depth_reached",
     ),
+    ("total", "depth_reached", "field::Twofold::built", "total * 2 + my_rank", "sum", "below", "plain.id", "total - 3"),
     ("descend if my_rank == {other} && n == 77", "pass_on if value == -5", "paths.cpp:54 if inner.id == my_rank + 90"),
 )  # fmt: skip
 FORTRAN = Route(
@@ -77,6 +80,7 @@ FORTRAN = Route(
         "my_rank", "total", "reached", "means", "means(2)", "last", "last%parts", "one", "one%id", "list", "got",
         "deep", "n", "below", "value", "field::total", "my_rank * 2 + ranks",
     ),
+    ("total", "reached", "below"),
     (
         "field::descend if my_rank == {other} .and. n == 77", "field::pass_on if value == -5",
         "paths.f90:68 if number == -9",
@@ -88,13 +92,15 @@ MOVES = ("step",) * 5 + ("next",) * 6 + ("finish", "finish", "until", "stepi", "
 LOOKS = ("up", "down", "bt", "info locals", "info args", "info source", "info line", "info symbol $pc", "display")
 
 
-def commands(route: Route, seed: int) -> list[str]:
-    """The same for both sides."""
+def commands(route: Route, seed: int, watches: float = 0.0) -> list[str]:
+    """The same for both sides; `watches` is how likely it is that a variable is watched."""
     chance = random.Random(seed)
     found = []
     for _ in range(STEPS):
         kind = chance.random()
-        if kind < 0.45:
+        if kind < watches:
+            found += [f"watch {chance.choice(route.watched)}", chance.choice(LOOKS), "continue", "continue", "unwatch"]
+        elif kind < 0.45:
             found.append(chance.choice(MOVES))
         elif kind < 0.55:
             found.append(f"{chance.choice(('advance', 'until'))} {chance.choice(route.places)}")
@@ -102,7 +108,7 @@ def commands(route: Route, seed: int) -> list[str]:
             found.append(f"print {chance.choice(route.expressions)}")
         else:
             found.append(chance.choice(LOOKS))
-    return found
+    return found[:STEPS]
 
 
 def compiled(route: Route, level: str, compiler: str, shared: Shared, folder: Path) -> Path:
@@ -200,7 +206,8 @@ def test_a_walk_through_optimized_code(
 
 def walk(route: Route, level: str, seed: int, processes: int, gdb: Path, shared: Shared, tmp_path: Path) -> None:
     """The same walk on both sides, told alike."""
-    asked, rank = commands(route, seed), seed % RANKS
+    # A change at the beginning of an inlined function GDB shows in it, if in a rank, and in a process before it.
+    asked, rank = commands(route, seed, watches=0.05 if level == "-O0" else 0.0), seed % RANKS
     pes = 2 if processes > 1 else 2 + seed % 2  # at most as many as a process has ranks
     folders = [tmp_path / name for name in ("native", "virtual")]
     for folder in folders:

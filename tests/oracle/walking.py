@@ -15,9 +15,18 @@ OUTERMOST = ("main", "paths", "MAIN__")
 LEAVING = ("finish ", "up ", "until ")  # of main: a rank's has callers, and `until PLACE` would go on to the end
 
 
+def watched() -> list[gdb.Breakpoint]:
+    return [one for one in gdb.breakpoints() if one.visible and one.type not in (gdb.BP_BREAKPOINT, gdb.BP_CATCHPOINT)]
+
+
 def tell(command: str) -> str:
+    if command == "unwatch":
+        for one in watched():
+            one.delete()
+        return ""
     try:
-        return gdb.execute(command, to_string=True)
+        said = gdb.execute(command, to_string=True)
+        return "" if command == "continue" else said  # GDB itself tells of a watchpoint elsewhere
     except gdb.error as error:
         return f"error: {error}\n"
 
@@ -25,6 +34,8 @@ def tell(command: str) -> str:
 def allowed(command: str, several: bool) -> str:
     """With several inferiors GDB itself forgets at `until PLACE` which frame was selected."""
     is_outermost = gdb.selected_frame().name() in OUTERMOST
+    if command == "continue" and not watched():  # it would not come back
+        return "frame"
     forgets = several and command.startswith("until ") and gdb.selected_frame().level() > 0
     return "frame" if forgets or (is_outermost and (command + " ").startswith(LEAVING)) else command
 
