@@ -60,13 +60,13 @@ def raw(data: bytes) -> str:
 def decode_float(data: bytes, name: str) -> str:
     """With as many digits as tell two values of this format apart, like GDB; the type's name tells some apart."""
     if len(data) == 2 and "bf16" in name.lower():
-        return plain_float(struct.unpack("<f", b"\0\0" + data)[0], BRAIN)
+        return plain_float(struct.unpack("<f", b"\0\0" + data)[0], BRAIN) or no_number(data, 7)
     if len(data) == 2:
-        return plain_float(struct.unpack("<e", data)[0], HALF)
+        return plain_float(struct.unpack("<e", data)[0], HALF) or no_number(data, 10)
     if len(data) == 4:
-        return plain_float(struct.unpack("<f", data)[0], SINGLE)
+        return plain_float(struct.unpack("<f", data)[0], SINGLE) or no_number(data, 23)
     if len(data) == 8:
-        return plain_float(struct.unpack("<d", data)[0], DOUBLE)
+        return plain_float(struct.unpack("<d", data)[0], DOUBLE) or no_number(data, 52)
     if len(data) == 16 and QUADRUPLE.search(name):
         return decode_quadruple(data)
     if len(data) in (12, 16):
@@ -75,10 +75,14 @@ def decode_float(data: bytes, name: str) -> str:
 
 
 def plain_float(value: float, digits: int) -> str:
-    if value != value:
-        return "nan"
-    text = f"{value:.{digits}g}"
-    return "inf" if text == "inf" else text
+    """ "" for what is no number."""
+    return f"{value:.{digits}g}" if value == value else ""
+
+
+def no_number(data: bytes, bits: int) -> str:
+    """With the sign and the so many bits in which one such value differs from another."""
+    word = int.from_bytes(data, "little")
+    return f"{'-' if data[-1] & 0x80 else ''}nan({word & (1 << bits) - 1:#x})"
 
 
 def decode_extended(data: bytes) -> str:
@@ -86,7 +90,7 @@ def decode_extended(data: bytes) -> str:
     significand, head = struct.unpack_from("<QH", data)
     sign, exponent = "-" if head & 0x8000 else "", head & 0x7FFF
     if exponent == 0x7FFF:
-        return sign + ("inf" if significand << 1 & 0xFFFFFFFFFFFFFFFF == 0 else "nan")
+        return f"{sign}inf" if significand << 1 & 0xFFFFFFFFFFFFFFFF == 0 else no_number(data[:10], 64)
     return sign + scaled(significand, max(exponent, 1) - 16383 - 63, EXTENDED)
 
 
@@ -95,7 +99,7 @@ def decode_quadruple(data: bytes) -> str:
     word = int.from_bytes(data, "little")
     sign, exponent, fraction = "-" if word >> 127 else "", word >> 112 & 0x7FFF, word & (1 << 112) - 1
     if exponent == 0x7FFF:
-        return sign + ("nan" if fraction else "inf")
+        return no_number(data, 112) if fraction else f"{sign}inf"
     significand = fraction | (1 << 112 if exponent else 0)
     return sign + scaled(significand, max(exponent, 1) - 16383 - 112, QUAD)
 
@@ -123,7 +127,7 @@ def decode_decimal(data: bytes) -> str:
     word, width = int.from_bytes(data, "little"), 8 * len(data)
     sign, combination = word >> (width - 1), word >> (width - 6) & 0b11111
     if combination >= 0b11110:
-        return ("-" if sign else "") + ("nan" if combination & 1 else "inf")
+        return no_number(data, width - 6) if combination & 1 else f"{'-' if sign else ''}inf"
     is_large = combination >= 0b11000  # the coefficient's first three bits are 100
     low = width - 1 - bits - (2 if is_large else 0)
     coefficient = word & (1 << low) - 1 | (0b100 << low if is_large else 0)

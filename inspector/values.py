@@ -145,7 +145,7 @@ def decode_struct(
         if one.location is None or one.type not in shown:
             shown.update((one.type,) if one.location is not None else ())
             members.append(decode_member(around, one, found, depth, shown))
-    return opening + ", ".join(members) + closing
+    return opening + ", ".join(members) + ("..." if len(bare.members) > MOST_ELEMENTS else "") + closing
 
 
 def decode_member(around: Surroundings, member: Member, found: Object, depth: int, virtual: set[int]) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import StartJob, built
+from tests.inspector.at_once import at_once
+from tests.inspector.conftest import SOURCES, StartRanks
 
 PROGRAM = """
 #include <mpi.h>
@@ -256,3 +258,14 @@ def test_files_without_debug_information_among_others(start_job: StartJob, tmp_p
         [str(built("inspector")), "report", str(job.pid)], capture_output=True, text=True, timeout=60
     )
     assert "its debug information does not describe: 2, shown as bytes" in " ".join(report.stdout.split())
+
+
+def test_what_a_text_leaves_out_is_compared(start_ranks: StartRanks) -> None:
+    job = start_ranks(SOURCES / "hidden.cpp", ranks=2)
+    (done,) = at_once([("globals", job.pid, "--json")])
+    found = {one["name"]: one for one in json.loads(done.stdout)}
+    assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(("deep", "many", "none"), "differs")
+    texts = {name: [one["value"] for one in found[name]["groups"]] for name in found}
+    assert texts["none"] == ["nan(0x400000)", "nan(0x400001)"]
+    assert "{...}" in texts["deep"][0] and texts["deep"][1].endswith(f"(differs from rank 0 at {'.inner' * 26}.here)")
+    assert texts["many"][0].endswith(" b99 = 0...}") and texts["many"][1].endswith(" (differs from rank 0 at .c99)")

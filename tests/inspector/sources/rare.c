@@ -17,6 +17,13 @@ _Decimal128 decimal128 = 3.75dl, decimal128_most = 9.999999999999999999999999999
 /* A debugger has no way to show it; ours shows its bytes. */
 _Complex int whole_complex = 1 + 2i;
 
+/* What is no number, with bits that tell one from another; and what is beyond all numbers. */
+_Float16 half_none = __builtin_nanf16("5"), half_beyond = -__builtin_inff16();
+float single_none = __builtin_nanf("77"), single_minus_none, single_beyond = __builtin_inff();
+double double_none = __builtin_nan("0x123456"), double_beyond = -__builtin_inf();
+long double extended_none = __builtin_nanl("9"), extended_beyond = __builtin_infl();
+_Float128 quad_none = __builtin_nanf128("3"), quad_beyond = -__builtin_inff128();
+
 struct places {
     char first;
     double second;
@@ -31,6 +38,7 @@ struct places {
 } places = {1, 2.5, {3, -4}, 5, 66, {7}}, many[3] = {{2, 3.5, {4, -5}, 6, 67, {8}}};
 
 int main(void) {
+    single_minus_none = -single_none;
     puts("ready");
     fflush(stdout);
     pause();
