@@ -30,7 +30,7 @@ from gdbext.followers import (
 from gdbext.front_end import speaks_mi
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
-from gdbext.locations import locations_in, locations_of
+from gdbext.locations import locations_of
 from gdbext.momentary_breakpoints import own_locations
 from gdbext.pinned import Pinned
 from gdbext.stops import RankEvents
@@ -317,10 +317,13 @@ class Breakpoints:
             )
 
     def _native_rank(self, user: gdb.Breakpoint) -> Optional[int]:
-        """Whom GDB itself counts a hit of: the rank in focus, but where another place than its copy is hit."""
-        if len(locations_in(user, gdb.selected_inferior().num)) > 1:
-            return self._face.owner(gdb.newest_frame().pc()).rank
-        return self._face.in_focus
+        """Whom GDB itself counts a hit of: the rank that runs, also in code that all ranks share."""
+        if not self._hits.is_counted(user):
+            return None
+        try:
+            return self._face.rank_that_runs()
+        except (RanklensError, gdb.error):
+            return None
 
     def _changed_in(self, inferior: int, user: gdb.Breakpoint) -> None:
         if self._life(inferior).followers.is_news(user):

@@ -43,6 +43,10 @@ class Hits:
             self._by_rank[user.number][rank] += now - before
         self._counted[user.number] = now
 
+    def is_counted(self, user: gdb.Breakpoint) -> bool:
+        """Whether GDB has counted a hit since it was looked at last."""
+        return int(user.hit_count) > self._counted.get(user.number, 0)
+
     def look(self) -> None:
         """Notice which counts the user has set to 0: GDB has no event for it, and goes on to count from there."""
         for user in list(self._users.values()):

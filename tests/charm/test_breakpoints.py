@@ -72,7 +72,10 @@ def test_a_breakpoint_from_before_the_start_is_hit_once_in_every_rank(
 ) -> None:
     build(tmp_path, method, "c", with_hook, SOURCE)
     stops = [command for _ in range(RANKS * TURNS) for command in ("print $_rank", "print n", "continue")]
+    stops.insert(-1, "info breakpoints")
     said = _gdb(tmp_path, "break leaf", f"run +vp{RANKS}", *stops, program="./prog")
+    by_rank = f"Breakpoint 1 already hit {RANKS * TURNS} times: {TURNS} times each by ranks 0-{RANKS - 1}"
+    assert method == "none" or by_rank in said, said
     assert len(HIT.findall(said)) == RANKS * TURNS, said
     values = [int(one) for one in re.findall(r"^\$\d+ = (-?\d+)$", said, re.MULTILINE)]
     hits = sorted(zip(values[::2], values[1::2]))

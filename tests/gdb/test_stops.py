@@ -131,6 +131,29 @@ tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(1, 3)"), value("$_rank
     assert "Breakpoint 1 already hit" in told["listed"] and "MULTIPLE" not in told["listed"]
 
 
+@pytest.mark.parametrize(
+    ("method", "flags"), [("pie", ()), ("swap", ("--method", "swap")), ("tls", ("--method", "tls", "-DOWN=__thread"))]
+)
+def test_hits_are_of_the_rank_that_comes_by(
+    session: Session, rankrun: Path, tmp_path: Path, method: str, flags: tuple[str, ...]
+) -> None:
+    """Also where GDB stops by itself, in code that all ranks share, and another rank was in focus before."""
+    ticks = compile_program("rankcc", tmp_path, "ticks.c", *flags)
+    script = """
+gdb.execute("break tick")
+gdb.execute("run")
+counts = []
+while gdb.selected_inferior().pid:
+    counts.append(value("$_rank_hits(1, $_rank)"))
+    gdb.execute("continue")
+tell("counts", counts)
+tell("whole", [value("$_rank_hits(1, %d)" % rank) for rank in range(RANKS)])
+"""
+    words = ("--args", rankrun, "-n", RANKS, "--method", method, ticks, 2)
+    told = session.run(script.replace("RANKS", str(RANKS)), *words)
+    assert sorted(told["counts"]) == sorted([1, 2] * RANKS) and told["whole"] == [2] * RANKS, told.output
+
+
 def test_disabled_deleted_and_commands(session: Session, rankrun: Path, ticks: Path) -> None:
     """`disable` and `delete` hold in every rank, and commands run at every rank's stop."""
     told = launch(
