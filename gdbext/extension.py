@@ -31,7 +31,7 @@ class Extension:
         self.breakpoints = Breakpoints(self.face, stops.bind(self.face))
         functions.bind(self.face)
         refusals.bind(self.face, self.breakpoints.watch_step)
-        navigation.bind(self.face, self._show)
+        navigation.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
         events = gdb.events
         events.stop.connect(self._stopped)
@@ -141,6 +141,11 @@ class Extension:
 
     def _breakpoint_deleted(self, breakpoint: gdb.Breakpoint) -> None:
         self.breakpoints.deleted(breakpoint)
+
+    def _restarted(self) -> None:
+        self.face.inferiors.has_run()
+        self.face.selection.forget("another checkpoint has been restarted")
+        self._before_prompt()
 
     def _before_prompt(self, *_: object) -> None:
         """After `thread N`, `core-file`, and where GDB could not let the target run.

@@ -14,7 +14,11 @@ from gdbext import hooks
 from gdbext.face import GdbFace
 from gdbext.quiet import warnings
 
-HOOKS = {"hook-down": "ranklens-check-down", "hookpost-thread": "ranklens-follow-thread"}
+HOOKS = {
+    "hook-down": "ranklens-check-down",
+    "hookpost-thread": "ranklens-follow-thread",
+    "hookpost-restart": "ranklens-follow-restart",
+}
 POSING = 0  # the level of the thread's own frame
 
 
@@ -47,8 +51,9 @@ class FollowThread(gdb.Command):
                 self._show()
 
 
-def bind(face: GdbFace, show: Callable[[], None]) -> None:
-    """`show` tells which rank runs on the thread."""
+def bind(face: GdbFace, show: Callable[[], None], restarted: Callable[[], None]) -> None:
+    """`show` tells which rank runs on the thread; `restarted` is called after `restart`, which is another process."""
+    hooks.Called(HOOKS["hookpost-restart"], restarted)
     CheckDown(face)
     FollowThread(face, show)
     hooks.define(*({hook: command} for hook, command in HOOKS.items()))

@@ -69,3 +69,22 @@ tell("stops", stops)
 """
     told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
     assert told["stops"] == RANKS * TIMES and "nothing_of_that_name" in told.output, told.output
+
+
+def test_checkpoints(session: Session, rankrun: Path, ticks: Path) -> None:
+    script = """
+gdb.execute("set breakpoint pending on")
+gdb.execute("rank tbreak tick 2")
+gdb.execute("run")
+gdb.execute("checkpoint")
+gdb.execute("next")
+seen = [value("ticks")]
+for number in (1, 0):
+    gdb.execute(f"restart {number}")
+    ask("rank list")
+    seen.append([value("$_rank"), value("ticks"), gdb.selected_frame().name()])
+tell("seen", seen)
+ask("kill")
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
+    assert told["seen"] == [1, [2, 0, "tick"], [2, 1, "tick"]], told.output
