@@ -40,7 +40,7 @@ from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.index import load, store
 from pieglobalsfind.model import Absent
 
-KIND = f"variables-3-{sys.byteorder}"  # changes with the form of what is stored
+KIND = f"variables-4-{sys.byteorder}"  # changes with the form of what is stored, and with what it says
 STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
 SPOKEN = ("other", *sorted(set(LANGUAGES.values())))  # languages
 STORAGE_NUMBERS = {one: number for number, one in enumerate(STORAGES)}

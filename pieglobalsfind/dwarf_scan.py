@@ -157,8 +157,9 @@ class Told(NamedTuple):
     pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]  # of all those what is `WANTED`
 
 
-# A DIE: its level below the unit's, its offset in the section, how it is written, and how a variable is that tells all.
-Entry = tuple[int, int, Abbreviation, Optional[Told]]
+# A DIE: the lowest level since the last one, its own below the unit's, its offset in the section, how it is written,
+# and how a variable is that tells all.
+Entry = tuple[int, int, int, Abbreviation, Optional[Told]]
 # `text`, `location` and `after` of an abbreviation, itself, and what its DIEs tell if its code is of one byte.
 Located = tuple[int, int, int, Abbreviation, Optional[Told]]
 
@@ -254,7 +255,10 @@ class UnitBytes:
         return self._section.address + at
 
     def entries(self, qualified: bool) -> Iterator[Entry]:
-        """Static variables and the scopes they are in, in order; with `qualified` all that has a name in a scope."""
+        """Static variables and the scopes they are in, in order; with `qualified` all that has a name in a scope.
+
+        Blocks are not told of. Before each depth therefore comes the lowest since the last: what was deeper has ended.
+        """
         table, begin = self._kinds.table(qualified), self.begin
         # what ends children, behind the last DIE, as often as there can be need of it: no end has to be looked for
         data = self.data[begin : self.end] + bytes(DEEPEST + 1)
@@ -263,7 +267,7 @@ class UnitBytes:
         far, known, sibling_at, zero_from = table.far, table.abbreviations, SIBLING.unpack_from, data.index
         try:
             code, body = leb128(data, self.first - begin)
-            at, depth = self._behind(data, body, known[code]), 1
+            at, depth, lowest = self._behind(data, body, known[code]), 1, DEEPEST
             if not known[code].has_children:
                 return
             while True:
@@ -287,8 +291,10 @@ class UnitBytes:
                     continue
                 if code == 0:
                     at, depth = at + 1, depth - 1
-                    if depth == 0:
-                        return
+                    if depth < lowest:
+                        if depth == 0:
+                            return
+                        lowest = depth
                     continue
                 step = opened[code]
                 if step and depth < DEEPEST:
@@ -304,18 +310,21 @@ class UnitBytes:
                     length = data[place]
                     if length < 128:
                         if length and data[place + 1] in STATIC and found.tag == dw.DW_TAG_variable:
-                            yield depth, begin + at, found, told
+                            yield lowest, depth, begin + at, found, told
+                            lowest = DEEPEST
                         at = place + 1 + length + after
                         continue
                 found = known[code]
                 if table.is_told(found):
-                    yield depth, begin + at, found, None
+                    yield lowest, depth, begin + at, found, None
+                    lowest = DEEPEST
                 at = self._behind(data, body, found)
                 if found.has_children:
                     if found.tag in table.entered and depth < DEEPEST:
                         depth += 1
-                    else:
-                        at = self._behind_children(data, at, table)
+                        continue
+                    at = self._behind_children(data, at, table)
+                lowest = min(lowest, depth)
         except (IndexError, ValueError, struct.error, KeyError):
             raise UnreadableError from None
 

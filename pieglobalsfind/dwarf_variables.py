@@ -277,9 +277,9 @@ class VariableReader:
         noted = defaultdict[Abbreviation, list[Note]](list)
         rows: list[Optional[Found]] = []
         cu, first = unit.die.cu, found.address(0)
-        for depth, at, kind, told in found.entries(self._language == "C++"):
-            if depth <= inside:
-                while scopes[-1][0] >= depth:
+        for lowest, depth, at, kind, told in found.entries(self._language == "C++"):
+            if depth <= inside or lowest <= inside:
+                while scopes[-1][0] >= min(lowest, depth):
                     scopes.pop()
                 inside, scope = scopes[-1]
             if told is not None:

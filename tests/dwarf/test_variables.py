@@ -209,7 +209,9 @@ def test_the_cache_gives_the_same_answer(
 
 @pytest.mark.parametrize("option", ["-gdwarf-2", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-@pytest.mark.parametrize(("source", "compiler"), [*((one, "") for one in SOURCES), ("shapes.cpp", "clang++")])
+@pytest.mark.parametrize(
+    ("source", "compiler"), [*((one, "") for one in (*SOURCES, "scopes.cpp")), ("shapes.cpp", "clang++")]
+)
 def test_as_bytes_and_by_libdw(
     build: Build, monkeypatch: pytest.MonkeyPatch, source: str, compiler: str, level: str, option: str
 ) -> None:
@@ -228,6 +230,24 @@ def test_as_bytes_and_by_libdw(
     monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
     by_libdw = described(DebugInfo.open(path).declared)
     assert walked and len(as_bytes) > 10 and as_bytes == by_libdw
+
+
+@pytest.mark.parametrize("compiler", ["", "clang++"])
+def test_what_is_in_a_block_is_in_no_class_before_it(build: Build, compiler: str) -> None:
+    names = {one.name for one in DebugInfo.open(str(build("scopes.cpp", "-O0", compiler=compiler))).variables()}
+    assert names == {
+        "outside",
+        "one(int)::plain",
+        "one(int)::Local::own()::deep",
+        "one(int)::in_block",
+        "one(int)::further_in",
+        "one(int)::Inner::get()::of_inner",
+        "one(int)::behind_inner",
+        "spaces::in_space",
+        "spaces::Whole::get()::of_whole",
+        "spaces::Whole::shared",
+        "behind_all",
+    }
 
 
 def test_more_kinds_of_entries_than_one_byte_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
