@@ -39,11 +39,16 @@ def mended(moment: Moment, number: int, own: Iterable[Any]) -> Iterator[Any]:
     for frame in chain((innermost,), frames):
         if frame.GetCFA() != before:  # else it is inlined into the one before
             level, before = level + 1, frame.GetCFA()
-            if level < len(true) and (frame.GetPC(), before) != (true[level].pc, true[level].cfa):
+            if level < len(true) and not _is_right(frame, true[level], level == len(true) - 1):
                 yield from true[level:]
                 return
         yield frame
     yield from true[level + 1 :]
+
+
+def _is_right(frame: Any, true: Activation, is_last: bool) -> bool:
+    """Where the tables know no caller, as behind a signal's handler, they know no CFA either: LLDB may know more."""
+    return bool(frame.GetPC() == true.pc and (is_last or frame.GetCFA() == true.cfa))
 
 
 def _walked(moment: Moment, number: int, innermost: Any) -> Sequence[Activation]:

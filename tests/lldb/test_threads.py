@@ -333,3 +333,13 @@ def test_frames_that_lldb_takes_wrongly(session: Session, start_job: StartJob, r
     assert told["rank print 1 word"] == "1: <word is a variable of waiting, whose frame LLDB takes wrongly>\n"
     assert told["rank print 0-1 started"] == "0: 0\n1: 0\n"
     assert told.output.count("LLDB takes this frame wrongly") == 1, "once, and not of the frames that are right"
+
+
+def test_frames_behind_a_signal_s_handler(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """There LLDB knows more than the files' tables."""
+    program = compile_program("rankcc", tmp_path, "handler.c", "-O0")
+    job = start_job(rankrun, "-n", 1, program)
+    job.wait_for("in the handler")
+    told = session.attach('ask("rank 0"); tell("bt", ask("rank bt 0")); tell("own", ask("bt"))', job.pid)
+    named = re.compile(r"\b(handler|interrupted|main) ?\(")
+    assert named.findall(told["bt"]) == named.findall(told["own"]) == ["handler", "interrupted", "main"], told["bt"]
