@@ -15,16 +15,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 UNUSED = 30 * 24 * 3600  # seconds after which a view is removed
+RECENTLY = 3600  # seconds: writing a time to the disk takes as long as many things that sourcing the extension does
 REMOVED = "removed-"
 _NAME = rf"(?:[0-9a-f]+|none)(?:-[0-9a-f]+)+|{REMOVED}\w+"  # of a view's folder; of what is being removed
 
 
 def find(view: str) -> bool:
-    """Whether a view is there; its folder's time says that it was used now."""
+    """Whether a view is there; its folder's time says that it was used within the last hour."""
     folder = os.path.dirname(view)
     with locked(os.path.dirname(folder), fcntl.LOCK_SH):
         try:
-            os.utime(folder)
+            if abs(os.stat(folder).st_mtime - time.time()) > RECENTLY:
+                os.utime(folder)
         except FileNotFoundError:
             return False
         return os.path.exists(view)
