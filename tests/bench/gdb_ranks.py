@@ -64,27 +64,26 @@ def run() -> Result:
             by_hand = add_by_hand(pid, program, place / "by_hand")
             bare, hand, imports, extended = in_turns(pid, (), by_hand, IMPORTS, sourced())
             backtrace = gdb(pid, sourced("rank bt 500"))
-            all_ranks = gdb(pid, sourced("rank apply all bt"))
+            sourced_alone, all_ranks = in_turns(pid, sourced(), sourced("rank apply all bt"))
             tree = gdb(pid, sourced("rank tree"))
             one_break = gdb(pid, sourced("break f100"))
             rank_break = gdb(pid, sourced("rank break f100 0-999"))
         with job([str(threads), str(RANKS)]) as pid:
-            plain_threads = gdb(pid)
-            all_threads = gdb(pid, ("thread apply all bt",))
+            plain_threads, all_threads = in_turns(pid, (), ("thread apply all bt",))
         with job([*rankrun(MORE_RANKS), "--method", "none", str(program)]) as pid:  # vm.max_map_count bounds copies
             plain_more = gdb(pid)
             listed = gdb(pid, sourced("rank list"))
-    per_frame = (all_ranks.seconds - attached.seconds) / max(all_ranks.frames, 1)
-    per_thread_frame = (all_threads.seconds - plain_threads.seconds) / max(all_threads.frames, 1)
+    per_frame = (all_ranks.processor - sourced_alone.processor) / max(all_ranks.frames, 1)
+    per_thread_frame = (all_threads.processor - plain_threads.processor) / max(all_threads.frames, 1)
     return Result(
         "GDB on many ranks",
         f"{RANKS:,} ranks in one process ({MORE_RANKS:,} for `rank list`); GDB attaches anew for every line, the best "
-        f"of {REPEAT}. Times of commands are beyond sourcing the extension. Attaching is compared by processor time, "
-        f"in turns, the best of {ROUNDS}, while a rank runs in the program's own code: of jacobi3d, an ordinary one, "
-        f"and of a program made for `break FUNCTION`, with {FUNCTIONS:,} functions in one compilation unit, which all "
-        "other lines are about. GDB reads the whole unit that a process is stopped in. Plain GDB does not do so here, "
-        "where it knows no function at that place; in an ordinary process it would. Of that program the line of one "
-        "copy by hand is what this unit and the symbols of one copy alone take.",
+        f"of {REPEAT}. Times of commands are beyond sourcing the extension. What is compared with plain GDB is "
+        f"processor time, in turns, the best of {ROUNDS}. GDB attaches while a rank runs in the program's own code: of "
+        f"jacobi3d, an ordinary one, and of a program made for `break FUNCTION`, with {FUNCTIONS:,} functions in one "
+        "compilation unit, which all other lines are about. GDB reads the whole unit that a process is stopped in. "
+        "Plain GDB does not do so here, where it knows no function at that place; in an ordinary process it would. Of "
+        "that program the line of one copy by hand is what this unit and the symbols of one copy alone take.",
         (
             Measurement("attach to jacobi3d, plain GDB, processor time", ordinary_bare.processor, "s"),
             Measurement(
