@@ -254,8 +254,8 @@ def test_thread_local_variables_are_refused(tmp_path: Path) -> None:
         (["-n", "2", "./nowhere"], "No such file"),
         (["-n", "2", "no-such-program"], "no program"),
         (["-n", "2", "/bin/true"], "rankcc"),
-        (["-n", "2", "/dev/zero"], "no regular file"),
-        (["-n", "2", "/"], "no regular file"),
+        (["-n", "2", "/dev/zero"], "not a regular file"),
+        (["-n", "2", "/"], "not a regular file"),
         (["-n", "2", "--frobnicate", "program"], "no option"),
     ],
 )
