@@ -49,7 +49,7 @@ while gdb.selected_inferior().pid:
     rank = value("$_rank")
     stops.append([gdb.newest_frame().name(), rank, value("$_rank_of($pc)")])
     if len(stops) == 3:
-            tell("printed", ask("rank print $_rank").splitlines())
+        tell("printed", ask("rank print $_rank").splitlines())
         tell("bt", ask("rank apply all bt"))
     gdb.execute("continue")
 tell("stops", stops)
