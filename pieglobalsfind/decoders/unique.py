@@ -57,7 +57,7 @@ def redirections(
     """By rank, where its unique variables are; `copies` are where the ranks' copies of the object begin."""
     named = list(_named(target, loaded))
     if not named:
-        return {}
+        return dict.fromkeys(copies, ())
     words = {rank: read_many(target, [(copy + one.slot, 8) for one in named]) for rank, copy in copies.items()}
     storage = {
         rank: [int.from_bytes(word, "little") - one.addend if word else None for word, one in zip(found, named)]
