@@ -8,7 +8,6 @@ from __future__ import annotations
 import compileall
 import os
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -22,6 +21,7 @@ import pytest
 from pieglobalsfind.ending import TOLD_BY
 from tests.host.indexed import write_starter
 from tests.sharing import Shared
+from tests.support.debuggers import find_gdb
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,10 +78,7 @@ def inspector() -> Path:
 
 @pytest.fixture(scope="session")
 def gdb(shared: Shared) -> Path:
-    path = shutil.which("gdb")
-    if path is None:
-        pytest.fail("gdb is missing: run `make setup`")
-    return shared.made("gdb", lambda folder: write_starter(Path(path), folder)) / "gdb"
+    return shared.made("gdb", lambda folder: write_starter(find_gdb(), folder)) / "gdb"
 
 
 CHANGES_OUTPUT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "DEBUGINFOD_URLS")

@@ -18,8 +18,8 @@ from tests.conftest import StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
 from tests.host.script import Told
-from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as LldbSession
+from tests.support.debuggers import find_lldb
 
 SOURCE = Path(__file__).resolve().parent / "fibers.cpp"
 FIBERS = {  # name -> the kind of its context, and an expression for it in main()

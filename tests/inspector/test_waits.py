@@ -19,7 +19,7 @@ from pieglobalsfind.model import READY, RankTable
 from pieglobalsfind.targets import open_target
 from tests.conftest import BIN, ROOT, Job
 from tests.inspector.conftest import SOURCES, StartRanks
-from tests.lldb.conftest import find_lldb
+from tests.support.debuggers import find_lldb
 
 RANKS = 12
 MEMBERS_AT = 124  # in a rank's record: how many, and where they are

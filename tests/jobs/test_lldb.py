@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import Job
 from tests.host.script import Told
-from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session
+from tests.support.debuggers import find_lldb
 
 from .conftest import PROGRAMS
 from .test_gdb import PROCESSES, RANKS, ROUNDS, visits, wait_for_processes, wandering

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,7 @@ import pytest
 from tests.conftest import StartJob
 from tests.gdb.conftest import RANKS, Places, compile_program, hold, make_core
 from tests.lldb.session import Session
-
-
-def find_lldb(name: str = "lldb") -> Path:
-    path = shutil.which(f"{name}-19") or shutil.which(name)
-    if path is None:
-        pytest.fail(f"{name} is missing: run `make setup`")
-    return Path(path)
+from tests.support.debuggers import find_lldb
 
 
 @pytest.fixture(scope="session")

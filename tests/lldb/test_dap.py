@@ -12,9 +12,9 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.gdb.conftest import RANKS, SOURCES, Places
-from tests.lldb.conftest import find_lldb
 from tests.lldb.dap import Adapter
 from tests.lldb.session import EXTENSION
+from tests.support.debuggers import find_lldb
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ import pytest
 from tests.conftest import Job, built
 from tests.gdb.conftest import make_core
 from tests.host.plan import Answers
-from tests.lldb.conftest import find_lldb
 from tests.lldb.oracle import ADDRESS, Asker, differences, normalize, virtual_plan
 from tests.lldb.questions import NEVER_ASKED, PROGRAMS
 from tests.lldb.session import Session
 from tests.oracle.comparison import asked, check_that_processes_differ
 from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, copied, virtual
 from tests.sharing import Shared
+from tests.support.debuggers import find_lldb
 from tests.waiting import wait_until_it_loops
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import StartJob, built
 from tests.gdb.session import Session
-from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as Lldb
+from tests.support.debuggers import find_lldb
 
 PROGRAM = """
 #include <mpi.h>

@@ -12,11 +12,11 @@ import pytest
 
 from tests.conftest import built
 from tests.gdb.session import Session as Gdb
-from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as Lldb
 from tests.methods.conftest import Held, Truth
 from tests.methods.matrix import METHODS, RUNNING, SOURCES, SUSPENDED, VARIABLES, impossible
 from tests.methods.table import Record
+from tests.support.debuggers import find_lldb
 
 EXPRESSIONS = {"counter": "'function_static()'::counter", "inlined": "simulation::inlined"}
 NAMES = {"counter": "function_static()::counter", "inlined": "simulation::inlined"}

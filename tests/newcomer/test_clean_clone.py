@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import ROOT, StartJob
 from tests.gdb.conftest import compile_program
-from tests.lldb.conftest import find_lldb
+from tests.support.debuggers import find_lldb
 
 PROCESSES = Path("/proc")
 TIMEOUT = 900

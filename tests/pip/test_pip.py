@@ -26,8 +26,8 @@ from pieglobalsfind.targets import open_target
 from tests.conftest import BIN, Job, StartJob
 from tests.gdb.conftest import make_core
 from tests.gdb.session import Session
-from tests.lldb.conftest import find_lldb
 from tests.lldb.session import Session as LldbSession
+from tests.support.debuggers import find_lldb
 from tests.tasks.truth import Truth, tables_of, told_by
 from tests.waiting import wait_until
 
