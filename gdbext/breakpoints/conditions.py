@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.commands.rank_stops import language
+from gdbext.gdb_api.language import language
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 from gdbext.symbols.focus import Focus
 from pieglobalsfind.errors import TargetError

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import gdb
 import gdb.unwinder
 
+from gdbext.gdb_api.language import language
 from gdbext.gdb_api.target import NAMES
 from gdbext.selection import frame as stacks
 from gdbext.selection import frame_style
@@ -150,6 +151,18 @@ def speak_as_program(stack: Stack) -> None:
         if frame.find_sal().symtab is not None:
             frame.select()
             return
+
+
+def speak(wanted: str, level: int) -> None:
+    """Have GDB read expressions in a language, the frame of a level selected.
+
+    GDB takes the language of the frame that is selected, and keeps it where the next one has none.
+    """
+    for frame in itertools.islice(chain(), stacks.MOST_FRAMES):
+        frame.select()
+        if language() == wanted:
+            break
+    next((frame for frame in chain() if frame.level() == level), gdb.newest_frame()).select()
 
 
 def select_level(level: int) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 import gdb
 
-from gdbext.gdb_api.libraries import forget_libraries, kept_names, kernel_library, library_files
+from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
@@ -288,7 +288,7 @@ class Focus:
     def take_out(self, moment: ProcessView, inserted: bool) -> None:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
         paths = copied_paths(moment)
-        loaded = [one for one in gdb.objfiles() if one.is_file and one.owner is None]
+        loaded = [one for one in gdb.objfiles() if is_from_file(one) and one.owner is None]
         for one in gdb.objfiles():
             if one.owner is not None and path_in_target(one.owner) in paths:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
@@ -299,6 +299,11 @@ class Focus:
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
         self._out, self._is_back = self._out | paths, False
+
+
+def is_from_file(objfile: gdb.Objfile) -> bool:
+    """Whether GDB has read it from a file, and not from memory; GDB 12 does not tell, and names what is from memory."""
+    return bool(getattr(objfile, "is_file", not path_of(objfile).startswith(KERNEL_LIBRARY)))
 
 
 def code_of(path: str) -> int:

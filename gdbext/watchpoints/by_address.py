@@ -13,7 +13,8 @@ from contextlib import suppress
 import gdb
 
 from gdbext.breakpoints.conditions import LITERALS, MEMBERS, NAME, lookup
-from gdbext.commands.rank_stops import IN_C, language
+from gdbext.commands.rank_stops import IN_C
+from gdbext.gdb_api.language import language
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import Optional
 

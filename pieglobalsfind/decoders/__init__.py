@@ -52,5 +52,6 @@ def _without_registry(target: Target) -> Optional[RankTable]:
     from pieglobalsfind.decoders import elf_scan
     from pieglobalsfind.decoders.ampi import decode as ampi
     from pieglobalsfind.decoders.pip import decode as pip  # late: debuggers start the sooner
+    from pieglobalsfind.decoders.smpi import decode as smpi
 
-    return ampi.decode(target) or pip.decode(target) or elf_scan.decode(target)
+    return ampi.decode(target) or pip.decode(target) or smpi.decode(target) or elf_scan.decode(target)
