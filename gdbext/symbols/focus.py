@@ -26,8 +26,8 @@ from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
-from pieglobalsfind.ranks.variable_address import lies_apart
+from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.ranks.variable_address import data_place, lies_apart
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
@@ -350,11 +350,8 @@ def copied_paths(moment: ProcessView) -> frozenset[str]:
 
 
 def bias_of(moment: ProcessView, found: Object, rank: Optional[int]) -> Optional[int]:
-    """What to add to the object's p_vaddr's in a rank; None if the rank is in another process."""
+    """What to add to the object's p_vaddr's in a rank; None if it is not known where the rank has it."""
     if rank is None:
         return found.load_bias
-    for one in moment.rank(rank).placements:
-        if isinstance(one, Rebase) and one.object == found.index:
-            return found.load_bias + one.copy - one.original
-    gone = moment.rank(rank).state == MIGRATED_OUT
-    return None if gone else found.load_bias  # all ranks use the original
+    base = data_place(moment.rank(rank), found, found.base)
+    return found.load_bias + base - found.base if isinstance(base, int) else None

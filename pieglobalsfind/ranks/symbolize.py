@@ -134,13 +134,14 @@ class FileNames:
     def _symbols(self) -> Union[Symbols, Absent]:
         if isinstance(self.path, Absent):
             return self.path
-        stored = build_id_cache.load(self._identity.build_id, KIND)
+        file = build_id_cache.state_of(self.path, self._identity.build_id)
+        stored = build_id_cache.load(file, KIND)
         try:
-            return Symbols.decode(stored) if stored is not None else self._read_symbols(self.path)
+            return Symbols.decode(stored) if stored is not None else self._read_symbols(self.path, file)
         except ValueError:
-            return self._read_symbols(self.path)
+            return self._read_symbols(self.path, file)
 
-    def _read_symbols(self, path: str) -> Union[Symbols, Absent]:
+    def _read_symbols(self, path: str, file: Optional[build_id_cache.FileState]) -> Union[Symbols, Absent]:
         try:
             with ElfFile(path) as elf:
                 place = debug_path(elf) if elf.section(".symtab") is None else None
@@ -151,7 +152,7 @@ class FileNames:
                         found = read_symbols(elf, debug)
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        build_id_cache.store(self._identity.build_id, KIND, found.encode())
+        build_id_cache.store(file, KIND, found.encode())
         return found
 
     # ---- debug information ----
