@@ -29,8 +29,8 @@ def output(*words: object) -> list[str]:
 
 def gdb_lines(pid: int) -> list[str]:
     """A session in GDB, with the commands as they are typed."""
-    words: list[object] = ["gdb", "-nx", "-q", "-batch", "-ex", "set width 0", "-iex", "set auto-load python-scripts off"]
-    words += ["-p", pid, "-ex", f"source {ROOT}/gdbext/rank.py"]
+    words: list[object] = ["gdb", "-nx", "-q", "-batch", "-iex", "set auto-load python-scripts off"]
+    words += ["-p", pid, "-ex", "set width 0", "-ex", f"source {ROOT}/gdbext/rank.py"]
     for command in GDB_COMMANDS:
         words += ["-ex", f"echo (gdb) {command}\\n", "-ex", command]
     lines = output(*words)
