@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "docs" / "debuggers.json"
 DOCUMENT = ROOT / "docs" / "debuggers.md"
-FOLDERS = {"GDB": ("tests/gdb", "tests/oracle"), "LLDB": ("tests/lldb",)}
+FOLDERS = {"GDB": ("tests/gdbext", "tests/oracle"), "LLDB": ("tests/lldbext",)}
 INTRODUCTION = """# Debuggers
 
 What the tests found with which debugger. Written by `make test-debuggers`; do not edit.
