@@ -25,10 +25,10 @@ from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
+from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_of, object_path
-from pieglobalsfind.place import lies_apart
+from pieglobalsfind.place import data_place, lies_apart
 from pieglobalsfind.targets import in_address_space
 
 if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
@@ -349,11 +349,8 @@ def copied_paths(moment: Moment) -> frozenset[str]:
 
 
 def bias_of(moment: Moment, found: Object, rank: Optional[int]) -> Optional[int]:
-    """What to add to the object's p_vaddr's in a rank; None if the rank is in another process."""
+    """What to add to the object's p_vaddr's in a rank; None if it is not known where the rank has it."""
     if rank is None:
         return found.load_bias
-    for one in moment.rank(rank).placements:
-        if isinstance(one, Rebase) and one.object == found.index:
-            return found.load_bias + one.copy - one.original
-    gone = moment.rank(rank).state == MIGRATED_OUT
-    return None if gone else found.load_bias  # all ranks use the original
+    base = data_place(moment.rank(rank), found, found.base)
+    return found.load_bias + base - found.base if isinstance(base, int) else None
