@@ -13,18 +13,18 @@ import zipfile
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.shell.atomic_file import whole_file
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
-from pieglobalsfind.targets.process import is_file
-from pieglobalsfind.whole_file import whole_file
+from pieglobalsfind.targets.procfs import is_file
 
 FORM = "ranklens-snapshot-2"
 FIRST_FORM = "ranklens-snapshot-1"  # had mappings and threads in the description
@@ -120,21 +120,23 @@ class SnapshotTarget:
             at = min(stop, end)
         return b"".join(parts)
 
-    def parts(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """(address, bytes) of what it holds between two addresses, ascending, pieces that touch as one."""
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(start, end) of what it holds between two addresses, ascending, pieces that touch as one."""
         index = max(bisect_right(self._starts, start) - 1, 0)
-        whole: list[tuple[int, int]] = []
-        for first, stop in self._pieces[index:]:
+        whole = (start, start)
+        for first, stop in islice(self._pieces, index, None):
             low, high = max(first, start), min(stop, end)
             if first >= end:
                 break
-            if whole and whole[-1][1] == low:
-                whole[-1] = (whole[-1][0], high)
-            elif low < high:
-                whole.append((low, high))
-        for first, stop in whole:
-            with suppress(MemoryUnreadable):
-                yield first, self.read(first, stop - first)
+            if low >= high:
+                continue
+            if whole[1] != low:
+                if whole[0] < whole[1]:
+                    yield whole
+                whole = (low, low)
+            whole = (whole[0], high)
+        if whole[0] < whole[1]:
+            yield whole
 
     def _read_piece(self, start: int, size: int) -> bytes:
         try:

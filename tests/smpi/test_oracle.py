@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdb.conftest import make_core
-from tests.host.controller import Controller, Gdb
-from tests.host.plan import Answers, Plan
-from tests.oracle import c_program, cxx_program, fortran_program
-from tests.oracle.conftest import walking
-from tests.oracle.exceptions import NeverAsked
-from tests.oracle.program import ARGUMENT, RANKS, Program
 from tests.oracle.test_oracle import differences
-from tests.sharing import Shared
 from tests.smpi.jobs import kernel_core, needs_smpi
 from tests.smpi.oracle import Programs, answers_in
+from tests.support.gdb.places import make_core
+from tests.support.host.controller import Controller, Gdb
+from tests.support.host.plan import Answers, Plan
+from tests.support.oracle import c_program, cxx_program, fortran_program
+from tests.support.oracle.exceptions import NeverAsked
+from tests.support.oracle.program import ARGUMENT, RANKS, Program
+from tests.support.oracle.runs import walking
+from tests.support.sharing import Shared
 
 pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 PATIENCE = 600  # seconds

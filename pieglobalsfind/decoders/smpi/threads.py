@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.pip_threads import ENTRY, ENTRY_VALUE, TID, VECTOR, descriptions
+from pieglobalsfind.decoders.pip.threads import ENTRY, ENTRY_VALUE, TID, VECTOR, descriptions
 from pieglobalsfind.decoders.smpi.library import Library
 from pieglobalsfind.decoders.smpi.words import WORD, word_at
-from pieglobalsfind.elf import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import MemoryMapping, Target, parts
+from pieglobalsfind.target import MemoryMapping, Target, pieces
 
 CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
 R_X86_64_DTPMOD64 = 16  # ELF Handling For Thread-Local Storage: the number of a module
@@ -59,7 +59,7 @@ def _blocks(
     for one in maps:
         if one.readable and one.writable and not one.path and one.start not in stacks:
             begin = one.start if one.end - one.start <= SMALL else one.end - SEARCHED
-            for start, data in parts(target, begin, one.end):
+            for start, data in pieces(target, begin, one.end):
                 for address in _own_addresses(start, data):
                     tid = _number(target, address + known[TID][1])
                     if tid > 0 and _is_block(target, address):
