@@ -26,7 +26,7 @@ from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
-from pieglobalsfind.targets.process import no_process
+from pieglobalsfind.targets.procfs import no_process
 
 MOST_PROCESSES = 1 << 20
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
