@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 from pieglobalsfind import rankset
 from pieglobalsfind.command import Block, Face, Text
-from pieglobalsfind.commands.rank_print import answer, parse
+from pieglobalsfind.commands.rank_print import answers, parse
 
 
 def run(face: Face, text: str) -> Iterator[Block]:
-    request = parse(text, "rank diff")
-    job = face.job()
     groups: dict[str, list[int]] = {}
-    for number in face.counted(job.select(request.ranks, face.location)):
-        groups.setdefault(str(answer(face, job.of(number), number, request)), []).append(number)
+    for number, value in answers(face, parse(text, "rank diff")):
+        groups.setdefault(str(value), []).append(number)
     if not groups:
         yield Text("No ranks")
     for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
