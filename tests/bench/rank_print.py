@@ -27,7 +27,7 @@ from tests.bench.gdb_ranks import (
 )
 from tests.bench.lldb_ranks import ENVIRONMENT, attach, installed, timed
 from tests.bench.result import Measurement, Result
-from tests.conftest import BIN
+from tests.support.running import BIN
 
 REPEAT = 3
 ALONE = "my_rank + ($_rank - $_rank)"  # GDB's convenience variables are each rank's own

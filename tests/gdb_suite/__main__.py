@@ -84,7 +84,13 @@ def run_one(suite: Path, folder: Path, way: str, file: str) -> str:
     }
     with (place / "output").open("w") as output:
         process = subprocess.Popen(
-            command, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=place,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
         try:
             process.wait(LONGEST)

@@ -1,8 +1,8 @@
-"""The compiler for programs of GDB's test suite that run in a rank: `compiler.py rankcc|rankcxx|rankfort OPTION...`.
+"""The compiler for programs of GDB's test suite that run in a rank: `compiler.py rankcc|rankcxx|rankfort OPTIONS`.
 
-Programs are linked with in_first_rank.c, and the `main` that the runtime enters is that file's: the entry of the dynamic
-symbol table alone is changed, so the debugger's symbols are those of the program. Shared libraries are made by the
-ordinary compilers.
+Programs are linked with in_first_rank.c, and the `main` that the runtime enters is that file's: only the entry of the
+dynamic symbol table is changed, so the debugger's symbols are those of the program. The ordinary compilers make shared
+libraries.
 """
 
 from __future__ import annotations
