@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import Session
+from tests.support.host.script import Told
 from tests.support.running import StartJob
 
 RANKS = 9  # the last one runs
 WAITING = range(RANKS - 1)
-COMPARE = """
+FEWER = ("0-2", "7-8")  # so few ranks are visited one by one
+COMPARE = f"""
 from gdbext.extension import _extension
-face = _extension.face
+debugger = _extension.face
 for expression in EXPRESSIONS:
     form, _, rest = expression.rpartition(" ") if expression.startswith("/") else ("", "", expression)
-    quick = sorted(face.values(range(RANKS), rest, form))
-    together = ask(f"rank print {expression} 0-{RANKS - 1}")
-    alone = "".join(ask(f"rank print {expression} {rank}") for rank in range(RANKS))
+    quick = sorted(debugger.values(range({RANKS}), rest, form))
+    together = ask(f"rank print {{expression}} 0-{RANKS - 1}")
+    alone = "".join(ask(f"rank print {{expression}} {{ranks}}") for ranks in {FEWER})
     tell(expression, [quick, together, alone])
 """
 # In even ranks a member of the object that the function is called for hides the global; in odd ones a local does.
@@ -70,39 +70,65 @@ EXPRESSIONS = {
     "no_such_name": WAITING,
     "$_rank": (),
     "rank + call(1)": (),
+    "word": WAITING,
+    "kept": (0, 2, 4, 6),
+    "*to + share": (0, 2, 4, 6),
+    "local": (0, 2, 4, 6),
 }
+OPTIMIZED = (
+    "rank",
+    "shadowed",
+    "hidden",
+    "word",
+    "kept",
+    "share",
+    "*to",
+    "held",
+    "this",
+    "from",
+    "local",
+    "node",
+    "size",
+)
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
-def test_together_as_alone(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, level: str) -> None:
-    program = compile_program("rankcxx", tmp_path, "many.cpp", level)
-    job = start_job(rankrun, "-n", RANKS, program)
-    job.wait_for("ready")
-    told = session.attach(f"EXPRESSIONS, RANKS = {list(EXPRESSIONS)!r}, {RANKS}\n{COMPARE}", job.pid)
+def test_as_in_each_rank_alone(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    told = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp"), tuple(EXPRESSIONS))
     wrong = []
     for expression, expected in EXPRESSIONS.items():
         quick, together, alone = told[expression]
-        is_same = sorted(by_rank(together)) == sorted(by_rank(alone))
         is_quick = set(expected) <= set(quick) <= set(WAITING) and (expected or not quick)
-        if not is_same or (level == "-O0" and not is_quick):
+        if not is_same(together, alone) or not is_quick:
             wrong.append(f"{expression}, at once in {quick}:\n{together}instead of:\n{alone}")
     assert not wrong, "\n".join(wrong)
 
 
-def by_rank(text: str) -> list[str]:
+def test_of_an_optimized_program(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """Where variables are in registers, or nowhere."""
+    told = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp", "-O2"), OPTIMIZED)
+    wrong = [one for one in OPTIMIZED if not is_same(*told[one][1:])]
+    assert not wrong, "\n".join(f"{one}:\n{told[one][1]}instead of:\n{told[one][2]}" for one in wrong)
+    assert any(told[one][0] for one in OPTIMIZED), told
+
+
+def asked(session: Session, start_job: StartJob, rankrun: Path, program: Path, expressions: tuple[str, ...]) -> Told:
+    job = start_job(rankrun, "-n", RANKS, program)
+    job.wait_for("ready")
+    return session.attach(f"EXPRESSIONS = {expressions!r}\n{COMPARE}", job.pid)
+
+
+def is_same(together: str, alone: str) -> bool:
+    """Whether all that was said of ranks alone is what was said of them together with the others."""
+    expected, found = by_rank(alone), by_rank(together)
+    return bool(expected) and all(found.get(rank) == value for rank, value in expected.items())
+
+
+def by_rank(text: str) -> dict[int, str]:
     """What can't be had is printed once for all ranks."""
-    return [
-        f"{rank}:{value}"
-        for line in text.splitlines()
-        for ranks, value in [line.split(":", 1)]
-        for rank in numbers(ranks)
-    ]
+    lines = [line.split(":", 1) for line in text.splitlines()]
+    return {rank: value for ranks, value in lines for rank in numbers(ranks)}
 
 
 def numbers(ranks: str) -> list[int]:
-    return [
-        number
-        for part in ranks.split(",")
-        for first, _, last in [part.partition("-")]
-        for number in range(int(first), int(last or first) + 1)
-    ]
+    ends = [part.partition("-") for part in ranks.split(",")]
+    return [number for first, _, last in ends for number in range(int(first), int(last or first) + 1)]
