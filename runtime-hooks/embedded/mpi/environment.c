@@ -5,6 +5,7 @@
  */
 #include "mpi/state.h"
 #include "mpi/unfinished.h"
+#include "ranks/fatal.h"
 
 #include <stdio.h>
 #include <string.h>

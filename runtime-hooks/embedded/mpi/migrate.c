@@ -5,6 +5,7 @@
 #include "job/process.h"
 #include "mpi/mobility.h"
 #include "mpi/state.h"
+#include "ranks/fatal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

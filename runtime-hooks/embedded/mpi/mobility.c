@@ -6,8 +6,10 @@
  */
 #include "mpi/mobility.h"
 #include "image/heap.h"
+#include "image/ranges.h"
 #include "job/process.h"
 #include "job/transport.h"
+#include "ranks/fatal.h"
 #include "ranks/ranks.h"
 
 #include <string.h>
@@ -104,7 +106,7 @@ void mobility_prepare(void) {
 /* ---- the order of messages ---- */
 
 uint32_t mobility_sequence(struct mpi_rank *self, int world) {
-    if (!process_may_lose_ranks())
+    if (!ranges_are_mobile())
         return 0;
     if (!self->sent)
         self->sent = host_allocate((size_t)rank_total() * sizeof *self->sent);
@@ -112,7 +114,7 @@ uint32_t mobility_sequence(struct mpi_rank *self, int world) {
 }
 
 bool mobility_is_early(struct inbox *inbox, struct message *message) {
-    if (!process_may_lose_ranks())
+    if (!ranges_are_mobile())
         return false;
     uint32_t expected = inbox->expected ? inbox->expected[message->origin] : 0;
     if (message->sequence == expected)
@@ -123,7 +125,7 @@ bool mobility_is_early(struct inbox *inbox, struct message *message) {
 }
 
 struct message *mobility_next(struct inbox *inbox, int origin) {
-    if (!process_may_lose_ranks())
+    if (!ranges_are_mobile())
         return NULL;
     if (!inbox->expected)
         inbox->expected = host_allocate_message((size_t)rank_total() * sizeof *inbox->expected);
@@ -156,7 +158,7 @@ static struct message *moved_message(struct rank_heap *heap, struct message *mes
 }
 
 struct message *mobility_keep(int world, struct message *message) {
-    return process_may_lose_ranks() ? moved_message(ranks_heap(world), message) : message;
+    return ranges_are_mobile() ? moved_message(ranks_heap(world), message) : message;
 }
 
 void *mobility_pack(int world) {

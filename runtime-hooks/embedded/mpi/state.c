@@ -5,9 +5,14 @@
  */
 #include "mpi/state.h"
 #include "image/heap.h"
-#include "image/shared.h"
+#include "image/ranges.h"
+#include "image/shared_heap.h"
+#include "image/shared_memory.h"
 #include "job/process.h"
 #include "mpi/mobility.h"
+#include "mpi/unfinished.h"
+#include "ranks/client.h"
+#include "ranks/fatal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -46,13 +51,13 @@ void *host_allocate_message(size_t bytes) {
 
 void *host_allocate(size_t bytes) {
     bytes = bytes ? bytes : 1;
-    if (!heap_here || !process_may_lose_ranks())
+    if (!heap_here || !ranges_are_mobile())
         return checked(shared_allocate(bytes));
     return memset(checked(heap_allocate(heap_here, bytes, 16)), 0, bytes);
 }
 
 void host_release(void *memory) {
-    struct rank_heap *heap = process_may_lose_ranks() ? heap_of(memory) : NULL;
+    struct rank_heap *heap = ranges_are_mobile() ? heap_of(memory) : NULL;
     if (heap)
         heap_release(heap, memory);
     else
@@ -73,6 +78,8 @@ static void inboxes_make(void) {
     }
 }
 
+static const struct rank_client client = {mpi_is_unfinished, mobility_pack, mobility_unpack};
+
 /* Before there are ranks, and before there are processes that share what is made here. */
 void mpi_prepare(void) {
     for (int call = 0; call < CALL_COUNT; call++)
@@ -80,6 +87,7 @@ void mpi_prepare(void) {
     inboxes_make();
     types_prepare();
     mobility_prepare();
+    rank_client_register(&client);
 }
 
 struct inbox *inbox_of(int world) {

@@ -1,17 +1,19 @@
 /*
  * method.h: a method of privatization, as the rest of the runtime knows it.
  *
- * A method is one file in this folder, which no other file names: it enters itself in a table that the linker gathers.
+ * A method is one file in methods/, which no other file names: it enters itself in a table that the linker gathers.
  * It refuses, before any damage is done, a program that it can't serve; gives every rank its globals; and tells the
  * registry where they are.
  */
 #ifndef RANK_METHOD_H
 #define RANK_METHOD_H
 
-#include "image/image.h"
-
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+struct image;
+struct image_plan;
 
 struct method {
     const char *name;
@@ -61,12 +63,5 @@ struct method {
 
 #define RANK_METHOD(one)                                                                                               \
     static const struct method *const one##_entry __attribute__((used, section("rank_methods"))) = &one
-
-/* The method of that name, or NULL. */
-const struct method *method_named(const char *name);
-
-/* Writes the names, as in "pie, pip or none", and --help's lines about them. */
-void method_names(char *text, size_t room);
-void method_help(void);
 
 #endif

@@ -1,52 +1,53 @@
 /*
- * shared.c: a heap in a range of its own, and locks that work across processes.
+ * shared_memory.c: mappings that a fork does not copy, and locks that work across processes.
  */
 #define _GNU_SOURCE
-#include "image/shared.h"
-#include "image/heap.h"
-#include "image/ranges.h"
+#include "image/shared_memory.h"
 
 #include <errno.h>
 #include <link.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
-extern void *__libc_calloc(size_t count, size_t size);
-extern void __libc_free(void *memory);
+#define CHUNK ((size_t)64 << 10) /* one mapping serves many small requests: the kernel limits how many there are */
 
-static bool is_shared;
-static struct rank_heap *heap;
+static bool is_on;
+static char *chunk;
+static size_t chunk_left;
 
-int shared_begin(uint32_t range) {
-    is_shared = true;
-    uint64_t start = range_start(range);
-    heap = heap_create(range, start, start + range_size());
-    return heap ? 0 : errno;
+void shared_memory_begin(void) {
+    is_on = true;
 }
 
-void *shared_allocate(size_t size) {
-    if (!is_shared)
-        return __libc_calloc(1, size);
-    if (!heap) { /* for the heap itself */
-        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        return memory == MAP_FAILED ? NULL : memory;
+bool shared_memory_is_on(void) {
+    return is_on;
+}
+
+static void *map(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *shared_memory_map(size_t size) {
+    size = (size + 15) & ~(size_t)15;
+    if (size > CHUNK)
+        return map(size);
+    if (size > chunk_left) {
+        if (!(chunk = map(CHUNK)))
+            return NULL;
+        chunk_left = CHUNK;
     }
-    void *memory = heap_allocate(heap, size, 16);
-    return memory ? memset(memory, 0, size) : NULL;
-}
-
-void shared_release(void *memory) {
-    if (heap && heap_of(memory) == heap)
-        heap_release(heap, memory);
-    else
-        __libc_free(memory);
+    void *memory = chunk;
+    chunk += size;
+    chunk_left -= size;
+    return memory;
 }
 
 /* The pages stay where they are, with what they hold; only what becomes of them at a fork changes. */
 static int make_shared(uint64_t start, uint64_t size) {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    void *memory = map(size);
+    if (!memory)
         return errno;
     memcpy(memory, (const void *)start, size);
     return mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED ? errno : 0;
@@ -75,14 +76,14 @@ static int share_object(struct dl_phdr_info *info, size_t size, void *result) {
     return mine;
 }
 
-int shared_variables(void) {
+int shared_memory_variables(void) {
     int error = ENOENT;
     dl_iterate_phdr(share_object, &error);
     return error;
 }
 
 static int sharing(void) {
-    return is_shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE;
+    return is_on ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE;
 }
 
 void shared_lock_init(pthread_mutex_t *lock) {
