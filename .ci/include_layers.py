@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check which way the C sources of the embedded runtime include one another.
 
-A folder may include its own files and those of folders further left in LAYERS.  A module (NAME.h and what implements it)
+A folder may include its own files and those of folders further left in LAYERS.  A module (NAME.h and NAME.c)
 is in no circle of includes.  A source that is in no folder of LAYERS, or a header that no folder has, is an error.
 
 Prints a sentence for each violation and exits with 1; prints nothing and exits with 0 if there is none.
@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ("image", "libc", "ranks", "methods", "job", "mpi", "launch")
+LAYERS = ("image", "libc", "ranks", "methods", "job", "mpi/objects", "mpi/calls", "launch")
 # Parts of a folder that programs use as well: they are no part of the runtime's own order.
 APART = ("libc/libc_state", "mpi/include")
 # Headers outside the folders: the debug ABI, what programs include, and MPIR's table.

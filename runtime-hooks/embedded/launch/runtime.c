@@ -19,7 +19,7 @@
 #include "launch/options.h"
 #include "launch/program.h"
 #include "launch/reexec.h"
-#include "mpi/state.h"
+#include "mpi/calls/prepare.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/crash.h"
