@@ -26,6 +26,13 @@ using Algorithm = boost::interprocess::rbtree_best_fit<boost::interprocess::null
 constexpr uint64_t step = 64 << 10; /* a heap grows by at least this much */
 constexpr uint64_t page = 4096;
 
+/*
+ * Boost keeps a word before each block (SizeHolder in rbtree_best_fit.hpp): the highest bit says that the block is
+ * allocated, the next one that the block before it is.  heap_create() tries out whether this Boost does so.
+ */
+constexpr uint64_t allocated_bit = uint64_t{1} << 63, previous_allocated_bit = uint64_t{1} << 62;
+bool bits_are_known;
+
 std::vector<rank_heap *> heaps; /* by range */
 rank_heap *recorded_heap;
 std::vector<rank_debug_block> recorded_blocks;
@@ -84,6 +91,42 @@ rank_heap *adopt(uint32_t range, uint64_t start, uint64_t size, uint64_t limit) 
         heaps.resize(range + 1);
     heaps[range] = heap;
     return heap;
+}
+
+uint64_t *word_before(const void *block) {
+    return static_cast<uint64_t *>(const_cast<void *>(block)) - 1;
+}
+
+/* The word after a block is the one before the next: there the bit of the previous block is this one's. */
+bool is_allocated(const rank_heap *heap, const void *block) {
+    auto address = reinterpret_cast<uint64_t>(block);
+    uint64_t end = heap->start + heap->size;
+    if (address % 16 || address < heap->start + sizeof(Algorithm) || address >= end)
+        return false;
+    if (!(*word_before(block) & allocated_bit))
+        return false;
+    uint64_t size = heap->algorithm->size(block);
+    if (size % 8 || size > end - address - 8)
+        return false;
+    return *reinterpret_cast<const uint64_t *>(address + size) & previous_allocated_bit;
+}
+
+bool has(const rank_heap *heap, const void *block) {
+    return !bits_are_known || is_allocated(heap, block);
+}
+
+/* Where Boost merges a block with a free one before it, the block's own word is left as it was. */
+void deallocate(rank_heap *heap, void *block) {
+    heap->algorithm->deallocate(block);
+    if (bits_are_known)
+        *word_before(block) &= ~allocated_bit;
+}
+
+void try_bits(rank_heap *heap) {
+    void *block = heap->algorithm->allocate(1);
+    bits_are_known = block && is_allocated(heap, block);
+    heap->algorithm->deallocate(block);
+    bits_are_known = bits_are_known && !is_allocated(heap, block);
 }
 
 bool grow(rank_heap *heap, uint64_t wanted) {
@@ -147,8 +190,10 @@ extern "C" {
 
 rank_heap *heap_create(uint32_t range, uint64_t start, uint64_t limit) {
     rank_heap *heap = adopt(range, start, step, limit);
-    if (heap)
-        heap->algorithm = new (reinterpret_cast<void *>(start)) Algorithm(step, 0);
+    if (!heap)
+        return nullptr;
+    heap->algorithm = new (reinterpret_cast<void *>(start)) Algorithm(step, 0);
+    try_bits(heap);
     return heap;
 }
 
@@ -208,11 +253,19 @@ void *heap_allocate(rank_heap *heap, size_t size, size_t alignment) {
     return block;
 }
 
-void heap_release(rank_heap *heap, void *block) {
+bool heap_has(rank_heap *heap, const void *block) {
     Locked guard(heap->lock);
+    return has(heap, block);
+}
+
+bool heap_release(rank_heap *heap, void *block) {
+    Locked guard(heap->lock);
+    if (!has(heap, block))
+        return false;
     note_released(heap, block);
-    heap->algorithm->deallocate(block);
+    deallocate(heap, block);
     publish(heap);
+    return true;
 }
 
 size_t heap_block_size(rank_heap *heap, const void *block) {

@@ -42,9 +42,16 @@ void heap_publish(struct rank_heap *heap, struct rank_debug_rank *record);
 /* The heap that owns an address, or NULL. */
 struct rank_heap *heap_of(const void *address);
 
-/* As malloc, memalign, free and malloc_usable_size; NULL if the range is used up. */
+/* Whether a block of this heap begins at an address and is allocated, as far as the words around it tell. */
+bool heap_has(struct rank_heap *heap, const void *block);
+
+/* As malloc and memalign; NULL if the range is used up. */
 void *heap_allocate(struct rank_heap *heap, size_t size, size_t alignment);
-void heap_release(struct rank_heap *heap, void *block);
+
+/* As free; false, and nothing is done, if heap_has() no such block. */
+bool heap_release(struct rank_heap *heap, void *block);
+
+/* As malloc_usable_size, of a block that heap_has(). */
 size_t heap_block_size(struct rank_heap *heap, const void *block);
 
 /* While on, every live block of `heap` is kept in a list, in ascending order of address. */

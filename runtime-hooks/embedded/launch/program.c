@@ -9,7 +9,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,13 +38,37 @@ static char *find_file(const char *name) {
     fatal("there is no program '%s' here or in PATH", name);
 }
 
-/* The loader would wait for a FIFO's writer for ever. */
+/* The bytes that a file must have for its segments (ELF-64, program headers); 0 if it is not an ELF file. */
+static uint64_t bytes_of_segments(int file) {
+    ElfW(Ehdr) header;
+    if (pread(file, &header, sizeof header, 0) != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG))
+        return 0;
+    uint64_t needed = header.e_phoff + (uint64_t)header.e_phnum * sizeof(ElfW(Phdr));
+    for (uint64_t i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) segment;
+        if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) != sizeof segment)
+            return needed;
+        if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > needed)
+            needed = segment.p_offset + segment.p_filesz;
+    }
+    return needed;
+}
+
+/* The loader would wait for a FIFO's writer for ever, and die of SIGBUS where a segment ends after the file. */
 static void require_file(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0)
         fatal("%s can't be opened: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
-        fatal("%s is no regular file; name a program that rankcc, rankcxx or rankfort built", path);
+        fatal("%s is not a regular file; name a program that rankcc, rankcxx or rankfort built", path);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        fatal("%s can't be opened: %s", path, strerror(errno));
+    uint64_t needed = bytes_of_segments(file);
+    close(file);
+    if (needed > (uint64_t)status.st_size)
+        fatal("%s is cut short, it has %lld of %llu bytes; build or copy it again", path, (long long)status.st_size,
+              (unsigned long long)needed);
 }
 
 static void *load(const char *path, struct rank_heap *heap) {

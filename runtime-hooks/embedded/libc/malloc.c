@@ -63,14 +63,19 @@ static void *allocate(struct rank_heap *heap, size_t size, size_t alignment) {
     return block;
 }
 
-/* A pointer into a rank's range that is no block of its heap would corrupt it for certain. */
+/* Such a pointer would corrupt a rank's heap, or let the allocator spin for ever: the program ends as glibc would end
+ * it, and the handler of SIGABRT names the rank. */
+static _Noreturn void not_a_block(void) {
+    static const char text[] =
+        "rankrun: free or realloc of a pointer that malloc did not return, or that was freed before\n";
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    abort();
+}
+
 static struct rank_heap *owner(const void *block) {
     struct rank_heap *heap = heap_of(block);
-    if (heap && (uintptr_t)block - heap_start(heap) >= heap_size(heap)) {
-        static const char text[] = "free or realloc of a pointer that malloc did not return\n";
-        (void)!write(STDERR_FILENO, text, sizeof text - 1);
-        abort();
-    }
+    if (heap && !heap_has(heap, block))
+        not_a_block();
     return heap;
 }
 
@@ -85,11 +90,11 @@ void free(void *block) {
     if (!block)
         return;
     int error = errno; /* free() leaves errno alone */
-    struct rank_heap *heap = owner(block);
-    if (heap)
-        heap_release(heap, block);
-    else
+    struct rank_heap *heap = heap_of(block);
+    if (!heap)
         __libc_free(block);
+    else if (!heap_release(heap, block))
+        not_a_block();
     errno = error;
 }
 
