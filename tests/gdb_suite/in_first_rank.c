@@ -1,5 +1,5 @@
-/* in_first_rank.c: the main of every program of the suite in a rank. Rank 0 runs the program's own main; all other ranks
- * wait in MPI_Recv until it exits. With HOLD in the environment rank 0 stops before, for a debugger. */
+/* in_first_rank.c: the main of every program of the suite in a rank. Rank 0 runs the program's own main; all other
+ * ranks wait in MPI_Recv until it exits. With HOLD in the environment rank 0 stops before, for a debugger. */
 #include <mpi.h>
 
 #include <stdlib.h>
