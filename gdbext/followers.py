@@ -83,7 +83,8 @@ class Followers:
         self.drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
             if key not in self._standing:
-                self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
+                with uninterrupted():  # else GDB might have one of which nothing is known here
+                    self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
             self._standing[key].adopt_commands()
         self.share_out()
 
@@ -188,6 +189,10 @@ class Followers:
             follower = self._standing.pop(key)
             if follower.is_valid():
                 follower.delete()
+
+    def drop_of(self, numbers: Container[int]) -> None:
+        """Take out those of users' breakpoints that are no more."""
+        self.drop(lambda follower: follower.key[0] in numbers)
 
     def deleted(self, number: int) -> None:
         """A user's breakpoint is no more; its followers are still there."""

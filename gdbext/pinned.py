@@ -19,6 +19,7 @@ class Pinned(gdb.Breakpoint):
         self.home = gdb.selected_inferior().num
         super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
         self.silent = not speaks_mi()
+        self.stay()
 
     def stay(self) -> None:
         """Leave the inferiors into which GDB has put it by itself."""
