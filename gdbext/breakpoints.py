@@ -16,6 +16,7 @@ from contextlib import suppress
 import gdb
 
 from gdbext import hits
+from gdbext.enable_counts import EnableCounts
 from gdbext.face import GdbFace
 from gdbext.focus import always_inserted
 from gdbext.followers import (
@@ -30,12 +31,13 @@ from gdbext.followers import (
 from gdbext.front_end import speaks_mi
 from gdbext.hits import Hits
 from gdbext.inferiors import is_running, within
-from gdbext.locations import locations_of
+from gdbext.locations import TELLS_LOCATIONS, locations_of
 from gdbext.momentary_breakpoints import own_locations
 from gdbext.pending_changes import PendingChanges
 from gdbext.pinned import Pinned
+from gdbext.quiet import set_convenience
 from gdbext.stops import RankEvents
-from gdbext.target import connection_kind
+from gdbext.target import connection_kind, is_core
 from pieglobalsfind import tasks
 from pieglobalsfind.decoders import ampi_events
 from pieglobalsfind.decoders.registry_layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
@@ -47,6 +49,7 @@ from pieglobalsfind.moment import Moment
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.event_breakpoints import CallBreakpoint, EventBreakpoint
 
+TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
 ROUNDS = 4  # of settling: what the first one changes is no news in the next
 
 
@@ -80,6 +83,7 @@ class Breakpoints:
         self._has_moved = False  # with symbols, since locations were shared out
         self.hit: Optional[Hit] = None
         self._hits = Hits()
+        self._enable_counts = EnableCounts()
         self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
         self.has_ended = False  # since hits were counted
         hits.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
@@ -248,6 +252,8 @@ class Breakpoints:
 
     def synchronize(self) -> None:
         """Have the selected inferior's ranks follow every user's breakpoint."""
+        if is_core():
+            return
         try:
             moment = self._face.moment()
         except RanklensError:
@@ -295,6 +301,7 @@ class Breakpoints:
         for life in self._lives.values():
             life.followers.deleted(user.number)
         self._hits.forget(user.number)
+        self._enable_counts.forget(user.number)
         self._pending.delete(user.number)
 
     @property
@@ -307,6 +314,7 @@ class Breakpoints:
             return
         self._settles = True
         try:
+            self._enable_counts.tell()
             for _ in range(ROUNDS):  # what is done here GDB tells, too
                 if not self._pending:
                     return
@@ -336,6 +344,7 @@ class Breakpoints:
             self._warn_of_rank(breakpoint)
             return
         self.watch_events()
+        self._enable_counts.learn(breakpoint)
         for inferior in standing():
             self._changed_in(inferior.num, breakpoint)
 
@@ -379,10 +388,13 @@ class Breakpoints:
             life.forget()
 
     def renew(self) -> None:
-        """Have GDB forget at which of our breakpoints it has stopped."""
-        if self._face.inferiors.are_several:
+        """Have GDB forget at which of our breakpoints it has stopped, and tell by `$_hit_bpnum` the user's."""
+        if self._face.inferiors.are_several or (self.hit is not None and not speaks_mi()):
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
+        if self.hit is not None and TELLS_HIT:
+            set_convenience("_hit_bpnum", self.hit.number)
+            set_convenience("_hit_locno", 1)
 
     def tell_hit(self) -> None:
         """After a stop: say what was hit, as GDB would."""
@@ -394,8 +406,12 @@ class Breakpoints:
             where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
             gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
-        if hit.temporary and hit.user.is_valid():
+        if not hit.user.is_valid():
+            return
+        if hit.temporary:
             hit.user.delete()
+        else:
+            self._enable_counts.hit(hit.user)
 
 
 def give_up(user: gdb.Breakpoint) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.face import ADDRESS
+from gdbext.locations import Own
 from gdbext.pinned import Pinned
 from gdbext.quiet import uninterrupted, warnings
 
 EVENT_FUNCTION = "rank_debug_event"
 
 
-class EventBreakpoint(gdb.Breakpoint):
+class EventBreakpoint(Own):
     """On the runtime's empty function."""
 
     def __init__(self, handler: Callable[[int, int], bool]) -> None:

@@ -5,6 +5,8 @@ Takes GDB's events; after every stop the selected rank is the one that runs on t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import gdb
 
 from gdbext import commands, displays, functions, hooks, navigation, refusals, stops
@@ -12,9 +14,9 @@ from gdbext.breakpoints import Breakpoints
 from gdbext.face import GdbFace
 from gdbext.followers import Follower, Hit, catches_in_code, follows
 from gdbext.front_end import is_batch
-from gdbext.locations import forget_hit, has_silent_commands
+from gdbext.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.momentary_breakpoints import InlineFinish
-from gdbext.quiet import uninterrupted, warnings
+from gdbext.quiet import UsersCommands, uninterrupted, warnings
 from gdbext.selection import switch_to_thread_of
 from gdbext.target import path_in_target
 from pieglobalsfind.hints import Any, Optional
@@ -31,6 +33,7 @@ class Extension:
     """Everything that the extension keeps in GDB, and what it does at GDB's events."""
 
     def __init__(self) -> None:
+        hide_own()
         self.face = GdbFace()
         commands.bind(self.face)
         self.breakpoints = Breakpoints(self.face, stops.bind(self.face))
@@ -64,10 +67,17 @@ class Extension:
                     self._show()
 
     def _stopped(self, event: Any) -> None:
+        stopped_at = getattr(event, "breakpoints", ())
+        UsersCommands.wait = any(one.is_valid() and one.commands for one in stopped_at)
+        try:
+            self._has_stopped(event, stopped_at)
+        finally:
+            UsersCommands.wait = False
+
+    def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
-        stopped_at = getattr(event, "breakpoints", ())
         self.face.watches.changes.has_told(one for one in stopped_at if one.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
@@ -172,6 +182,8 @@ class Extension:
             self._settle()
 
     def _settle(self) -> None:
+        if UsersCommands.wait:  # GDB goes on, or comes to the prompt
+            return
         with warnings("breakpoints may be missing in ranks"):
             self.breakpoints.settle()
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gdb
 
 from gdbext.front_end import speaks_mi
-from gdbext.locations import locations_of
+from gdbext.locations import Own, locations_of
 
 
-class Pinned(gdb.Breakpoint):
+class Pinned(Own):
     """An internal breakpoint at an address of the selected inferior; GDB itself does not tell users of it."""
 
     def __init__(self, address: int) -> None:
