@@ -1,0 +1,388 @@
+"""ELF files: headers, sections, dynamic section, notes and relocations, named as the generic ABI names them.
+
+Takes a path (or the bytes of a header found in memory) and reads only what is asked for. It believes no count, size or
+offset of a file before it has compared it with the file's size; it knows nothing of processes and never writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from functools import cached_property
+from types import TracebackType
+
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Optional
+
+ET_DYN, ET_CORE = 3, 4
+EM_X86_64, EM_AARCH64 = 62, 183
+MACHINES = {3: "i386", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390x", 40: "ARM", EM_X86_64: "x86-64"}
+MACHINES.update({EM_AARCH64: "AArch64", 243: "RISC-V", 258: "LoongArch"})
+PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS, PT_GNU_RELRO = 1, 2, 4, 7, 0x6474E552
+PF_X, PF_W, PF_R = 1, 2, 4
+PN_XNUM = 0xFFFF
+SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
+SHF_ALLOC, SHF_EXECINSTR = 2, 4
+SHN_XINDEX = 0xFFFF
+NT_GNU_BUILD_ID = 3
+DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ = 2, 4, 5, 6, 7, 8, 10
+DT_REL, DT_RELSZ, DT_PLTREL, DT_JMPREL, DT_RELRSZ, DT_RELR = 17, 18, 20, 23, 35, 36
+DT_GNU_HASH = 0x6FFFFEF5
+R_RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
+
+HEADER_SIZE = 64
+PROGRAM_HEADER_SIZE = 56
+SECTION_HEADER_SIZE = 64
+SYMBOL_SIZE = 24
+ONLY_READ = "ranklens-debug-information"  # our memfds of files that nobody runs
+MOST_SECTIONS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    """The ELF header (gABI, "ELF Header"). `order` is struct's sign of the byte order, "<" or ">"."""
+
+    order: str
+    type: int
+    machine: int
+    program_offset: int
+    program_count: int
+    section_offset: int
+    section_count: int
+    section_names: int
+
+
+@dataclass(frozen=True)
+class ProgramHeader:
+    """A program header; `flags` as PF_X, PF_W, PF_R."""
+
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    file_size: int
+    memory_size: int
+    align: int
+
+    @property
+    def end(self) -> int:
+        """The first vaddr behind it."""
+        return self.vaddr + self.memory_size
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section header with its name."""
+
+    name: str
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """A dynamic relocation: `offset` is a vaddr, `symbol` an index in the dynamic symbol table (0: none).
+
+    `addend` is what RELA says, or what stands in the file at that place for REL and RELR.
+    """
+
+    offset: int
+    type: int
+    symbol: int
+    addend: int
+
+
+def parse_header(data: bytes, what: str) -> Header:
+    """The header in the first 64 bytes of `what`; raises `ObjectFileError` if it is no 64-bit ELF header."""
+    if data[:4] != b"\x7fELF":
+        raise ObjectFileError(f"{what} is not an ELF file")
+    if len(data) < HEADER_SIZE:
+        raise ObjectFileError(f"{what} is truncated in its ELF header")
+    if data[4] != 2:
+        raise ObjectFileError(f"{what} is a 32-bit ELF file", "only 64-bit programs can be read")
+    order = {1: "<", 2: ">"}.get(data[5])
+    if order is None:
+        raise ObjectFileError(f"{what} has a damaged ELF header, its byte order is {data[5]}")
+    fields = struct.unpack_from(order + "HHIQQQIHHHHHH", data, 16)
+    kind, machine, _, _, program_offset, section_offset, _, _, program_size, count, section_size, sections, names = (
+        fields
+    )
+    if count and program_size != PROGRAM_HEADER_SIZE:
+        raise ObjectFileError(f"{what} has a damaged ELF header, its program headers take {program_size} bytes")
+    if sections and section_size != SECTION_HEADER_SIZE:
+        sections = section_offset = 0
+    return Header(order, kind, machine, program_offset, count, section_offset, sections, names)
+
+
+def parse_program_headers(data: bytes, order: str) -> tuple[ProgramHeader, ...]:
+    """The program headers in `data`, which holds nothing else."""
+    whole = len(data) - len(data) % PROGRAM_HEADER_SIZE
+    return tuple(
+        ProgramHeader(kind, flags, offset, vaddr, file_size, memory_size, align)
+        for kind, flags, offset, vaddr, _, file_size, memory_size, align in struct.iter_unpack(
+            order + "IIQQQQQQ", data[:whole]
+        )
+    )
+
+
+def parse_notes(data: bytes, order: str, align: int = 4) -> Iterator[tuple[bytes, int, bytes]]:
+    """The notes in `data` as (owner, type, description); ends where one does not fit."""
+    step = 8 if align == 8 else 4
+    at = 0
+    while at + 12 <= len(data):
+        name_size, size, kind = struct.unpack_from(order + "III", data, at)
+        start = at + 12 + -(-name_size // step) * step if step == 4 else -(-(at + 12 + name_size) // 8) * 8
+        if start + size > len(data):
+            return
+        yield data[at + 12 : at + 12 + name_size].rstrip(b"\0"), kind, data[start : start + size]
+        at = -(-(start + size) // step) * step
+
+
+def build_id_in(data: bytes, order: str, align: int = 4) -> bytes:
+    """The build-id among the notes in `data`, or b""."""
+    for owner, kind, description in parse_notes(data, order, align):
+        if owner == b"GNU" and kind == NT_GNU_BUILD_ID:
+            return description
+    return b""
+
+
+def string_at(strings: bytes, offset: int) -> str:
+    """The string that begins at `offset` of a string table; "" beyond its end."""
+    end = strings.find(b"\0", offset)
+    return strings[offset : end if end >= 0 else len(strings)].decode("utf-8", "replace")
+
+
+class ElfFile:
+    """One ELF file, open until `close()`.
+
+    Read by pread and not by mmap: a file that is cut short while it is mapped would kill the debugger that we run in.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = open_regular(path)
+        try:
+            self.size = os.fstat(self._descriptor).st_size
+            self.header = parse_header(self.read(0, min(HEADER_SIZE, self.size)), path)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ElfFile:
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; what was read stays valid."""
+        descriptor, self._descriptor = getattr(self, "_descriptor", -1), -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Exactly `size` bytes at a file offset; raises `ObjectFileError`."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise ObjectFileError(f"{self.path} is truncated or damaged, it has no {size} bytes at {offset:#x}")
+        parts = []
+        while size:
+            try:
+                part = os.pread(self._descriptor, size, offset)
+            except OSError as error:
+                raise ObjectFileError(f"cannot read {self.path}, {error.strerror}") from error
+            if not part:
+                raise ObjectFileError(f"{self.path} is being changed", "try again when it is whole")
+            parts.append(part)
+            offset += len(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) of what is no hole between two offsets of the file, ascending (lseek(2), SEEK_DATA)."""
+        end = min(end, self.size)
+        while start < end:
+            try:
+                first = os.lseek(self._descriptor, start, os.SEEK_DATA)
+                last = os.lseek(self._descriptor, first, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # the file system does not know its holes
+                    yield start, end
+                return
+            if first < end:
+                yield first, min(last, end)
+            start = last
+
+    @cached_property
+    def program_headers(self) -> tuple[ProgramHeader, ...]:
+        """All program headers in file order."""
+        count = self.header.program_count
+        if count == PN_XNUM:
+            count = struct.unpack_from(self.header.order + "I", self.read(self.header.section_offset + 44, 4))[0]
+        return parse_program_headers(
+            self.read(self.header.program_offset, count * PROGRAM_HEADER_SIZE), self.header.order
+        )
+
+    @cached_property
+    def segments(self) -> tuple[ProgramHeader, ...]:
+        """The PT_LOADs."""
+        return tuple(one for one in self.program_headers if one.type == PT_LOAD)
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """All sections; () if the file has no section headers (or damaged ones)."""
+        start, count, names = self.header.section_offset, self.header.section_count, self.header.section_names
+        if not start or start + SECTION_HEADER_SIZE > self.size:
+            return ()
+        form = self.header.order + "IIQQQQIIQQ"
+        first = struct.unpack(form, self.read(start, SECTION_HEADER_SIZE))
+        count = count or first[5]
+        names = first[6] if names == SHN_XINDEX else names
+        if count > MOST_SECTIONS or start + count * SECTION_HEADER_SIZE > self.size:
+            return ()
+        raw = list(struct.iter_unpack(form, self.read(start, count * SECTION_HEADER_SIZE)))
+        strings = b""
+        if names < count and raw[names][4] + raw[names][5] <= self.size:
+            strings = self.read(raw[names][4], raw[names][5])
+        return tuple(Section(string_at(strings, one[0]), *one[1:]) for one in raw)
+
+    def section(self, name: str) -> Optional[Section]:
+        """The first section of that name, or None."""
+        return next((one for one in self.sections if one.name == name), None)
+
+    def section_bytes(self, section: Section) -> bytes:
+        """What the file holds of a section: nothing for SHT_NOBITS."""
+        return b"" if section.type == SHT_NOBITS else self.read(section.offset, section.size)
+
+    def at(self, vaddr: int, size: int) -> bytes:
+        """`size` bytes at a vaddr, zeros where a segment has memory and no file; raises `ObjectFileError`."""
+        for one in self.segments:
+            if one.vaddr <= vaddr and vaddr + size <= one.end and size >= 0:
+                start = vaddr - one.vaddr
+                held = max(0, min(size, one.file_size - start))
+                if size - held > self.size:
+                    break
+                return (self.read(one.offset + start, held) if held else b"") + bytes(size - held)
+        raise ObjectFileError(f"{self.path} is damaged, it has no segment with {size} bytes at vaddr {vaddr:#x}")
+
+    @cached_property
+    def build_id(self) -> bytes:
+        """The build-id, b"" if there is none."""
+        for one in self.program_headers:
+            if one.type == PT_NOTE and one.offset + one.file_size <= self.size:
+                found = build_id_in(self.read(one.offset, one.file_size), self.header.order, one.align)
+                if found:
+                    return found
+        for note in self.sections:  # relocatable files and some debug files have no program headers for them
+            if note.type == SHT_NOTE and note.offset + note.size <= self.size:
+                found = build_id_in(self.section_bytes(note), self.header.order, note.align)
+                if found:
+                    return found
+        return b""
+
+    @cached_property
+    def dynamic(self) -> tuple[tuple[int, int], ...]:
+        """The dynamic section as (tag, value), up to DT_NULL; () if there is none."""
+        for one in self.program_headers:
+            if one.type == PT_DYNAMIC and one.file_size:
+                return parse_dynamic(self.read(one.offset, one.file_size), self.header.order)
+        return ()
+
+    def dynamic_value(self, tag: int) -> Optional[int]:
+        """The value of the first entry with this tag, or None."""
+        return next((value for found, value in self.dynamic if found == tag), None)
+
+    @cached_property
+    def tls(self) -> Optional[ProgramHeader]:
+        """PT_TLS, or None."""
+        return next((one for one in self.program_headers if one.type == PT_TLS), None)
+
+    def relocations(self) -> Iterator[Relocation]:
+        """Every dynamic relocation: RELR, REL, RELA, then those of the PLT."""
+        yield from self._relative(self.dynamic_value(DT_RELR), self.dynamic_value(DT_RELRSZ) or 0)
+        yield from self._rel(self.dynamic_value(DT_REL), self.dynamic_value(DT_RELSZ) or 0)
+        table, size = self.dynamic_value(DT_RELA), self.dynamic_value(DT_RELASZ) or 0
+        yield from self._rela(table, size)
+        plt, plt_size = self.dynamic_value(DT_JMPREL), self.dynamic_value(DT_PLTRELSZ) or 0
+        if table is not None and plt is not None and table <= plt < table + size:
+            return  # some linkers count the PLT's among the others
+        if self.dynamic_value(DT_PLTREL) == DT_REL:
+            yield from self._rel(plt, plt_size)
+        else:
+            yield from self._rela(plt, plt_size)
+
+    def _rela(self, table: Optional[int], size: int) -> Iterator[Relocation]:
+        if table is not None and size:
+            data = self.at(table, size - size % 24)
+            for offset, info, addend in struct.iter_unpack(self.header.order + "QQq", data):
+                yield Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend)
+
+    def _rel(self, table: Optional[int], size: int) -> Iterator[Relocation]:
+        if table is not None and size:
+            data = self.at(table, size - size % 16)
+            for offset, info in struct.iter_unpack(self.header.order + "QQ", data):
+                yield Relocation(offset, info & 0xFFFFFFFF, info >> 32, self._word(offset))
+
+    def _relative(self, table: Optional[int], size: int) -> Iterator[Relocation]:
+        """RELR (gABI, "Relative Relocation Table"): an even word is an address, an odd one 63 bits for those behind."""
+        if table is None or not size:
+            return
+        kind, place = R_RELATIVE.get(self.header.machine, 0), 0
+        for (entry,) in struct.iter_unpack(self.header.order + "Q", self.at(table, size - size % 8)):
+            if entry & 1 == 0:
+                yield Relocation(entry, kind, 0, self._word(entry))
+                place = entry + 8
+                continue
+            for bit in range(63):
+                if entry >> (bit + 1) & 1:
+                    yield Relocation(place + 8 * bit, kind, 0, self._word(place + 8 * bit))
+            place += 63 * 8
+
+    def _word(self, vaddr: int) -> int:
+        word: int = struct.unpack(self.header.order + "q", self.at(vaddr, 8))[0]
+        return word
+
+
+def parse_dynamic(data: bytes, order: str) -> tuple[tuple[int, int], ...]:
+    """The (tag, value) pairs in `data` before DT_NULL."""
+    found = []
+    for tag, value in struct.iter_unpack(order + "QQ", data[: len(data) - len(data) % 16]):
+        if tag == 0:
+            break
+        found.append((tag, value))
+    return tuple(found)
+
+
+def open_elf(path: str) -> ElfFile:
+    """Open an ELF file for reading; raises `ObjectFileError`. Close it, or use it in a `with`."""
+    return ElfFile(path)
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of the file, to read; raises `ObjectFileError`."""
+    try:
+        # O_NONBLOCK: a FIFO in the place of a file must not stop us
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise ObjectFileError(f"cannot open {path}, {(error.strerror or 'unknown error').lower()}") from error
+    except ValueError as error:
+        raise ObjectFileError(f"cannot open {path!r}, it is no path") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ObjectFileError(f"{path} is no regular file")
+    return descriptor
