@@ -322,7 +322,8 @@ class Breakpoints:
                 for life in self._lives.values() if deleted else ():
                     life.followers.drop_of(deleted)
                 for one in changed:
-                    self._settle_one(one)
+                    if one.is_valid():  # another one's turn may have ended it
+                        self._settle_one(one)
         finally:
             self._settles = False
 
