@@ -18,7 +18,8 @@ from pathlib import Path
 
 from tests.bench.gdb_ranks import TIMEOUT, compile_source, job, rankrun, ranks_source
 from tests.bench.result import Measurement, Result
-from tests.conftest import BIN, ROOT
+from tests.support.debuggers import find_lldb
+from tests.support.running import BIN, ROOT
 
 FEW, MANY, STEPS, REPEAT = 64, 1_000, 20, 3
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -109,7 +110,7 @@ def typed(pid: int, commands: Sequence[str], expected: str = "") -> float:
 
 
 def attach(pid: int) -> list[str]:
-    return [shutil.which("lldb-19") or "lldb", "-x", "-b", "-p", str(pid)]
+    return [str(find_lldb()), "-x", "-b", "-p", str(pid)]
 
 
 def timed(words: Sequence[str], environment: Mapping[str, str]) -> tuple[float, str]:
