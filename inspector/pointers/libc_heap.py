@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional, Union
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import PIECE, MemoryMapping, Target, populated, read_or_none
 
-from ..progress import begin, through
+from ..job.progress import begin, through
 from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, Span, chain_of
 from .reach import Block
 
@@ -37,22 +37,15 @@ class LibcHeap:
 
     def __init__(self, target: Target, own: Iterable[tuple[int, int]]) -> None:
         self._target = target
-        self._own = joined(own)
         self.heaps: list[Heap] = []
         self.others: list[Heap] = []
         self.unread = 0
         begin("blocks of libc's heap")
-        left = [one for one in target.maps() if is_anonymous(one) and not self._is_own(one)]
+        left = mappings_of_libc(target, own)
         while left:
             del left[: self._add(left)]
         self._every = sorted((*self.heaps, *self.others), key=lambda one: one.mapping.start)
         self._begins = [one.mapping.start for one in self._every]
-
-    def _is_own(self, mapping: MemoryMapping) -> bool:
-        """Whether a rank has something in it."""
-        index = bisect_right(self._own, (mapping.start, 1 << 64))
-        before, behind = self._own[max(index - 1, 0) : index], self._own[index : index + 1]
-        return any(end > mapping.start for _, end in before) or any(start < mapping.end for start, _ in behind)
 
     def _add(self, left: Sequence[MemoryMapping]) -> int:
         """Look for a heap that begins with the first of the mappings; how many it has."""
@@ -117,6 +110,19 @@ class LibcHeap:
             return one.blocks.at(address) if one is not None and address < one.mapping.end else None
         except MemoryUnreadable:
             return None
+
+
+def mappings_of_libc(target: Target, own: Iterable[tuple[int, int]]) -> list[MemoryMapping]:
+    """Return the mappings in which libc's allocator may have blocks: no rank has anything of its `own` there."""
+    parts = joined(own)
+    return [one for one in target.maps() if is_anonymous(one) and not is_own(one, parts)]
+
+
+def is_own(mapping: MemoryMapping, own: Sequence[tuple[int, int]]) -> bool:
+    """Whether a rank has something in it."""
+    index = bisect_right(own, (mapping.start, 1 << 64))
+    before, following = own[max(index - 1, 0) : index], own[index : index + 1]
+    return any(end > mapping.start for _, end in before) or any(start < mapping.end for start, _ in following)
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
