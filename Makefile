@@ -61,6 +61,7 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector lldbext tests
 	@$(VENV)/bin/lint-imports --no-cache
+	@.ci/include_layers.py
 	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
 	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
 
