@@ -25,6 +25,7 @@ from pieglobalsfind.rankset import compact
 
 from . import whole_job
 from .job import Job, job_of
+from .reading import Way
 from .report import Report
 from .speaker import Begun, Ending, Message, Unavailable, speak
 from .supervised import Channel, Lost, Worker, first_of
@@ -353,7 +354,7 @@ def read(job: str, pictures: bool, whose: str, channel: Channel) -> None:
         order = channel.receive()
     lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
     declared = {**order, **{one: found for one, found in lacking.items() if found is not None}}
-    found = whole_job.merge([own, whole_job.read_members(members, pictures, declared)])
+    found = whole_job.merge([own, whole_job.read_members(members, Way(), pictures, declared)])
     problems = tuple(f"{whose}: {one}" for one in found.problems)
     channel.send(Piece(replace(found, problems=problems), members.count, members.name))
 

@@ -14,16 +14,17 @@ from pieglobalsfind.decoders import registry_layout, wait_members
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.saved_context import guard_places
-from pieglobalsfind.targets.snapshot import write
+from pieglobalsfind.targets.snapshot import Written, write
 
 from . import discovery
 from .console import console
-from .job import Job, opened, say_warnings
+from .job import Job, say_warnings
 from .memory import data_segments
 from .payload import stack_pointer
 from .pointers.allocator import is_libc, ranges_of_ranks
 from .pointers.libc_heap import LibcHeap
 from .progress import through
+from .reading import add_way, read_target, way_of
 from .text import byte_count, harmless
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
@@ -49,12 +50,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="none: what tells of ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
         "all: all that can be read",
     )
+    add_way(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.target, options.exe, False) as job:
-        found = write(job.target, regions(job, options.memory), job.taken, options.file)
+    def keep(job: Job) -> tuple[Job, Written]:
+        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file)
+
+    job, found = read_target(options.target, options.exe, way_of(options), keep, with_data=options.memory != RANKS)
     say_warnings(job)
     ranks = len(job.table.ranks)
     line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"

@@ -42,6 +42,11 @@ class Thread:
     stack: Region
     words: tuple[int, ...]
 
+    @property
+    def context_at(self) -> int:
+        """Where the pointer to the saved context is: behind the structure's own words."""
+        return self.address + 8 * len(self.words)
+
 
 @dataclass(frozen=True)
 class Signature:
