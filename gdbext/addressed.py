@@ -13,7 +13,8 @@ from contextlib import suppress
 import gdb
 
 from gdbext.conditions import LITERALS, MEMBERS, NAME, lookup
-from gdbext.stops import IN_C, language
+from gdbext.language import language
+from gdbext.stops import IN_C
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import Optional
 

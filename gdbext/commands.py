@@ -13,6 +13,7 @@ from gdbext.face import GdbFace
 from gdbext.quiet import sentences, untraced
 from pieglobalsfind.command import Command
 from pieglobalsfind.commands import COMMANDS
+from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import STATES
 
 COMPLETIONS = {
@@ -46,8 +47,13 @@ class Bound(gdb.Command):
 class BoundToRanks(Bound):
     """One whose arguments are sets of ranks: completes their words."""
 
-    def complete(self, text: str, word: str) -> Sequence[str]:
-        """GDB takes dashes for the ends of words: `word` is what follows the last one."""
+    def complete(self, text: str, word: Optional[str]) -> Sequence[str]:
+        """GDB takes dashes for the ends of words: `word` is what follows the last one.
+
+        It is None where GDB asks first how to split the text into words.
+        """
+        if word is None:
+            return ()
         before = text[: len(text) - len(word)]
         return [one for one in self._words(before) if one.startswith(word)]
 

@@ -14,8 +14,8 @@ from typing import Any, Optional
 import gdb
 
 from gdbext.focus import Focus
+from gdbext.language import language
 from gdbext.quiet import DebuggerError, execute
-from gdbext.stops import language
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.moment import Moment
 

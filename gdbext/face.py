@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 import gdb
 
 from gdbext import backtraces, frames, stacks
+from gdbext.language import C_FAMILY, language
 from gdbext.progress import Progress
 from gdbext.quiet import DebuggerError, execute, gdb_errors
 from gdbext.selection import rank_at
@@ -29,7 +30,7 @@ from pieglobalsfind.model import Absent, Owner
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.quick_backtraces import QuickBacktraces
 
-RESULT = "_rank_value"  # the convenience variable through which values are printed
+RESULT = "_rank_value"  # the convenience variable through which values, or their addresses, are printed
 ADDRESS = 1 << 64
 
 
@@ -99,9 +100,10 @@ class GdbFace(Visits):
             try:
                 with self.selection.explaining_calls():
                     value = gdb.parse_and_eval(expression)
-                    gdb.set_convenience_variable(RESULT, value)
-                    text = execute(f"output{form} ${RESULT}")
                     address = value.address
+                    keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
+                    gdb.set_convenience_variable(RESULT, address if keeps_place else value)
+                    text = execute(f"output{form} {'*' if keeps_place else ''}${RESULT}")
                 return Value(text, None if address is None else int(address) % ADDRESS)
             except DebuggerError as error:
                 return Absent(error.sentence, error.hint)
@@ -165,3 +167,11 @@ class GdbFace(Visits):
         if number not in self._quick:
             self._quick[number] = QuickBacktraces(self)
         return self._quick[number]
+
+
+def has_parts(kind: gdb.Type) -> bool:
+    """Whether a value's printer may ask for its address: that of a std::list knows the end of the list by it.
+
+    In a convenience variable it has none. What is no struct may be a few bits, which a pointer can't mean.
+    """
+    return kind.strip_typedefs().code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)

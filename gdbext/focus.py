@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 import gdb
 
 from gdbext.displays import Displays
-from gdbext.libraries import forget_libraries, kept_names, kernel_library, library_files
+from gdbext.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
 from gdbext.quiet import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.settings import Settings
 from gdbext.target import is_core, path_here, path_in_target, path_of
@@ -25,10 +25,10 @@ from pieglobalsfind.elf import SHF_EXECINSTR, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetError
 from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rebase
+from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.moment import Moment
 from pieglobalsfind.object_file import identity_of, object_path
-from pieglobalsfind.place import lies_apart
+from pieglobalsfind.place import data_place, lies_apart
 from pieglobalsfind.targets import in_address_space
 
 if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
@@ -287,7 +287,7 @@ class Focus:
     def take_out(self, moment: Moment, inserted: bool) -> None:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
         paths = copied_paths(moment)
-        loaded = [one for one in gdb.objfiles() if one.is_file and one.owner is None]
+        loaded = [one for one in gdb.objfiles() if is_from_file(one) and one.owner is None]
         for one in gdb.objfiles():
             if one.owner is not None and path_in_target(one.owner) in paths:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
@@ -298,6 +298,11 @@ class Focus:
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
         self._out, self._is_back = self._out | paths, False
+
+
+def is_from_file(objfile: gdb.Objfile) -> bool:
+    """Whether GDB has read it from a file, and not from memory; GDB 12 does not tell, and names what is from memory."""
+    return bool(getattr(objfile, "is_file", not path_of(objfile).startswith(KERNEL_LIBRARY)))
 
 
 def code_of(path: str) -> int:
@@ -344,11 +349,8 @@ def copied_paths(moment: Moment) -> frozenset[str]:
 
 
 def bias_of(moment: Moment, found: Object, rank: Optional[int]) -> Optional[int]:
-    """What to add to the object's p_vaddr's in a rank; None if the rank is in another process."""
+    """What to add to the object's p_vaddr's in a rank; None if it is not known where the rank has it."""
     if rank is None:
         return found.load_bias
-    for one in moment.rank(rank).placements:
-        if isinstance(one, Rebase) and one.object == found.index:
-            return found.load_bias + one.copy - one.original
-    gone = moment.rank(rank).state == MIGRATED_OUT
-    return None if gone else found.load_bias  # all ranks use the original
+    base = data_place(moment.rank(rank), found, found.base)
+    return found.load_bias + base - found.base if isinstance(base, int) else None

@@ -13,6 +13,7 @@ import gdb
 import gdb.unwinder
 
 from gdbext import backtraces, stacks
+from gdbext.language import language
 from gdbext.target import NAMES
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
@@ -149,6 +150,18 @@ def speak_as_program(stack: Stack) -> None:
         if frame.find_sal().symtab is not None:
             frame.select()
             return
+
+
+def speak(wanted: str, level: int) -> None:
+    """Have GDB read expressions in a language, the frame of a level selected.
+
+    GDB takes the language of the frame that is selected, and keeps it where the next one has none.
+    """
+    for frame in itertools.islice(chain(), stacks.MOST_FRAMES):
+        frame.select()
+        if language() == wanted:
+            break
+    next((frame for frame in chain() if frame.level() == level), gdb.newest_frame()).select()
 
 
 def select_level(level: int) -> None:

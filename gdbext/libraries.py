@@ -19,6 +19,7 @@ from gdbext.target import FROM_STUB, connection_kind, path_of
 KERNEL_LIBRARY = "system-supplied DSO at "  # what GDB calls it, and where it is
 WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
 NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
+APART = 1 << 40  # bytes; more than a library spans
 
 
 def kept_names(stay: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
@@ -44,9 +45,9 @@ def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
     is_here = connection_kind(gdb.selected_inferior()) in ("native", "core")
     prefix, added = FROM_STUB if is_here else "", []
     try:
-        for path in paths:
+        for number, path in enumerate(paths):
             with suppress(DebuggerError):  # it only takes longer then
-                execute(f"{WITHOUT_SCRIPTS} add-symbol-file {quoted(prefix + path)} -o {NOWHERE:#x}")
+                execute(f"{WITHOUT_SCRIPTS} add-symbol-file {quoted(prefix + path)} -o {NOWHERE + number * APART:#x}")
                 added.append(path)
         yield
     finally:

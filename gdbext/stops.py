@@ -13,6 +13,7 @@ from contextlib import suppress
 import gdb
 
 from gdbext.face import GdbFace
+from gdbext.language import language
 from gdbext.quiet import execute, gdb_errors, sentences
 from pieglobalsfind import rankset, stop_request, tasks
 from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
@@ -21,7 +22,6 @@ from pieglobalsfind.moment import Moment
 
 HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
 HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
-CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
 IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
 LANGUAGE_WARNING = "Warning: the current language does not match this frame.\n"  # of the C that we have GDB read
@@ -99,12 +99,6 @@ def text_of(value: gdb.Value) -> str:
         return value.string()
     except gdb.error:
         return value.format_string().strip("'")
-
-
-def language() -> str:
-    """Whose expressions GDB reads now; GDB 12 tells nobody but the user."""
-    found = re.search(CURRENT_LANGUAGE, execute("show language"))
-    return found.group(1) if found else "c"
 
 
 def watch_command(expression: str) -> str:
@@ -197,8 +191,9 @@ class RankEvents(gdb.Command):
     def is_on(self) -> bool:
         return self._on
 
-    def complete(self, text: str, word: str) -> list[str]:
-        return [one for one in ("on", "off") if one.startswith(word)]
+    def complete(self, text: str, word: Optional[str]) -> list[str]:
+        """`word` is None where GDB asks first how to split the text into words."""
+        return [] if word is None else [one for one in ("on", "off") if one.startswith(word)]
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         with sentences():

@@ -185,6 +185,10 @@ class LocalInferior(Inferior):
             self._maps = self._kernel.standing_maps()
         return self._maps
 
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Without the pages that the process never touched."""
+        return self._kernel.populated(start, end)
+
     def open_path(self, path: str) -> Optional[str]:
         return self._kernel.open_path(path)
 

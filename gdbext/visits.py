@@ -15,6 +15,7 @@ from gdbext import frames
 from gdbext.displays import Displays
 from gdbext.frames import RankFilter, RankUnwinder, select_level
 from gdbext.inferiors import Inferiors, State, enter
+from gdbext.language import is_automatic, language
 from gdbext.locations import forget_hit
 from gdbext.quiet import DebuggerError, execute, uninterrupted
 from gdbext.selection import Selection
@@ -47,6 +48,7 @@ class Home:
     level: int
     runs: int
     moves: int
+    language: str  # "" if the user has set one
 
 
 class Visits:
@@ -236,8 +238,8 @@ class Visits:
         if not runs and selection.thread != (0 if thread is None else thread.global_num):
             self.follow()
         level = gdb.selected_frame().level() if thread is not None and not runs else 0
-        moves = self.state().focus.moves
-        return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs, moves)
+        moves, spoken = self.state().focus.moves, language() if is_automatic() else ""
+        return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs, moves, spoken)
 
     def _return(self, home: Home) -> None:
         if home.thread is None or not home.thread.is_valid():
@@ -257,6 +259,8 @@ class Visits:
         if self.state().focus.rank != home.rank:
             self._move(moment, home.rank)
         select_level(home.level)
+        if home.language and is_automatic() and language() != home.language:
+            frames.speak(home.language, home.level)
         if self.state().focus.moves != home.moves:
             list_from_frame()
 

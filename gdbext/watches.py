@@ -123,7 +123,7 @@ class Watches:
 
     def _made(self, user: gdb.Breakpoint, home: Home) -> Optional[gdb.Breakpoint]:
         """The watchpoint that takes over; None if what was watched can't be told by addresses."""
-        from gdbext.stops import language
+        from gdbext.language import language
 
         watched, reading = home.expression, ""
         if home.place is not None:

@@ -21,10 +21,11 @@ from pieglobalsfind import call_tree, rankset
 from pieglobalsfind.call_tree import Call
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import MIGRATED_OUT
-from pieglobalsfind.rankset import Span, compact
+from pieglobalsfind.rankset import Span, compact, spans_of, written
 
 from .console import console
 from .listing import Listing
+from .rank_values import RankValues, count, within
 from .render import heading, ranks_text
 from .schema import NAME as REPORT
 from .stacks import SCHEMA as STACKS
@@ -32,9 +33,12 @@ from .stacks import label
 from .text import harmless, of_ranks
 
 LARGEST = 1 << 30  # bytes of one file
-MOST_RANKS = 1 << 24  # a set of ranks in a file may name no more
+PIECE = 1 << 20  # bytes that are read at once
+MOST_RANKS = 1 << 20  # of a job
+MOST_SPANS = 1 << 21  # of ranks and values in the result; a real job's has some thousands
 ODD = 4  # groups that are told, smallest first
 MOST_CALLS = 5  # of each of them
+AGAIN = "write the file again with --json"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, OverflowError)
 Content = dict[str, Any]
 
@@ -123,38 +127,65 @@ def text_of(place: Path) -> str:
         kind = os.fstat(descriptor).st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISDIR(kind)):
             raise UsageError(f"{place} is no file that --json has written")
-        content = file.read(LARGEST + 1)
-    if len(content) > LARGEST:
-        raise UsageError(f"{place} is larger than {LARGEST >> 30} GB", "name files written by --json")
-    return content.decode()
+        content = bytearray()
+        while len(content) <= LARGEST:  # by pieces: the memory for the largest file is not asked for beforehand
+            piece = file.read(PIECE)
+            if not piece:
+                return content.decode()
+            content += piece
+    raise UsageError(f"{place} is larger than {LARGEST >> 30} GB", "name files written by --json")
 
 
-def ranks_of(text: object) -> Iterator[int]:
-    """The ranks of a set in a file, which is written in numbers alone."""
-    parsed = rankset.recognize(str(text)) if text else ()
-    spans = [item for item in parsed or () if isinstance(item, Span)]
-    if parsed is None or len(spans) != len(parsed) or sum(one.last - one.first for one in spans) > MOST_RANKS:
-        raise UsageError(f"{str(text)[:40]!r} in a file is no set of ranks", "write the file again with --json")
-    for one in spans:
-        yield from range(one.first, one.last + 1)
+class RankReader:
+    """Reads the sets of ranks of one table in a file.
+
+    Such a table names each rank of the job once at most: a short text can't stand for more ranks than there are.
+    """
+
+    def __init__(self, content: Content) -> None:
+        self.rank_count = int(content["rank_count"])
+        if not 0 <= self.rank_count <= MOST_RANKS:
+            raise UsageError(f"a file is of {self.rank_count} ranks", f"jobs of up to {MOST_RANKS} ranks can be merged")
+        self._left = self.rank_count
+
+    def spans(self, text: object) -> list[Span]:
+        """The spans of a set, which is written in numbers alone.
+
+        Raises `UsageError` for any other text, and once the sets have named more ranks than the job has.
+        """
+        parsed = rankset.recognize(str(text)) if text else ()
+        spans = [item for item in parsed or () if isinstance(item, Span)]
+        beyond = any(span.last >= self.rank_count for span in spans)
+        if parsed is None or len(spans) != len(parsed) or beyond:
+            raise UsageError(f"{str(text)[:40]!r} in a file is not a set of its ranks", AGAIN)
+        self._left -= count(spans)
+        if self._left < 0:
+            raise UsageError("a file names a rank twice", AGAIN)
+        return spans
+
+    def ranks(self, text: object) -> Iterator[int]:
+        """The ranks of a set, as `spans` reads it."""
+        for span in self.spans(text):
+            yield from range(span.first, span.last + 1)
 
 
 def merge_stacks(contents: Iterable[Content]) -> Content:
     """One file's form for all; every rank once."""
     stacks: dict[int, tuple[tuple[object, ...], ...]] = {}
     missing: dict[int, str] = {}
-    targets, job, count, taken = [], "", 0, ""
+    targets, job, rank_count, taken = [], "", 0, ""
     for content in contents:
         job = str(content.get("job") or job)
         targets.append(str(content["target"]))
-        count, taken = max(count, int(content["rank_count"])), str(content["taken"])
+        rank_count, taken = max(rank_count, int(content["rank_count"])), str(content["taken"])
+        reader = RankReader(content)
         for one in content["stacks"]:
             calls = tuple((str(c["function"]), str(c["file"]), int(c["line"]), str(c["library"])) for c in one["calls"])
-            for rank in ranks_of(one["ranks"]):
+            for rank in reader.ranks(one["ranks"]):
                 stacks[rank] = calls
                 missing.pop(rank, None)
         for one in content["missing"]:
-            for rank in ranks_of(one["ranks"]):
+            for rank in reader.ranks(one["ranks"]):
                 stacks.pop(rank, None)
                 missing[rank] = str(one["reason"])
     keys = ("function", "file", "line", "library")
@@ -164,7 +195,7 @@ def merge_stacks(contents: Iterable[Content]) -> Content:
         "job": job,
         "taken": taken,
         "how": "merged",
-        "rank_count": count,
+        "rank_count": rank_count,
         "stacks": [
             {"ranks": compact(ranks), "calls": [dict(zip(keys, call)) for call in calls]}
             for calls, ranks in by_size(stacks)
@@ -187,18 +218,23 @@ def merge_reports(contents: Iterable[Content]) -> Content:
     ranks: dict[int, Content] = {}
     payload: dict[int, Content] = {}
     variables: dict[tuple[str, str], Content] = {}
-    values: dict[tuple[str, str], dict[int, str]] = {}
+    values: dict[tuple[str, str], RankValues] = {}
+    spans = 0
     for content in contents:
         merged.update(content)
         here = {int(one["rank"]): one for one in content["ranks"] if knows_better(one, ranks.get(int(one["rank"])))}
         ranks.update(here)
+        present = spans_of(here)
         payload.update({int(one["rank"]): one for one in content["payload"] if int(one["rank"]) in here})
         for one in content["globals"]:
             key = str(one["name"]), str(one["object"])
             variables[key] = one
-            for group in one["groups"]:
-                told = (rank for rank in ranks_of(group["ranks"]) if rank in here)
-                values.setdefault(key, {}).update(dict.fromkeys(told, str(group["value"])))
+            of_variable = values.setdefault(key, RankValues())
+            before = len(of_variable)
+            enter_groups(of_variable, one["groups"], RankReader(content), present)
+            spans += len(of_variable) - before
+            if spans > MOST_SPANS:
+                raise UsageError("the values are of too many sets of ranks", "merge fewer files")
     merged["ranks"] = [ranks[rank] for rank in sorted(ranks)]
     merged["payload"] = [payload[rank] for rank in sorted(payload)]
     merged["globals"] = [regrouped(one, values[key]) for key, one in variables.items() if key in values]
@@ -213,15 +249,27 @@ def knows_better(one: Content, known: Optional[Content]) -> bool:
     return new > old or (new == old and (one["state"] != MIGRATED_OUT or known["state"] == MIGRATED_OUT))
 
 
-def regrouped(variable: Content, values: dict[int, str]) -> Content:
-    groups = [{"ranks": compact(ranks), "value": value} for value, ranks in by_size(values)]
+def enter_groups(values: RankValues, groups: Iterable[Content], reader: RankReader, here: list[Span]) -> None:
+    """Enter a variable's values in the ranks that are `here`, as ascending spans."""
+    firsts = [span.first for span in here]
+    for group in groups:
+        for span in reader.spans(group["ranks"]):
+            for part in within(span, here, firsts):
+                values.enter(part, str(group["value"]))
+
+
+def regrouped(variable: Content, values: RankValues) -> Content:
+    groups = [{"ranks": written(spans), "value": value} for value, spans in values.groups()]
     return {**variable, "differs": len(groups) > 1, "groups": groups}
 
 
 def show_stacks(merged: Content) -> None:
     screen = console()
+    reader = RankReader(merged)
     stacks = [
-        (rank, [call_of(call) for call in one["calls"]]) for one in merged["stacks"] for rank in ranks_of(one["ranks"])
+        (rank, [call_of(call) for call in one["calls"]])
+        for one in merged["stacks"]
+        for rank in reader.ranks(one["ranks"])
     ]
     screen.print(Text(f"{harmless(merged['target'])}: {len(stacks)} of {merged['rank_count']} ranks"))
     for line in call_tree.lines(call_tree.merge(stacks)):
@@ -251,8 +299,9 @@ def show_report(merged: Content) -> None:
     how = f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"
     heading(screen, "Odd ones out", how)
     table = Listing(("variable", "ranks", "value"))
-    rare = sorted(differing, key=lambda one: sum(1 for _ in ranks_of(one["groups"][-1]["ranks"])))
-    for one in rare:
-        group = one["groups"][-1]
-        table.add((harmless(one["name"]), ranks_text(ranks_of(group["ranks"])), harmless(group["value"])[:80]))
+    rarest = [(RankReader(merged).spans(one["groups"][-1]["ranks"]), one) for one in differing]
+    for ranks, one in sorted(rarest, key=lambda row: count(row[0])):
+        value = one["groups"][-1]["value"]
+        shown = ranks_text(rank for span in ranks for rank in range(span.first, span.last + 1))
+        table.add((harmless(one["name"]), shown, harmless(value)[:80]))
     screen.print(table)

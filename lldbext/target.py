@@ -7,7 +7,7 @@ mappings, and no names). Nothing is ever written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -91,6 +91,10 @@ class StoppedProcess:
 
     def maps(self) -> Sequence[MemoryMapping]:
         return self._kernel.maps()
+
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Without the pages that the process never touched."""
+        return self._kernel.populated(start, end)
 
     def threads(self) -> Sequence[KernelThread]:
         """As the kernel tells them: LLDB's own list holds suspended ranks too, which are made from this one."""

@@ -22,6 +22,7 @@ TIERS = ("runtime", HOOK)  # where nobody publishes calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
+OF_THREADS = ("PiP", "SMPI")  # whose ranks are kernel threads where there is no layout of contexts
 SCHEDULED = 8  # where in a CthThread it is (threads.C of Charm++, from 6.0 on)
 MOST_SCHEDULED = 1 << 16  # more makes no sense
 MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
@@ -52,7 +53,7 @@ def _is_suspended(rank: Rank) -> bool:
 
 def _is_task(table: RankTable, rank: Rank) -> bool:
     """Whether it is a kernel thread of its own: it runs, or is the kernel's to run, also while it waits in a call."""
-    return rank.state == RUNNING and table.runtime == "PiP"
+    return rank.state == RUNNING and table.runtime in OF_THREADS and not table.context_layout
 
 
 def _outermost(functions: Iterable[str]) -> Optional[str]:

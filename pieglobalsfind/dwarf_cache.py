@@ -1,4 +1,4 @@
-"""Variables of a file, kept per build-id so that the second question needs no walk through its DWARF.
+"""Variables of a file, kept so that the second question needs no walk through its DWARF.
 
 Takes a path and a build-id; keeps what every variable is, and where its type's DIE stands, as columns of numbers: they
 are read as fast as the file, and a variable or type is made when it is asked for. Whatever is found in a cache that is
@@ -37,7 +37,7 @@ from pieglobalsfind.dwarf_types import (
 from pieglobalsfind.dwarf_variables import LANGUAGES, VariableReader
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.garbage import unsearched
-from pieglobalsfind.index import load, store
+from pieglobalsfind.index import load, state_of, store
 from pieglobalsfind.model import Absent
 
 KIND = f"variables-4-{sys.byteorder}"  # changes with the form of what is stored, and with what it says
@@ -58,7 +58,8 @@ def declared(path: str, build_id: bytes) -> Variables:
 
     Raises `ObjectFileError` if it can't be opened, or has another build-id.
     """
-    stored = load(build_id, KIND) if build_id else None
+    file = state_of(path, build_id)
+    stored = load(file, KIND)
     if stored is not None:
         try:
             return decode(stored, path, build_id)
@@ -68,9 +69,9 @@ def declared(path: str, build_id: bytes) -> Variables:
         information = DebugInfo.open(path, build_id)
         found = information.declared
         is_whole = information.is_there and not information.missing
-        encoded = encode(found, information.reader) if build_id and is_whole else None
+        encoded = encode(found, information.reader) if file is not None and is_whole else None
     if encoded is not None:
-        store(build_id, KIND, encoded)
+        store(file, KIND, encoded)
     return found
 
 

@@ -6,6 +6,7 @@ offset of a file before it has compared it with the file's size; it knows nothin
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -211,6 +212,21 @@ class ElfFile:
             offset += len(part)
             size -= len(part)
         return b"".join(parts)
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) of what is no hole between two offsets of the file, ascending (lseek(2), SEEK_DATA)."""
+        end = min(end, self.size)
+        while start < end:
+            try:
+                first = os.lseek(self._descriptor, start, os.SEEK_DATA)
+                last = os.lseek(self._descriptor, first, os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # the file system does not know its holes
+                    yield start, end
+                return
+            if first < end:
+                yield first, min(last, end)
+            start = last
 
     @cached_property
     def program_headers(self) -> tuple[ProgramHeader, ...]:

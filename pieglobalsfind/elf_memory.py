@@ -115,9 +115,14 @@ class LoadedElf:
 
     def symbol(self, name: str) -> Optional[int]:
         """The address of a symbol that it defines in .dynsym, or None."""
+        found = self.symbol_extent(name)
+        return found[0] if found is not None else None
+
+    def symbol_extent(self, name: str) -> Optional[tuple[int, int]]:
+        """The address and the size of a symbol that it defines in .dynsym, or None."""
         encoded = name.encode()
         found = self._gnu_hash(encoded) if DT_GNU_HASH in self.dynamic else self._sysv_hash(encoded)
-        return self.load_bias + found if found is not None else None
+        return (self.load_bias + found[0], found[1]) if found is not None else None
 
     def _try(self, address: int, size: int) -> bytes:
         try:
@@ -137,7 +142,7 @@ class LoadedElf:
         value = self.dynamic.get(tag, 0)
         return value if value >= self.load_bias else value + self.load_bias
 
-    def _gnu_hash(self, name: bytes) -> Optional[int]:
+    def _gnu_hash(self, name: bytes) -> Optional[tuple[int, int]]:
         table = self.table(DT_GNU_HASH)
         head = self._words("IIII", table)
         if not head or not head[0]:
@@ -160,7 +165,7 @@ class LoadedElf:
                 return None
         return None
 
-    def _sysv_hash(self, name: bytes) -> Optional[int]:
+    def _sysv_hash(self, name: bytes) -> Optional[tuple[int, int]]:
         if DT_HASH not in self.dynamic:
             return None
         table = self.table(DT_HASH)
@@ -177,13 +182,13 @@ class LoadedElf:
             found = self._words("I", table + 8 + 4 * (head[0] + found[0]))
         return None
 
-    def _defined(self, index: int, name: bytes) -> Optional[int]:
-        """The value of symbol `index` if it is defined and has this name."""
+    def _defined(self, index: int, name: bytes) -> Optional[tuple[int, int]]:
+        """The value and the size of symbol `index` if it is defined and has this name."""
         symbol = self._words("IBBHQQ", self.table(DT_SYMTAB) + SYMBOL_SIZE * index)
         if not symbol or symbol[3] == 0:
             return None
         is_it = self._try(self.table(DT_STRTAB) + symbol[0], len(name) + 1) == name + b"\0"
-        return symbol[4] if is_it else None
+        return (symbol[4], symbol[5]) if is_it else None
 
 
 def gnu_hash(name: bytes) -> int:

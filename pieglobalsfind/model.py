@@ -158,7 +158,17 @@ class Root:
     address: int
 
 
-Placement = Union[Rebase, Redirect, TlsBlock, Alias, Root]
+@dataclass(frozen=True)
+class Unplaced:
+    """The rank has its own [original, original+size) of the object, and `reason` says why its place is not known."""
+
+    object: int
+    original: int
+    size: int
+    reason: str
+
+
+Placement = Union[Rebase, Redirect, TlsBlock, Alias, Root, Unplaced]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pieglobalsfind.decoders.rank_state import GONE
 from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
-from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, Root, TlsBlock
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, Root, TlsBlock, Unplaced
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf_types import Variable
@@ -34,6 +34,8 @@ def data_place(rank: Rank, found: Object, original: int) -> Union[int, Absent]:
     for one in rank.placements:
         if isinstance(one, Redirect) and one.object == found.index and covers(one, original):
             return one.storage + original - one.original
+        if isinstance(one, Unplaced) and one.object == found.index:
+            return Absent(one.reason, "the runtime's registry is damaged, or the rank is being made")
         if isinstance(one, Rebase) and one.object == found.index:
             has_copy = True
             if one.original <= original < one.original + one.size:
@@ -91,7 +93,7 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
     for one in levels:
         if covers(one, original):
             return one.is_shared
-    if any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements):
+    if any(isinstance(one, (Rebase, Unplaced)) and one.object == found.index for one in rank.placements):
         return False  # also where the runtime has taken one rank's copy for the original
     return not rank.pages_of
 

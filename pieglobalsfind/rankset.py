@@ -147,10 +147,20 @@ def compact(ranks: Iterable[int]) -> str:
     >>> compact([7, 0, 2, 1])
     '0-2,7'
     """
+    return written(spans_of(ranks))
+
+
+def spans_of(ranks: Iterable[int]) -> list[Span]:
+    """Ranks as ascending spans that do not touch."""
     spans: list[Span] = []
     for rank in sorted(set(ranks)):
         if spans and rank == spans[-1].last + 1:
             spans[-1] = Span(spans[-1].first, rank)
         else:
             spans.append(Span(rank, rank))
+    return spans
+
+
+def written(spans: Iterable[Span]) -> str:
+    """Spans as a person would write them."""
     return ",".join(str(one.first) if one.first == one.last else f"{one.first}-{one.last}" for one in spans)

@@ -80,7 +80,7 @@ def complain(name: str, sentence: str) -> None:
 
 def said_of(error: OSError) -> str:
     why = (error.strerror or str(error)).lower()
-    if error.filename is not None:
+    if isinstance(error.filename, (str, bytes)):  # a number is a descriptor of ours
         return f"{os.fsdecode(error.filename)!r} can't be used, {why}"
     return f"standard output can't be written, {why}" if error.errno in UNWRITABLE else f"the system refused, {why}"
 

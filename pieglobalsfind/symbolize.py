@@ -134,13 +134,14 @@ class FileNames:
     def _symbols(self) -> Union[Symbols, Absent]:
         if isinstance(self.path, Absent):
             return self.path
-        stored = index.load(self._identity.build_id, KIND)
+        file = index.state_of(self.path, self._identity.build_id)
+        stored = index.load(file, KIND)
         try:
-            return Symbols.decode(stored) if stored is not None else self._read_symbols(self.path)
+            return Symbols.decode(stored) if stored is not None else self._read_symbols(self.path, file)
         except ValueError:
-            return self._read_symbols(self.path)
+            return self._read_symbols(self.path, file)
 
-    def _read_symbols(self, path: str) -> Union[Symbols, Absent]:
+    def _read_symbols(self, path: str, file: Optional[index.FileState]) -> Union[Symbols, Absent]:
         try:
             with ElfFile(path) as elf:
                 place = debug_path(elf) if elf.section(".symtab") is None else None
@@ -151,7 +152,7 @@ class FileNames:
                         found = read_symbols(elf, debug)
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        index.store(self._identity.build_id, KIND, found.encode())
+        index.store(file, KIND, found.encode())
         return found
 
     # ---- debug information ----

@@ -6,12 +6,14 @@ reads, and never calls into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.facts import NamedTuple, dataclass
 from pieglobalsfind.hints import Optional, Protocol, Union
 from pieglobalsfind.model import Absent
+
+PIECE = 1 << 22  # bytes of large memory that are read at once
 
 
 class MemoryMapping(NamedTuple):  # a dataclass takes four times as long to make, and there are tens of thousands
@@ -79,16 +81,26 @@ def read_many(target: Target, places: Sequence[tuple[int, int]]) -> list[Optiona
     return together(places) if together is not None else [read_or_none(target, *place) for place in places]
 
 
-def parts(target: Target, start: int, end: int) -> Iterable[tuple[int, bytes]]:
-    """(address, bytes) of [start, end) as far as it can be had: all of it, or nothing.
+def populated(target: Target, start: int, end: int) -> Iterable[tuple[int, int]]:
+    """Return (start, end) of what may hold anything but zeros in a range of private anonymous memory, ascending.
 
-    A target that was made of parts, and so can have some of it, has a method of that name.
+    A target that knows which pages were never touched, or which it does not hold, has a method of that name.
     """
-    held: Optional[Callable[[int, int], Iterable[tuple[int, bytes]]]] = getattr(target, "parts", None)
-    if held is not None:
-        return held(start, end)
-    data = read_or_none(target, start, end - start)
-    return () if data is None else ((start, data),)
+    held: Optional[Callable[[int, int], Iterable[tuple[int, int]]]] = getattr(target, "populated", None)
+    return held(start, end) if held is not None else ((start, end),)
+
+
+def pieces(target: Target, start: int, end: int, overlap: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield (address, bytes) of a range of private anonymous memory, ascending, without pages that were never touched.
+
+    Each piece has at most `PIECE` bytes of its own, and up to `overlap` bytes of what follows it. What can't be read is
+    left out.
+    """
+    for first, last in populated(target, start, end):
+        for at in range(first, last, PIECE):
+            data = read_or_none(target, at, min(PIECE + overlap, last - at))
+            if data is not None:
+                yield at, data
 
 
 def read_or_none(target: Target, address: int, size: int) -> Optional[bytes]:

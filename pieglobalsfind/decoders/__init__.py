@@ -50,5 +50,6 @@ def _decoded(target: Target) -> RankTable:
 
 def _without_registry(target: Target) -> Optional[RankTable]:
     from pieglobalsfind.decoders import ampi, elf_scan, pip  # late: debuggers start the sooner
+    from pieglobalsfind.decoders.smpi import decode as smpi
 
-    return ampi.decode(target) or pip.decode(target) or elf_scan.decode(target)
+    return ampi.decode(target) or pip.decode(target) or smpi.decode(target) or elf_scan.decode(target)

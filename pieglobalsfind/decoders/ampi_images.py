@@ -99,7 +99,7 @@ def of_links(
         return None
     if not found or not found[1]:
         return None
-    return Images("fs", found[0], _with_unique(target, *found)) if in_files else Images("pip", *found)
+    return Images("fs", found[0], unique.with_unique(target, *found)) if in_files else Images("pip", *found)
 
 
 def programs_by_stacks(
@@ -150,23 +150,6 @@ def _entered(target: Target, thread: Thread, code: Mapping[int, Region]) -> set[
         if found:
             return found
     return set()
-
-
-def _with_unique(
-    target: Target, objects: Sequence[Object], placements: Mapping[int, tuple[Placement, ...]]
-) -> dict[int, tuple[Placement, ...]]:
-    """Files in one namespace share what the loader keeps once; the special goes before the general."""
-    found = dict(placements)
-    for known in objects:
-        copies = {
-            rank: one.copy
-            for rank, held in placements.items()
-            for one in held
-            if isinstance(one, Rebase) and one.object == known.index
-        }
-        for rank, moved in unique.redirections(target, known, LoadedElf(target.read, known.base), copies).items():
-            found[rank] = (*moved, *found[rank])
-    return found
 
 
 def _first(target: Target, loader: Loader) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Optional
 
@@ -24,24 +24,15 @@ from pieglobalsfind.decoders.ampi_loader import (
     number_at,
     word,
 )
-from pieglobalsfind.decoders.ampi_threads import (
-    LARGEST_AREA,
-    SAVED_SIZE,
-    Living,
-    Signature,
-    alive,
-    records,
-)
+from pieglobalsfind.decoders.ampi_threads import Living, living_threads, records
 from pieglobalsfind.elf import EM_X86_64, PT_TLS
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import Region
-from pieglobalsfind.target import MemoryMapping, Target, parts
+from pieglobalsfind.target import MemoryMapping, Target
 
 REGION = "IsoRegion"  # {start, end} of isomalloc's range
 TLS = "CmiTLSGetDescription"  # only that of -tlsglobals
 PIE = "_Z14pieglobalsfindPv"  # only the loader of -pieglobals has it
-PAGE = 4096
 PT_GNU_EH_FRAME = 0x6474E550
 SLOTS = tuple(1 << bits for bits in range(12, 31))  # isomalloc's unit is a power of two; the largest that fits all
 MOST_GUESSES = 1 << 12
@@ -78,11 +69,11 @@ def _loader(target: Target, maps: Sequence[MemoryMapping], elf: LoadedElf, path:
         process_count=number_at(target, processes) if processes else 1,
         is_stripped=True,
     )
-    found = list(_signatures(target, maps, loader)) if 0 < start < end else []
+    found = (living_threads(target, maps, loader) if 0 < start < end else None) or []
     if not found:
         return None
-    (entry, _), *_ = Counter(function for function, _ in found).most_common()
-    living = alive(target, [one for function, one in found if function == entry]) or []
+    (entry, _), *_ = Counter(one.entry for _, one in found).most_common()
+    living = [one for one in found if one[1].entry == entry]
     space = _space(start, end, _shares(target, living, end))
     if space is None:
         return None
@@ -91,24 +82,6 @@ def _loader(target: Target, maps: Sequence[MemoryMapping], elf: LoadedElf, path:
     if has_blocks and tls is None:
         return None
     return replace(loader, space=space, entry=entry, entry_size=_size(target, elf, entry), tls=tls)
-
-
-def _signatures(target: Target, maps: Iterable[MemoryMapping], loader: Loader) -> Iterator[tuple[int, Signature]]:
-    """(entry, thread) wherever memory has the form of a thread whose stack lies in isomalloc's range."""
-    start, end = loader.space.start, loader.space.end
-    for one in maps:
-        heap = one.path in ("", "[heap]") and one.readable and one.writable
-        if not heap or one.end - one.start > LARGEST_AREA or start <= one.start < end:
-            continue
-        for first, data in parts(target, one.start, one.end):
-            held = array("Q", data[: len(data) & -8])
-            for at in [at for at, value in enumerate(held) if start < value < end]:
-                if not 2 <= at < len(held) - 2:
-                    continue
-                context, function, last, _, size = held[at - 2 : at + 3]
-                begin = last - size
-                if start <= begin <= context <= last - SAVED_SIZE and begin % PAGE == 0 and loader.has_code(function):
-                    yield function, Signature(first + 8 * (at - 2), context, Region(begin, size))
 
 
 def _shares(target: Target, living: Sequence[Living], end: int) -> set[tuple[int, int]]:

@@ -9,14 +9,19 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import PurePath
+from typing import TypeVar
 
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.target import MemoryMapping, Target
 
+Value = TypeVar("Value")
+
 BEGINNING = "__libc_stack_end"
 MOST_WORDS = 1 << 14  # arguments and variables
+MOST_ARGUMENTS = 64  # that are read
 LONGEST = 1 << 12  # bytes of a name and its value
 MOST_VECTOR = 64  # entries of the auxiliary vector
 AT_NULL, AT_RANDOM = 0, 25
@@ -24,7 +29,12 @@ AT_NULL, AT_RANDOM = 0, 25
 
 def variable(target: Target, maps: Sequence[MemoryMapping], name: str) -> str:
     """Its value, printable characters alone; "" if there is none, or if it can't be read."""
-    return _told(target, maps, lambda beginning: _value(target, beginning, name))
+    return _told(target, maps, lambda beginning: _value(target, beginning, name), "")
+
+
+def arguments(target: Target, maps: Sequence[MemoryMapping]) -> tuple[str, ...]:
+    """The first words of the command that started the program, as file names; () if they can't be read."""
+    return _told(target, maps, lambda beginning: _arguments(target, beginning), ())
 
 
 def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
@@ -32,11 +42,11 @@ def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
 
     From random bytes of the kernel's (getauxval(3), AT_RANDOM). They guard the process's stacks: their digest is given.
     """
-    return _told(target, maps, lambda beginning: _digest(target, beginning))
+    return _told(target, maps, lambda beginning: _digest(target, beginning), "")
 
 
-def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], str]) -> str:
-    """What is read from the first stack's beginning on."""
+def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
+    """What is read from the first stack's beginning on; `nothing` if it can't be."""
     for one in maps:
         if one.offset == 0 and one.readable and PurePath(one.path).name.startswith("ld-"):
             try:
@@ -45,7 +55,15 @@ def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], s
                     return read(_word(target, place))
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
-    return ""
+    return nothing
+
+
+def _arguments(target: Target, beginning: int) -> tuple[str, ...]:
+    """Those that the program has left: SimGrid takes its own out of the array, which a null pointer ends."""
+    count = min(_word(target, beginning), MOST_ARGUMENTS)
+    places = (_word(target, beginning + 8 + 8 * at) for at in range(count))
+    left = takewhile(bool, places)
+    return tuple(_bytes(target, place).decode("utf-8", "surrogateescape") for place in left)
 
 
 def _value(target: Target, beginning: int, name: str) -> str:
@@ -79,10 +97,14 @@ def _digest(target: Target, beginning: int) -> str:
 
 
 def _text(target: Target, address: int) -> str:
+    return "".join(one for one in _bytes(target, address).decode("utf-8", "replace") if one.isprintable())
+
+
+def _bytes(target: Target, address: int) -> bytes:
     found = b""
     while len(found) < LONGEST and (byte := target.read(address + len(found), 1)) != b"\0":
         found += byte
-    return "".join(one for one in found.decode("utf-8", "replace") if one.isprintable())
+    return found
 
 
 def _word(target: Target, address: int) -> int:

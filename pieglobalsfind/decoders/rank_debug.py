@@ -13,6 +13,7 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders import registry_layout as layout
 from pieglobalsfind.decoders.rank_state import GONE, SWITCHING, context_of, waiting_of
 from pieglobalsfind.decoders.registry_check import check
+from pieglobalsfind.decoders.registry_copies import CopyCheck
 from pieglobalsfind.decoders.registry_layout import Records, path_text, text
 from pieglobalsfind.decoders.registry_snapshot import Snapshot, is_current, take, too_fast
 from pieglobalsfind.garbage import unsearched
@@ -59,7 +60,7 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
 
         keeper = kept.keeper_of(target, records, registers, snapshot.order)
         evidence = Evidence(model.HOOK, snapshot.source)
-    ranks: Sequence[model.Rank] = _ranks(snapshot, evidence, calls)
+    ranks: Sequence[model.Rank] = _ranks(target, snapshot, evidence, calls)
     if keeper is not None:
         ranks, warning = kept.as_now(target, keeper, ranks)
     heap = Region(header.constructor_heap, header.constructor_heap_size) if header.constructor_heap_size else None
@@ -114,10 +115,10 @@ def _objects(records: Records) -> tuple[Object, ...]:
     )
 
 
-def _ranks(snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> RanksOnDemand:
+def _ranks(target: Target, snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> RanksOnDemand:
     """In ascending order."""
     found = sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
-    parts = Parts(snapshot.records)
+    parts = Parts(target, snapshot.records)
 
     def make(index: int) -> model.Rank:
         one, record = found[index]
@@ -181,8 +182,9 @@ def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Ab
 class Parts:
     """What the records tell of ranks' memory, by rank."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, target: Target, records: Records) -> None:
         self.records = records
+        self._check = CopyCheck(target, records)
         self._users = Counter(moved.storage for moved in records.redirections)
         self._moved = by_rank(records.redirections)
         self._copies = by_rank(records.copies)
@@ -195,7 +197,7 @@ class Parts:
         alias = (model.Alias(0, ADDRESSES, one.address_space),) if one.address_space else ()
         return (
             *map(self._redirect, self._moved.get(number, ())),
-            *map(self._rebase, self._copies.get(number, ())),
+            *self._images(one),
             *self._heap(one),
             *map(_tls_block, self._blocks.get(number, ())),
             *map(self._root, self._roots.get(number, ())),
@@ -205,6 +207,15 @@ class Parts:
     def _redirect(self, moved: layout.Redirection) -> Placement:
         shared = self._users[moved.storage] > 1
         return model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot, shared)
+
+    def _images(self, rank: layout.Rank) -> Iterator[Placement]:
+        """The rank's copies; of one that can't be believed that it is somewhere."""
+        copies = self._copies.get(rank.rank, [])
+        problems = self._check.problems(rank, copies)
+        yield from (self._rebase(copy) for copy in copies if copy.object not in problems)
+        for number, reason in problems.items():
+            original = self.records.objects[number]
+            yield model.Unplaced(number, original.base, original.span, reason)
 
     def _rebase(self, copy: layout.Copy) -> Placement:
         known = self.records.objects[copy.object]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pieglobalsfind.elf import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf_memory import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.model import Object, Redirect
+from pieglobalsfind.model import Object, Placement, Rebase, Redirect
 from pieglobalsfind.target import Target, read_many
 
 R_X86_64_64, R_X86_64_GLOB_DAT = 1, 6  # x86-64 psABI, table 4.9
@@ -34,11 +34,30 @@ class Named:
     size: int
 
 
+def with_unique(
+    target: Target, objects: Sequence[Object], placements: Mapping[int, tuple[Placement, ...]]
+) -> dict[int, tuple[Placement, ...]]:
+    """The placements of ranks whose copies are files in one namespace: the special goes before the general."""
+    found = dict(placements)
+    for known in objects:
+        copies = {
+            rank: one.copy
+            for rank, held in placements.items()
+            for one in held
+            if isinstance(one, Rebase) and one.object == known.index
+        }
+        for rank, moved in redirections(target, known, LoadedElf(target.read, known.base), copies).items():
+            found[rank] = (*moved, *found[rank])
+    return found
+
+
 def redirections(
     target: Target, known: Object, loaded: LoadedElf, copies: Mapping[int, int]
 ) -> dict[int, tuple[Redirect, ...]]:
     """By rank, where its unique variables are; `copies` are where the ranks' copies of the object begin."""
     named = list(_named(target, loaded))
+    if not named:
+        return dict.fromkeys(copies, ())
     words = {rank: read_many(target, [(copy + one.slot, 8) for one in named]) for rank, copy in copies.items()}
     storage = {
         rank: [int.from_bytes(word, "little") - one.addend if word else None for word, one in zip(found, named)]

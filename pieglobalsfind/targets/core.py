@@ -6,9 +6,10 @@ its build-id (or else its headers) equals what the core holds of it; what nobody
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Optional
 
@@ -128,6 +129,15 @@ class CoreTarget:
             parts.append(part)
             at += len(part)
         return b"".join(parts)
+
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """What the core file holds between two addresses, without the holes of a sparse file."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        for load in islice(self._loads, first, bisect_left(self._starts, end)):
+            low, high = max(start, load.vaddr), min(end, load.vaddr + load.file_size)
+            bias = load.vaddr - load.offset
+            for begin, stop in self._elf.data_ranges(low - bias, high - bias):
+                yield begin + bias, stop + bias
 
     def _read_some(self, address: int, size: int, whole: tuple[int, int]) -> bytes:
         """At least one byte from `address` on, or `MemoryUnreadable` for the whole read."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 
 from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
 from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import ProcMaps
+from pieglobalsfind.targets.pagemap import populated
 from pieglobalsfind.targets.standing_maps import StandingMaps
 
 DELETED = " (deleted)"
@@ -43,6 +45,16 @@ class Process:
     def standing_maps(self) -> StandingMaps:
         """The same of a process that nobody lets run while they are in use; they are read no further than asked for."""
         return StandingMaps(f"{self._proc}/maps", lambda: self._contents("maps"))
+
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """What the kernel has backed with memory of private anonymous memory; all of it where it does not say."""
+        reached = start
+        try:
+            for first, last in populated(f"{self._proc}/pagemap", start, end):
+                reached = last
+                yield first, last
+        except OSError:
+            yield reached, end
 
     def open_path(self, path: str) -> Optional[str]:
         """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""

@@ -1,8 +1,8 @@
 """A snapshot: what was read of a target once, in one file that any machine can read.
 
-Takes a path. The file is a ZIP archive (PKWARE APPNOTE; any unzip shows it) of `snapshot.json` and of `memory/ADDRESS`,
-pieces of at most PIECE bytes that begin at that address. Nothing in it is believed before it has been checked; what it
-does not hold is unreadable, never zero.
+Takes a path. The file is a ZIP archive (PKWARE APPNOTE; any unzip shows it) of `snapshot.json`, of `maps.jsonl` and
+`threads.jsonl`, a mapping or thread in each line, and of `memory/ADDRESS`, pieces of at most PIECE bytes that begin at
+that address. Nothing in it is believed before it has been checked; what it does not hold is unreadable, never zero.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import zipfile
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError
 from pieglobalsfind.model import Absent
@@ -26,12 +26,17 @@ from pieglobalsfind.targets.live import LARGEST_READ, TOP
 from pieglobalsfind.targets.process import is_file
 from pieglobalsfind.whole_file import whole_file
 
-FORM = "ranklens-snapshot-1"
-DESCRIPTION = "snapshot.json"
+FORM = "ranklens-snapshot-2"
+FIRST_FORM = "ranklens-snapshot-1"  # had mappings and threads in the description
+DESCRIPTION, MAPS, THREADS = "snapshot.json", "maps.jsonl", "threads.jsonl"
 FOLDER = "memory/"
 PIECE = 1 << 18  # bytes
-LARGEST_DESCRIPTION = 1 << 28  # bytes
+LARGEST_DESCRIPTION = 1 << 24  # bytes; JSON takes up to twenty times as much memory once it is parsed
+LONGEST_LINE = 1 << 16  # bytes; a path has at most 4,096
+MOST_MAPPINGS = 1 << 20  # sixteen times what vm.max_map_count allows by default
+MOST_THREADS = 1 << 20
 MOST_PIECES = 1 << 22
+MOST_REGISTERS = 1 << 16
 # What the standard library raises of damaged archives and of JSON that is not what was written
 DAMAGE = (OSError, zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError, AttributeError, EOFError,
           NotImplementedError, RuntimeError, RecursionError, struct.error)  # fmt: skip
@@ -44,8 +49,7 @@ class SnapshotTarget:
         self.path = path
         try:
             self._archive = zipfile.ZipFile(path)
-            content = json.loads(self._content(DESCRIPTION, LARGEST_DESCRIPTION))
-            self._read_description(content)
+            self._read_description(parsed(self._content(DESCRIPTION, LARGEST_DESCRIPTION)))
             self._index_pieces()
         except DAMAGE as error:
             raise TargetError(
@@ -62,12 +66,26 @@ class SnapshotTarget:
         return content
 
     def _read_description(self, content: dict[str, Any]) -> None:
-        if content["form"] != FORM:
-            raise ValueError(f"its form is {str(content['form'])[:40]!r}, not {FORM}")
+        form = content["form"]
+        if form not in (FORM, FIRST_FORM):
+            raise ValueError(f"its form is {str(form)[:40]!r}, not {FORM}")
         self._of, self.taken = str(content["of"]), str(content["taken"])
-        self._maps = tuple(checked_mapping(one) for one in content["maps"])
-        self._threads = tuple(checked_thread(one) for one in content["threads"])
+        self._maps = checked_maps(content["maps"] if form == FIRST_FORM else self._lines(MAPS, MOST_MAPPINGS))
+        threads = content["threads"] if form == FIRST_FORM else self._lines(THREADS, MOST_THREADS)
+        self._threads = tuple(map(checked_thread, threads))
         self._identities = {str(path): bytes.fromhex(text) for path, text in content["build_ids"].items()}
+
+    def _lines(self, name: str, most: int) -> Iterator[Any]:
+        """The JSON of each line of an entry, one at a time: a small archive may hold a very large entry."""
+        with self._archive.open(name) as file:
+            for _ in range(most):
+                line = file.readline(LONGEST_LINE)
+                if not line:
+                    return
+                if not line.endswith(b"\n"):
+                    raise ValueError(f"{name} has a line that is cut short or too long")
+                yield parsed(line)
+        raise ValueError(f"{name} has more than {most} lines")
 
     def _index_pieces(self) -> None:
         found: list[tuple[int, int]] = []
@@ -102,21 +120,23 @@ class SnapshotTarget:
             at = min(stop, end)
         return b"".join(parts)
 
-    def parts(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """(address, bytes) of what it holds between two addresses, ascending, pieces that touch as one."""
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(start, end) of what it holds between two addresses, ascending, pieces that touch as one."""
         index = max(bisect_right(self._starts, start) - 1, 0)
-        whole: list[tuple[int, int]] = []
-        for first, stop in self._pieces[index:]:
+        whole = (start, start)
+        for first, stop in islice(self._pieces, index, None):
             low, high = max(first, start), min(stop, end)
             if first >= end:
                 break
-            if whole and whole[-1][1] == low:
-                whole[-1] = (whole[-1][0], high)
-            elif low < high:
-                whole.append((low, high))
-        for first, stop in whole:
-            with suppress(MemoryUnreadable):
-                yield first, self.read(first, stop - first)
+            if low >= high:
+                continue
+            if whole[1] != low:
+                if whole[0] < whole[1]:
+                    yield whole
+                whole = (low, low)
+            whole = (whole[0], high)
+        if whole[0] < whole[1]:
+            yield whole
 
     def _read_piece(self, start: int, size: int) -> bytes:
         try:
@@ -142,20 +162,57 @@ class SnapshotTarget:
         return self._identities.get(path)
 
 
-def checked_mapping(one: dict[str, Any]) -> MemoryMapping:
-    found = MemoryMapping(**one)
-    if not (0 <= int(found.start) < int(found.end) <= TOP) or not isinstance(found.path, str):
+def parsed(text: bytes) -> Any:
+    """JSON without fractions, infinities and NaN, which no part of a snapshot has; raises `ValueError`."""
+    return json.loads(text, parse_float=refuse_number, parse_constant=refuse_number)
+
+
+def refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"it has the number {text[:40]}")
+
+
+def checked_maps(rows: Iterable[dict[str, Any]]) -> tuple[MemoryMapping, ...]:
+    """The memory map, ascending; raises `ValueError` for any other."""
+    found, last = [], 0
+    for row in rows:
+        mapping = checked_mapping(row)
+        if mapping.start < last:
+            raise ValueError("its mappings are not in ascending order")
+        last = mapping.end
+        found.append(mapping)
+    return tuple(found)
+
+
+def checked_mapping(row: dict[str, Any]) -> MemoryMapping:
+    mapping = MemoryMapping(**row)
+    flags = (mapping.readable, mapping.writable, mapping.executable, mapping.shared)
+    if (
+        not 0 <= integer(mapping.start) < integer(mapping.end) <= TOP
+        or not 0 <= integer(mapping.offset) < TOP
+        or not all(isinstance(flag, bool) for flag in flags)
+        or not isinstance(mapping.path, str)
+    ):
         raise ValueError("a mapping makes no sense")
-    return found
+    return mapping
 
 
-def checked_thread(one: dict[str, Any]) -> KernelThread:
-    if one["registers"] is None:
-        return KernelThread(int(one["tid"]), Absent(str(one["why"])))
-    registers = {int(number): int(value) for number, value in one["registers"].items()}
-    if any(not 0 <= value < TOP for value in registers.values()):
+def checked_thread(row: dict[str, Any]) -> KernelThread:
+    tid = integer(row["tid"])
+    if not 0 <= tid < 1 << 31:
+        raise ValueError("a thread makes no sense")
+    if row["registers"] is None:
+        return KernelThread(tid, Absent(str(row["why"])))
+    registers = {int(number): integer(value) for number, value in row["registers"].items()}
+    if any(not 0 <= value < TOP or not 0 <= number < MOST_REGISTERS for number, value in registers.items()):
         raise ValueError("a register makes no sense")
-    return KernelThread(int(one["tid"]), registers)
+    return KernelThread(tid, registers)
+
+
+def integer(value: object) -> int:
+    """Raises `TypeError` for what JSON has beside integers, truth values included."""
+    if type(value) is not int:
+        raise TypeError(f"{str(value)[:40]!r} is not an integer")
+    return value
 
 
 def is_snapshot(path: str) -> bool:
@@ -190,23 +247,29 @@ def write(target: Target, regions: Iterable[tuple[int, int]], taken: str, path: 
     memory = pieces = 0
     hint = "name another file by -o"
     with whole_file(place, hint) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(DESCRIPTION, json.dumps(described(target, taken)))
+        maps = target.maps()
+        archive.writestr(DESCRIPTION, json.dumps(described(target, maps, taken)))
+        write_lines(archive, MAPS, (mapping._asdict() for mapping in maps))
+        write_lines(archive, THREADS, map(described_thread, target.threads()))
         for start, data in readable(target, regions):
             archive.writestr(f"{FOLDER}{start:x}", data)
             memory, pieces = memory + len(data), pieces + 1
     return Written(memory, pieces, place.stat().st_size)
 
 
-def described(target: Target, taken: str) -> dict[str, Any]:
-    maps = target.maps()
+def write_lines(archive: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> None:
+    with archive.open(name, "w") as file:
+        for row in rows:
+            file.write(json.dumps(row).encode() + b"\n")
+
+
+def described(target: Target, maps: Sequence[MemoryMapping], taken: str) -> dict[str, Any]:
     paths = {one.path for one in maps if one.path.startswith("/")}
     identities = {path: target.file_identity(path) for path in sorted(paths)}
     return {
         "form": FORM,
         "of": target.description,
         "taken": taken,
-        "maps": [one._asdict() for one in maps],
-        "threads": [described_thread(one) for one in target.threads()],
         "build_ids": {path: found.hex() for path, found in identities.items() if found},
     }
 

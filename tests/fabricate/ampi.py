@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Optional
 
 from tests.fabricate.elf_file import Symbol, program_header, shared_object
-from tests.fabricate.memory import Mapped, MemoryTarget
+from tests.fabricate.memory import Mapped, MemoryTarget, SparseBytes, SparseTarget
 
 MEGABYTE = 1 << 20
 LOADER, HEAP, FIRST = 0x555500000000, 0x555600000000, 0x400000000
@@ -34,6 +34,7 @@ NAMES = {
     "tls": "_ZL17CmiTLSDescription",
 }
 PLACES = {"start": 0, "end": 8, "slot": 16, "count": 24, "current": 32, "pie": 40, "links": 48, "tls": 80, "region": 96}
+PLACES.update({"groups": 112, "arrays": 128, "elements": 192})
 DATA, DYNAMIC = 0x2000, 0x2400  # vaddrs
 HASH, EXPORTS, STRINGS = 0x500, 0x580, 0x680  # in the data
 
@@ -55,7 +56,16 @@ class Job:
     is_live: bool = False
     stripped: bool = False
     silent: tuple[int, ...] = ()  # isomalloc's records of their shares are damaged
+    has_tables: bool = False  # Charm++'s group table leads to the threads
+    moved: tuple[int, ...] = ()  # ranks whose elements have left, while their stacks are still mapped
+    heap_size: int = 0x20000
+    heap_at: int = 0  # offset of all that is in the heap
     mixed: tuple[int, ...] = ()  # their stacks hold addresses in another rank's code, too
+
+    @property
+    def heap(self) -> int:
+        """Where what is in the heap begins."""
+        return HEAP + self.heap_at
 
     def begin(self, rank: int) -> int:
         """Where the rank's share of the addresses, and its stack, begins."""
@@ -77,7 +87,7 @@ class Job:
             Mapped(LOADER, 0x1000, loader[:0x1000], str(path), "r--"),
             Mapped(LOADER + 0x1000, 0x1000, loader[0x1000:0x2000], str(path), "r-x", 0x1000),
             Mapped(LOADER + 0x2000, 0x1000, self._variables(), str(path), "rw-", 0x2000),
-            Mapped(HEAP, 0x20000, self._heap(), "[heap]"),
+            Mapped(HEAP, self.heap_size, SparseBytes.of({self.heap_at: self._heap()}), "[heap]"),
         ]
         here = (rank for rank in range(RANKS) if rank not in self.absent)
         stacks = [Mapped(self.begin(rank), MEGABYTE, self._stack(rank)) for rank in here]
@@ -104,12 +114,13 @@ class Job:
         if not self.is_starting:
             struct.pack_into("<QQQi", data, 0, FIRST, end, self.slot, RANKS)
         struct.pack_into("<Q", data, PLACES["current"], self.thread(self.running))
-        struct.pack_into("<QQQ", data, PLACES["links"], HEAP + 0x10000, HEAP + 0x10000 + 24 * RANKS, 0)
+        struct.pack_into("<QQQ", data, PLACES["links"], self.heap + 0x10000, self.heap + 0x10000 + 24 * RANKS, 0)
         struct.pack_into("<QQ", data, PLACES["tls"], TLS_SIZE if self.method == "tls" else 0, 16)
         struct.pack_into("<QQ", data, PLACES["region"], FIRST, end)
+        struct.pack_into("<Q", data, PLACES["groups"], self.heap + 0x14000)
         # DT_HASH, DT_STRTAB, DT_SYMTAB, DT_DEBUG
         base = LOADER + DATA
-        tags = (4, base + HASH, 5, base + STRINGS, 6, base + EXPORTS, 21, HEAP + 0x11000, 0, 0)
+        tags = (4, base + HASH, 5, base + STRINGS, 6, base + EXPORTS, 21, self.heap + 0x11000, 0, 0)
         struct.pack_into("<10Q", data, 0x400, *tags)
         self._write_exports(data)
         return bytes(data)
@@ -121,6 +132,10 @@ class Job:
             "pie": [("_Z14pieglobalsfindPv", 0x12, 0x1240)],
             "tls": [("CmiTLSGetDescription", 0x12, 0x1280)],
         }.get(self.method, [])
+        if self.has_tables:
+            exports += [("Cpv__groupTable_", 0x11, DATA + PLACES["groups"])]
+            exports += [("_ZTV7CkArray", 0x21, DATA + PLACES["arrays"])]
+            exports += [("_ZTV6TCharm", 0x21, DATA + PLACES["elements"])]
         count = len(exports) + 1
         struct.pack_into(f"<{3 + count}I", data, HASH, 1, count, 1, 0, *range(2, count), 0)
         at = 1
@@ -134,7 +149,7 @@ class Job:
 
     def thread(self, rank: int) -> int:
         """Where the rank's thread begins."""
-        return HEAP + 0x1000 * (rank + 1)
+        return self.heap + 0x1000 * (rank + 1)
 
     def _heap(self) -> bytes:
         data = bytearray(0x20000)
@@ -143,10 +158,12 @@ class Job:
             if rank in self.twice:
                 self._write_thread(data, rank, self.thread(rank) + 0x8000)
         self._write_links(data)
+        if self.has_tables:
+            self._write_tables(data)
         return bytes(data)
 
     def _write_thread(self, data: bytearray, rank: int, start: int) -> None:
-        at, end = start - HEAP, self.begin(rank) + MEGABYTE
+        at, end = start - self.heap, self.begin(rank) + MEGABYTE
         token = 0x1234567 if rank in self.stale or self.no_tokens else start + 0x400
         struct.pack_into("<Q", data, at, token)
         struct.pack_into("<Q", data, at + 0x78, start + 0x600)
@@ -157,29 +174,46 @@ class Job:
         last = end - 8 if rank in self.silent else self.begin(rank + 1)
         struct.pack_into("<QQQ", data, at + 0x600 + 56, self.begin(rank), last, end + USED)
 
+    def _write_tables(self, data: bytearray) -> None:
+        """A GroupTable, in it a group that is none and a CkArray, in that a vector of others and one of TCharms."""
+        table, array, first, element = (self.heap + offset for offset in (0x14000, 0x15000, 0x16000, 0x17000))
+        here = [rank for rank in range(RANKS) if rank not in (*self.absent, *self.moved)]
+        struct.pack_into("<QQi", data, table - self.heap, table + 0x100, 0, 3)
+        for number, group in enumerate((0, self.heap, array)):
+            struct.pack_into("<QQi?", data, table - self.heap + 0x100 + 24 * number, group, 0, number, True)
+        struct.pack_into("<Q", data, array - self.heap, LOADER + DATA + PLACES["arrays"] + 16)
+        struct.pack_into("<QQQ", data, array - self.heap + 0x100, self.heap, self.heap + 0x800, self.heap + 0x1000)
+        last = first + 8 * len(here)
+        struct.pack_into("<QQQ", data, array - self.heap + 0x398, first, last, last)
+        for number, rank in enumerate(here):
+            place = element + 0x200 * rank
+            struct.pack_into("<Q", data, first - self.heap + 8 * number, place)
+            struct.pack_into("<Q", data, place - self.heap, LOADER + DATA + PLACES["elements"] + 24)
+            struct.pack_into("<QQ", data, place - self.heap + 0xA0, LOADER, self.thread(rank))
+
     def _write_links(self, data: bytearray) -> None:
         """struct r_debug, and link_maps {addr, name, ld, next, prev}: the loader's, then one of each rank."""
-        head = HEAP + 0x11400
-        handles = [HEAP + 0x12000 + 0x100 * rank for rank in range(RANKS)]
+        head = self.heap + 0x11400
+        handles = [self.heap + 0x12000 + 0x100 * rank for rank in range(RANKS)]
         for rank, handle in enumerate(handles):
             struct.pack_into("<QQQ", data, 0x10000 + 24 * rank, 0, 0, handle)
         chain = [head, *handles] if self.method == "fs" else [head]
         lists = [chain] if self.method == "fs" else [chain, *([one] for one in handles)]
         spaces = [0x11000 + 0x40 * index for index in range(len(lists))]  # struct r_debug_extended
-        for at, one, following in zip(spaces, lists, [*spaces[1:], -HEAP]):
-            struct.pack_into("<QQQQQQ", data, at, 2, one[0], 0, 0, 0, HEAP + following)
+        for at, one, following in zip(spaces, lists, [*spaces[1:], -self.heap]):
+            struct.pack_into("<QQQQQQ", data, at, 2, one[0], 0, 0, 0, self.heap + following)
         for one in lists:
             for index, link in enumerate(one):
                 bias = LOADER if link == head else self.copy(handles.index(link))
                 following = one[index + 1] if index + 1 < len(one) else 0
-                struct.pack_into("<5Q", data, link - HEAP, bias, 0, 0, following, one[index - 1] if index else 0)
+                struct.pack_into("<5Q", data, link - self.heap, bias, 0, 0, following, one[index - 1] if index else 0)
 
     # ---- ranks ----
 
     def _stack(self, rank: int) -> bytes:
         data = bytearray(MEGABYTE)
         at = self.context(rank) - self.begin(rank)
-        pc = HEAP if rank in self.unsaved or rank == self.running else TEXT + 0x20
+        pc = self.heap if rank in self.unsaved or rank == self.running else TEXT + 0x20
         struct.pack_into("<Q", data, at + 0x40, pc)
         struct.pack_into("<Q", data, MEGABYTE - 0x80, self.copy(rank) + 0x1100)  # where what its main calls returns to
         if rank in self.mixed:
@@ -208,6 +242,6 @@ class Job:
         return found
 
 
-class _Target(MemoryTarget):
+class _Target(SparseTarget):
     def open_path(self, path: str) -> Optional[str]:
         return path

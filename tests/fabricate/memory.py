@@ -5,12 +5,33 @@ Takes mappings with their contents. It is a whole `Target`, and what is not mapp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import KernelThread, MemoryMapping
+
+
+class SparseBytes(bytes):
+    """Zeros but for some parts, by offset; parts neither touch nor overlap. Only slices of it may be asked for."""
+
+    parts: list[tuple[int, bytes]]
+
+    @staticmethod
+    def of(parts: Mapping[int, bytes]) -> SparseBytes:
+        made = SparseBytes()
+        made.parts = sorted(parts.items())
+        return made
+
+    def __getitem__(self, wanted: Any) -> Any:
+        data = bytearray(wanted.stop - wanted.start)
+        for offset, part in self.parts:
+            first, last = max(offset, wanted.start), min(offset + len(part), wanted.stop)
+            if first < last:
+                data[first - wanted.start : last - wanted.start] = part[first - offset : last - offset]
+        return bytes(data)
 
 
 @dataclass
@@ -28,6 +49,9 @@ class Mapped:
     def mapping(self) -> MemoryMapping:
         r, w, x = (one != "-" for one in self.protection)
         return MemoryMapping(self.start, self.start + self.size, r, w, x, self.offset, self.path)
+
+
+PAGE = 4096
 
 
 @dataclass
@@ -66,6 +90,20 @@ class MemoryTarget:
         return None
 
 
+class SparseTarget(MemoryTarget):
+    """One that knows which pages of its sparse mappings were never touched, as the kernel does."""
+
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        for one in self.mapped:
+            if one.start <= start < end <= one.start + one.size:
+                parts = one.data.parts if isinstance(one.data, SparseBytes) else [(0, bytes(one.size))]
+                for offset, part in parts:
+                    first = max(one.start + offset & -PAGE, start)
+                    last = min(-(-(one.start + offset + len(part)) // PAGE) * PAGE, end)
+                    if first < last:
+                        yield first, last
+
+
 class Changing(MemoryTarget):
     """Another moment of a job from each question for its map on; the map is the one of the moment before."""
 
@@ -83,6 +121,21 @@ class Changing(MemoryTarget):
 
     def threads(self) -> Sequence[KernelThread]:
         return self.now.threads()
+
+    def open_path(self, path: str) -> Optional[str]:
+        return path
+
+
+class Shaking(MemoryTarget):
+    """A live target each of whose reads is of one of several moments, by chance."""
+
+    def __init__(self, moments: Sequence[MemoryTarget], seed: int) -> None:
+        super().__init__(moments[0].mapped, is_live=True)
+        self.moments = moments
+        self.chance = random.Random(seed)
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.chance.choice(self.moments).read(address, size)
 
     def open_path(self, path: str) -> Optional[str]:
         return path

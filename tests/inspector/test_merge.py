@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from inspector.rank_values import RankValues
 from inspector.schema import SCHEMA
+from pieglobalsfind.rankset import Span, written
 from tests.conftest import BIN, Job
 from tests.inspector.conftest import SOURCES, StartRanks
 from tests.inspector.test_stacks import EVEN, ODD, functions
@@ -127,6 +130,9 @@ def ranks(text: str) -> list[int]:
     "content",
     ["", "[]", "{}", '{"schema": "x"}', '{"schema": "ranklens-stacks-1"}', "\x00", '{"schema": "ranklens-report-1"}',
      '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1,"stacks":[{"ranks":"0-99999999","calls":[]}],"missing":[]}',
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":16777216,"stacks":[{"ranks":"0-16777215","calls":[]}],"missing":[]}',
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":3,"stacks":[{"ranks":"0-2","calls":[]},{"ranks":"1","calls":[]}],"missing":[]}',
+     '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":3,"stacks":[{"ranks":"3","calls":[]}],"missing":[]}',
      '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":"many","stacks":[],"missing":[]}',
      '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1e400,"stacks":[],"missing":[]}',
      "[" * 100_000],
@@ -169,3 +175,35 @@ def test_pipes(held: Job, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     nothing = run("merge", tmp_path / "pipe")
     assert nothing.returncode == 2 and f"{tmp_path / 'pipe'} is no JSON" in nothing.stderr
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_by_spans_are_those_by_ranks(seed: int) -> None:
+    """Spans entered at random, compared with a plain dictionary of ranks."""
+    draw = random.Random(seed)
+    values, plain = RankValues(), dict[int, str]()
+    for _ in range(60):
+        first = draw.randrange(100)
+        span, value = Span(first, first + draw.randrange(20)), draw.choice("abc")
+        values.enter(span, value)
+        plain.update(dict.fromkeys(range(span.first, span.last + 1), value))
+    groups = {value: ranks(written(spans)) for value, spans in values.groups()}
+    assert groups == {value: sorted(rank for rank in plain if plain[rank] == value) for value in set(plain.values())}
+    counts = [len(ranks) for ranks in groups.values()]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_a_small_file_costs_little(tmp_path: Path) -> None:
+    """Every variable of a report is in all of a million ranks, of which the file describes one."""
+    groups = [{"ranks": "0-1048575", "value": "1"}]
+    content = {"schema": "ranklens-report-1", "rank_count": 1 << 20, "payload": [], "taken": ""}
+    content["ranks"] = [{"rank": 7, "state": "ready"}]
+    content["globals"] = [
+        {"name": f"v{number}", "object": "p", "groups": groups, "differs": False} for number in range(5000)
+    ]
+    place = tmp_path / "wide.json"
+    place.write_text(json.dumps(content))
+    limited = f"ulimit -v {400 << 10}; exec {BIN}/inspector merge --json {place}"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert {group["ranks"] for one in json.loads(done.stdout)["globals"] for group in one["groups"]} == {"7"}

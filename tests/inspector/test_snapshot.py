@@ -6,12 +6,15 @@ import json
 import random
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pieglobalsfind.errors import TargetError
+from pieglobalsfind.target import KernelThread, MemoryMapping
+from pieglobalsfind.targets.snapshot import SnapshotTarget
 from tests.conftest import StartJob, built
 from tests.inspector.at_once import at_once
 from tests.methods.conftest import Held, compile_kinds, hold
@@ -140,6 +143,81 @@ def test_archives_that_are_none(content: dict[str, str], says: str, tmp_path: Pa
             archive.writestr(name, text)
     done = run(built("inspector"), "ranks", file)
     assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+MAPPING = {"start": 4096, "end": 8192, "readable": True, "writable": True, "executable": False, "offset": 0, "path": ""}
+VALUES = ("Infinity", "-Infinity", "NaN", "1.5", "1e400", "null", '"4096"', "[]", "{}", "-1", str(1 << 65))
+THREAD = {"tid": 7, "registers": {"16": 4096}}
+
+
+def archive_of(place: Path, maps: Iterable[str], threads: Iterable[str]) -> Path:
+    """A snapshot of form 2 with these lines."""
+    description = {"form": "ranklens-snapshot-2", "of": "x", "taken": "y", "build_ids": {}}
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("snapshot.json", json.dumps(description))
+        for name, lines in (("maps.jsonl", maps), ("threads.jsonl", threads)):
+            archive.writestr(name, "".join(f"{line}\n" for line in lines))
+    return place
+
+
+def damaged_values(row: dict[str, Any]) -> Iterator[str]:
+    """A row with each of its values replaced by each of what JSON has, and without it."""
+    for name in row:
+        for value in VALUES:
+            if json.dumps(row[name]) != value:
+                rest = ", ".join(f'"{key}": {json.dumps(row[key])}' for key in row if key != name)
+                yield f'{{{rest}, "{name}": {value}}}'
+        yield json.dumps({key: row[key] for key in row if key != name})
+
+
+def test_values_that_no_snapshot_has(tmp_path: Path) -> None:
+    good = SnapshotTarget(str(archive_of(tmp_path / "good", [json.dumps(MAPPING)], [json.dumps(THREAD)])))
+    assert good.maps() == (MemoryMapping(4096, 8192, True, True, False, 0, ""),)
+    assert good.threads() == (KernelThread(7, {16: 4096}),)
+    for line in (*damaged_values(MAPPING), "", "[]", "{", json.dumps({**MAPPING, "more": 1}), " " * 70_000):
+        if '"path": "4096"' not in line:  # which is a path
+            with pytest.raises(TargetError):
+                SnapshotTarget(str(archive_of(tmp_path / "bad", [line], [])))
+    for line in damaged_values(THREAD):
+        if '"registers": {}' not in line:  # a thread may have none
+            with pytest.raises(TargetError):
+                SnapshotTarget(str(archive_of(tmp_path / "bad", [], [line])))
+    with pytest.raises(TargetError):
+        SnapshotTarget(str(archive_of(tmp_path / "bad", [json.dumps(MAPPING)] * 2, [])))
+
+
+@pytest.mark.parametrize("name", ["snapshot.json", "maps.jsonl"])
+def test_a_small_archive_costs_little(name: str, tmp_path: Path) -> None:
+    """Of some hundred megabytes of JSON in it nothing is held in memory."""
+    file = tmp_path / "bomb"
+    description = {"form": "ranklens-snapshot-2", "of": "x", "taken": "y", "build_ids": {}}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        if name != "snapshot.json":
+            archive.writestr("snapshot.json", json.dumps(description))
+        with archive.open(name, "w", force_zip64=True) as entry:
+            for _ in range(300):
+                entry.write(b"[{},\n" * 200_000)
+    assert file.stat().st_size < 1 << 20
+    limited = f"ulimit -v {600 << 10}; exec {built('inspector')} ranks {file}"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "no whole snapshot" in done.stderr and "memory" not in done.stderr, done.stderr
+
+
+def test_snapshots_of_the_first_form(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:
+    """They are read as before; this one is made of a new one, whose lines were in the description then."""
+    held = hold(start_job, "pie", compile_kinds("pie", tmp_path, shared))
+    new, old = tmp_path / "new.snapshot", tmp_path / "old.snapshot"
+    assert run(built("inspector"), "snapshot", held.job.pid, "-o", new).returncode == 0
+    with zipfile.ZipFile(new) as source, zipfile.ZipFile(old, "w", zipfile.ZIP_DEFLATED) as archive:
+        content = json.loads(source.read("snapshot.json"))
+        content["form"] = "ranklens-snapshot-1"
+        for name in ("maps", "threads"):
+            content[name] = [json.loads(line) for line in source.read(f"{name}.jsonl").splitlines()]
+        archive.writestr("snapshot.json", json.dumps(content))
+        for entry in source.namelist():
+            if entry.startswith("memory/"):
+                archive.writestr(entry, source.read(entry))
+    assert inspector("globals", old, "--json") == inspector("globals", new, "--json") != []
 
 
 def test_pieces_of_impossible_size(tmp_path: Path) -> None:

@@ -28,19 +28,6 @@ def test_the_same_ranks_are_found(tmp_path: Path, method: str, stripped: bool) -
         write(target, regions(job, memory), job.taken, str(file))
         kept = decode(SnapshotTarget(str(file)))
         assert (kept.ranks, kept.warnings) == (job.table.ranks, job.table.warnings)
-    held = sum(len(data) for one in target.maps() for _, data in SnapshotTarget(str(file)).parts(one.start, one.end))
+    taken = SnapshotTarget(str(file))
+    held = sum(last - first for one in target.maps() for first, last in taken.populated(one.start, one.end))
     assert held == sum(one.end - one.start for one in target.maps())
-
-
-def test_parts_are_what_is_held(tmp_path: Path) -> None:
-    target = Job("none").target(tmp_path)
-    (heap,) = (one for one in target.maps() if one.path == "[heap]")
-    file = tmp_path / "snapshot"
-    pages = [(heap.start, heap.start + 1), (heap.start + 0x1000, heap.start + 0x1001), (heap.end - 8, heap.end)]
-    write(target, pages, "", str(file))
-    found = list(SnapshotTarget(str(file)).parts(heap.start + 8, heap.end))
-    assert [(start, start + len(data)) for start, data in found] == [
-        (heap.start + 8, heap.start + 0x2000),
-        (heap.end - 0x1000, heap.end),
-    ]
-    assert all(data == target.read(start, len(data)) for start, data in found)

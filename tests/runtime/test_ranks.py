@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -253,8 +254,8 @@ def test_thread_local_variables_are_refused(tmp_path: Path) -> None:
         (["-n", "2", "./nowhere"], "No such file"),
         (["-n", "2", "no-such-program"], "no program"),
         (["-n", "2", "/bin/true"], "rankcc"),
-        (["-n", "2", "/dev/zero"], "no regular file"),
-        (["-n", "2", "/"], "no regular file"),
+        (["-n", "2", "/dev/zero"], "not a regular file"),
+        (["-n", "2", "/"], "not a regular file"),
         (["-n", "2", "--frobnicate", "program"], "no option"),
     ],
 )
@@ -269,4 +270,33 @@ def test_a_pipe_that_nobody_writes_to_is_no_program(tmp_path: Path) -> None:
     """The loader would wait for ever."""
     os.mkfifo(tmp_path / "pipe")
     done = run("-n", 2, tmp_path / "pipe")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "pipe is no regular file" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "pipe is not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("misuse", ["twice", "merged", "inside", "odd", "realloc"])
+@pytest.mark.parametrize("method", ["pie", "pip", "fs"])
+def test_a_block_that_is_freed_twice(method: str, misuse: str, tmp_path: Path) -> None:
+    """The job ends as under glibc, and its rank is named; it spun for ever."""
+    program = build("freed.c", tmp_path, "-Wno-use-after-free", "-fno-builtin")
+    done = run("-n", 3, "--method", method, program, misuse)
+    assert done.returncode == -signal.SIGABRT
+    assert "free or realloc of a pointer that malloc did not return, or that was freed before" in done.stderr
+    assert "rank 1 was ended by signal 6" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["pie", "pip", "fs"])
+def test_blocks_that_are_freed_once(method: str, tmp_path: Path) -> None:
+    done = run("-n", 3, "--method", method, build("freed.c", tmp_path, "-fno-builtin"), "nothing")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_programs_that_are_cut(tmp_path: Path) -> None:
+    """The loader would touch pages beyond the end of the file, and the kernel answer with SIGBUS."""
+    whole = build("globals.c", tmp_path)
+    content = whole.read_bytes()
+    for size in (0, 10, 63, 64, 300, 4096, 5000, len(content) // 2):
+        cut = tmp_path / f"cut{size}"
+        cut.write_bytes(content[:size])
+        cut.chmod(0o755)
+        done = run("-n", 2, cut)
+        assert done.returncode == 2 and done.stderr.startswith("rankrun: ") and done.stderr.count("\n") == 1, done

@@ -22,6 +22,7 @@ from pieglobalsfind.decoders.registry_snapshot import MOST_TRIES, take
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
 from pieglobalsfind.facts import replace as replace_fact
 from pieglobalsfind.model import Absent, RankTable, Region
+from pieglobalsfind.place import data_place
 from pieglobalsfind.ranks import NOWHERE, RanksOnDemand, columns_of, with_changes
 from pieglobalsfind.target import KernelThread
 from tests.fabricate.memory import Mapped, MemoryTarget
@@ -79,6 +80,68 @@ def target_of(written: Registry, name: str = NAME, **fields: object) -> MemoryTa
 
 def table_of(written: Registry) -> RankTable:
     return decode(target_of(written))
+
+
+def with_images(written: Registry, heads: dict[int, bytes]) -> RankTable:
+    """The table of a registry in a target where ELF headers lie at some addresses, one page each."""
+    mapped = [Mapped(at, 4096, head, "") for at, head in sorted(heads.items())]
+    registry_itself = Mapped(written.address, written.size, written.encode(), NAME)
+    return decode(MemoryTarget([*mapped, registry_itself]))
+
+
+def elf_head(align: int) -> bytes:
+    """An ELF header with one program header, whose alignment tells it from others."""
+    identity = b"\x7fELF\2\1\1".ljust(16, b"\0")
+    header = struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    return identity + header + struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, 0x800, 0x800, align)
+
+
+HEAD = elf_head(4096)
+
+
+def places(table: RankTable, offset: int = 0x4010) -> list[object]:
+    """Where each rank has a variable of the program."""
+    return [data_place(rank, table.objects[0], PROGRAM.base + offset) for rank in table.ranks]
+
+
+def test_a_rank_without_its_copy_has_no_values() -> None:
+    """Not the original's, which no rank uses."""
+    written = registry().changed(copies=tuple(copy for copy in copies(3) if copy[:2] != (1, 0)))
+    first, second, third = places(table_of(written))
+    assert (first, third) == (FIRST + 0x14010, FIRST + 2 * RANGE + 0x14010)
+    assert isinstance(second, Absent) and second.reason == "the registry has no copy of it for the rank"
+
+
+def test_two_copies_of_one_object_are_none() -> None:
+    written = registry().changed(copies=(*copies(3), (1, 0, FIRST + RANGE + 0x40000)))
+    second = places(table_of(written))[1]
+    assert isinstance(second, Absent) and second.reason == "the registry has 2 copies of it for the rank"
+
+
+def test_exchanged_copies_are_none() -> None:
+    """Rank 0 would show the values of rank 1."""
+    bases = {0: FIRST + RANGE + 0x10000, 1: FIRST + 0x10000}
+    swapped = tuple((rank, number, bases.get(rank, base) if number == 0 else base) for rank, number, base in copies(3))
+    first, second, third = places(table_of(registry().changed(copies=swapped)))
+    assert isinstance(first, Absent) and first.reason == "the registry has its copy in the memory of rank 1"
+    assert isinstance(second, Absent) and isinstance(third, int)
+
+
+@pytest.mark.parametrize("shift", [1, 8, 0x1000, -0x1000])
+def test_a_copy_begins_with_the_objects_header(shift: int) -> None:
+    """A base that is shifted would show other variables' bytes."""
+    shifted = tuple((rank, number, base + shift * (rank == 2 and number == 0)) for rank, number, base in copies(3))
+    heads = {PROGRAM.base: HEAD, **{FIRST + number * RANGE + 0x10000: HEAD for number in range(3)}}
+    heads[FIRST + 2 * RANGE + 0x10000 - 0x1000] = heads[FIRST + 2 * RANGE + 0x11000] = b""
+    assert not any(isinstance(place, Absent) for place in places(with_images(registry(), heads)))
+    assert isinstance(places(with_images(registry().changed(copies=shifted), heads))[2], Absent)
+
+
+def test_a_copy_of_another_program_is_none() -> None:
+    heads = {PROGRAM.base: HEAD, FIRST + 0x10000: HEAD, FIRST + RANGE + 0x10000: elf_head(65536)}
+    first, second, third = places(with_images(registry(), heads))
+    assert isinstance(first, int) and isinstance(second, Absent)
+    assert isinstance(third, int), "what can't be read is not judged"
 
 
 def test_everything_comes_back() -> None:

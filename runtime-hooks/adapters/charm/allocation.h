@@ -7,7 +7,7 @@
 #ifndef CHARM_ALLOCATION_H
 #define CHARM_ALLOCATION_H
 
-#include "objects.h"
+#include "image/objects.h"
 
 /* Before any copy is made: the originals call the loader's allocator wherever they call libc's. */
 void allocation_bind(const struct object_list *originals);

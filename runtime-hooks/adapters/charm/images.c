@@ -3,8 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "images.h"
+#include "image/unique.h"
 #include "rank_hooks.h"
-#include "unique.h"
 
 #include "cmitls.h"
 #include "converse.h"

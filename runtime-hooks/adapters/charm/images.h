@@ -7,7 +7,7 @@
 #ifndef CHARM_IMAGES_H
 #define CHARM_IMAGES_H
 
-#include "objects.h"
+#include "image/objects.h"
 
 #include <stdbool.h>
 #include <stdint.h>

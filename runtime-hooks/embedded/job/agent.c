@@ -2,12 +2,12 @@
  * agent.c: orders, links to the other hosts, and a loop until the launcher goes or all processes have ended.
  */
 #define _GNU_SOURCE
-#include "agent.h"
-#include "checkpoint.h"
-#include "family.h"
-#include "host_list.h"
-#include "refuse.h"
-#include "transport.h"
+#include "job/agent.h"
+#include "job/checkpoint.h"
+#include "job/host_list.h"
+#include "job/local_processes.h"
+#include "job/transport.h"
+#include "ranks/fatal.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -9,8 +9,8 @@
 #ifndef RANK_JOB_AGENT_H
 #define RANK_JOB_AGENT_H
 
-#include "gate.h"
-#include "launcher.h"
+#include "job/gate.h"
+#include "job/launcher.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,19 +4,19 @@
  * The file `job` is lines of a word and what belongs to it; strings are percent-encoded.  Its last line is `end`.
  */
 #define _GNU_SOURCE
-#include "checkpoint.h"
-#include "core_file.h"
-#include "descriptors.h"
-#include "loaded.h"
+#include "job/checkpoint.h"
+#include "image/ranges.h"
+#include "job/core_file.h"
+#include "job/loaded_files.h"
+#include "job/process.h"
+#include "libc/descriptors.h"
+#include "libc/open_files.h"
 #include "mpi/mobility.h"
-#include "open_files.h"
-#include "process.h"
-#include "ranges.h"
 #include "rank_hooks.h"
-#include "ranks.h"
-#include "refuse.h"
-#include "residents.h"
-#include "scheduler.h"
+#include "ranks/fatal.h"
+#include "ranks/rank_lifecycle.h"
+#include "ranks/ranks.h"
+#include "ranks/scheduler.h"
 
 #include <dirent.h>
 #include <errno.h>

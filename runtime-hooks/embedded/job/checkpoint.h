@@ -8,7 +8,7 @@
 #ifndef RANK_JOB_CHECKPOINT_H
 #define RANK_JOB_CHECKPOINT_H
 
-#include "image.h"
+#include "image/image.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ struct checkpoint {
     struct checkpoint_job job;
     char path[PATH_MAX];
     int *statuses;  /* by rank: of those that had exited; -1 */
-    char **objects; /* what was loaded, and where: a line each (loaded.h), then NULL */
+    char **objects; /* what was loaded, and where: a line each (loaded_files.h), then NULL */
     int object_count;
 };
 

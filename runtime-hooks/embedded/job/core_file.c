@@ -5,8 +5,8 @@
  * which holds its build-id; pages of zeros are left as holes.
  */
 #define _GNU_SOURCE
-#include "core_file.h"
-#include "ranges.h"
+#include "job/core_file.h"
+#include "image/ranges.h"
 
 #include <dirent.h>
 #include <elf.h>

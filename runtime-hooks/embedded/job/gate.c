@@ -3,8 +3,8 @@
  * of them; the answer is a tag of the same.
  */
 #define _GNU_SOURCE
-#include "gate.h"
-#include "transport.h"
+#include "job/gate.h"
+#include "job/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #ifndef RANK_JOB_GATE_H
 #define RANK_JOB_GATE_H
 
-#include "secret.h"
+#include "job/secret.h"
 
 #include <stdint.h>
 

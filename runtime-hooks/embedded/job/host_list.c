@@ -2,7 +2,7 @@
  * host_list.c: parsing, and the dealing out.
  */
 #define _GNU_SOURCE
-#include "host_list.h"
+#include "job/host_list.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,11 +5,11 @@
  * be stopped by a debugger for as long as the user likes.
  */
 #define _GNU_SOURCE
-#include "hosts.h"
-#include "loaded.h"
-#include "refuse.h"
-#include "remote_shell.h"
-#include "transport.h"
+#include "job/hosts.h"
+#include "job/loaded_files.h"
+#include "job/remote_shell.h"
+#include "job/transport.h"
+#include "ranks/fatal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #ifndef RANK_JOB_HOSTS_H
 #define RANK_JOB_HOSTS_H
 
-#include "agent.h"
+#include "job/agent.h"
 
 #include <sys/types.h>
 

@@ -2,14 +2,14 @@
  * launcher.c: one loop over what the processes say and whether they live.
  */
 #define _GNU_SOURCE
-#include "launcher.h"
-#include "family.h"
+#include "job/launcher.h"
 #include "file_limit.h"
-#include "hosts.h"
+#include "job/hosts.h"
+#include "job/local_processes.h"
+#include "job/transport.h"
 #include "mpir.h"
-#include "refuse.h"
-#include "scheduler.h"
-#include "transport.h"
+#include "ranks/fatal.h"
+#include "ranks/scheduler.h"
 
 #include <errno.h>
 #include <limits.h>

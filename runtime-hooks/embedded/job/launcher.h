@@ -1,14 +1,14 @@
 /*
  * launcher.h: the process that a user starts: it makes the processes of the job, and watches over them.
  *
- * On its own host it forks them (family.h), on others it has agents do so (hosts.h).  It runs no rank.
+ * On its own host it forks them (local_processes.h), on others it has agents do so (hosts.h).  It runs no rank.
  */
 #ifndef RANK_JOB_LAUNCHER_H
 #define RANK_JOB_LAUNCHER_H
 
-#include "checkpoint.h"
-#include "host_list.h"
-#include "process.h"
+#include "job/checkpoint.h"
+#include "job/host_list.h"
+#include "job/process.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ struct launch {
     const char *remote_shell;      /* a command, which a host's name and another command follow */
     double silence;                /* seconds that a host may not answer */
     char **command;                /* rankrun's own, ended by NULL */
-    const char *loaded;            /* what has to be the same on all hosts: lines (loaded.h), some behind a word */
+    const char *loaded; /* what has to be the same on all hosts: lines (loaded_files.h), some behind a word */
 };
 
 /* Returns in the processes of the job, with what each has to know; in the launcher it never returns. */

@@ -5,17 +5,17 @@
  * written; if the rank comes back before that, it waits at the door.
  */
 #define _GNU_SOURCE
-#include "migration.h"
-#include "descriptors.h"
+#include "job/migration.h"
+#include "image/ranges.h"
+#include "job/process.h"
+#include "job/transport.h"
+#include "libc/descriptors.h"
+#include "libc/open_files.h"
 #include "methods/method.h"
 #include "mpi/mobility.h"
-#include "open_files.h"
-#include "process.h"
-#include "ranges.h"
 #include "rank_hooks.h"
-#include "residents.h"
-#include "scheduler.h"
-#include "transport.h"
+#include "ranks/rank_lifecycle.h"
+#include "ranks/scheduler.h"
 
 #include <errno.h>
 #include <pthread.h>

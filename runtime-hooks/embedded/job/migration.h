@@ -6,7 +6,7 @@
 #ifndef RANK_JOB_MIGRATION_H
 #define RANK_JOB_MIGRATION_H
 
-#include "image.h"
+#include "image/image.h"
 
 #include <stdbool.h>
 

@@ -2,16 +2,16 @@
  * process.c: the table of where ranks are, and the handlers of what the launcher asks.
  */
 #define _GNU_SOURCE
-#include "process.h"
-#include "checkpoint.h"
-#include "deadlock.h"
-#include "launcher.h"
-#include "migration.h"
+#include "job/process.h"
+#include "job/checkpoint.h"
+#include "job/launcher.h"
+#include "job/migration.h"
+#include "job/transport.h"
 #include "rank_hooks.h"
-#include "ranks.h"
-#include "residents.h"
-#include "scheduler.h"
-#include "transport.h"
+#include "ranks/deadlock.h"
+#include "ranks/rank_lifecycle.h"
+#include "ranks/ranks.h"
+#include "ranks/scheduler.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -4,8 +4,8 @@
  * The feeder is a process of its own since a remote shell may take its input as late as it likes.
  */
 #define _GNU_SOURCE
-#include "remote_shell.h"
-#include "refuse.h"
+#include "job/remote_shell.h"
+#include "ranks/fatal.h"
 
 #include <errno.h>
 #include <fcntl.h>

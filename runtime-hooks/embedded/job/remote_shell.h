@@ -4,7 +4,7 @@
 #ifndef RANK_JOB_REMOTE_SHELL_H
 #define RANK_JOB_REMOTE_SHELL_H
 
-#include "agent.h"
+#include "job/agent.h"
 
 #include <sys/types.h>
 

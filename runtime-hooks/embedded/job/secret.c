@@ -4,8 +4,8 @@
  * No library of ciphers: whatever is loaded here is loaded beside every program.
  */
 #define _GNU_SOURCE
-#include "secret.h"
-#include "refuse.h"
+#include "job/secret.h"
+#include "ranks/fatal.h"
 
 #include <errno.h>
 #include <string.h>

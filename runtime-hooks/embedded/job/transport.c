@@ -6,8 +6,8 @@
  * well-kept ones is without threads and dependencies of its own.
  */
 #define _GNU_SOURCE
-#include "transport.h"
-#include "scheduler.h"
+#include "job/transport.h"
+#include "ranks/scheduler.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -6,9 +6,9 @@
  * -fno-gnu-unique; the registry says where.
  */
 #define _GNU_SOURCE
-#include "../exit_functions.h"
-#include "method.h"
-#include "unique.h"
+#include "image/unique.h"
+#include "libc/exit_functions.h"
+#include "methods/method.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -6,10 +6,10 @@
  * words in a rank's copy name the level's storage: the original itself for the process, a block for each kernel thread.
  */
 #define _GNU_SOURCE
-#include "../byte_copy.h"
-#include "../ranks.h"
-#include "method.h"
+#include "image/byte_copy.h"
+#include "methods/method.h"
 #include "rank_hooks.h"
+#include "ranks/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #ifndef RANK_METHOD_H
 #define RANK_METHOD_H
 
-#include "../image.h"
+#include "image/image.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * none.c: all ranks share the program's globals, for programs that have none, and as the baseline of measurements.
  */
-#include "method.h"
+#include "methods/method.h"
 
 static const struct method none = {
     .name = "none",

@@ -4,8 +4,8 @@
  * Position-independent code reaches its data relative to the program counter, so a copy of both together uses data of
  * its own; what is left to do is to rewrite the pointers (rewrite.c).
  */
-#include "../byte_copy.h"
-#include "method.h"
+#include "image/byte_copy.h"
+#include "methods/method.h"
 
 static int make(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     (void)rank;

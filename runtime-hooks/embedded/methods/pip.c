@@ -2,13 +2,13 @@
  * pip.c: the system's loader loads the program once more for every rank, in a namespace of its own (PIPglobals).
  *
  * A namespace holds a second instance of every library, so of this one too.  It stays idle: whatever in the namespace
- * names it is made to name this one, and its malloc family calls this one's (elsewhere.h).  Code and data are private
- * then, libc's included; a rank's output is flushed when its main has returned.
+ * names it is made to name this one, and its malloc family calls this one's (second_instance.h).  Code and data are
+ * private then, libc's included; a rank's output is flushed when its main has returned.
  */
 #define _GNU_SOURCE
-#include "../elsewhere.h"
-#include "../exit_functions.h"
-#include "method.h"
+#include "libc/exit_functions.h"
+#include "libc/second_instance.h"
+#include "methods/method.h"
 
 #include <dlfcn.h>
 #include <errno.h>

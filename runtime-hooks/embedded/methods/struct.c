@@ -3,10 +3,10 @@
  *
  * Nothing is done to it: what it does not keep there is shared.  A program may say so under any other method as well.
  */
-#include "method.h"
+#include "methods/method.h"
 #include "rank_hooks.h"
 #include "rank_program.h"
-#include "scheduler.h"
+#include "ranks/scheduler.h"
 
 static const struct method gathered = {
     .name = "struct",

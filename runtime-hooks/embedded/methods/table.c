@@ -1,7 +1,7 @@
 /*
  * table.c: the methods that this runtime was built with.
  */
-#include "method.h"
+#include "methods/method.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,8 @@
  * Other globals stay shared.
  */
 #define _GNU_SOURCE
-#include "method.h"
-#include "ranges.h"
+#include "image/ranges.h"
+#include "methods/method.h"
 #include "rank_hooks.h"
 
 #include <asm/prctl.h>

@@ -4,7 +4,7 @@
  *
  * So there is one copy of nothing: what a variable holds depends on whose page tables it is read through.
  */
-#include "method.h"
+#include "methods/method.h"
 
 static const struct method tpsl = {
     .name = "tpsl",

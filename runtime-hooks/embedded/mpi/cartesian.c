@@ -3,7 +3,7 @@
  *
  * Ranks are never reordered, which the standard allows.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * Members call the collectives of a communicator in the same order, so counting them gives each its own tag.  Sends are
  * eager: a collective may send all it has before it receives anything.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 int collective_begin(struct communicator *comm) {
     comm->collective = (comm->collective + 1) & MPI_TAG_UB_VALUE;

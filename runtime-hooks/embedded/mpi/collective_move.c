@@ -3,7 +3,7 @@
  *
  * Each regular one is its v-variant with equal counts; a `layout` answers where a member's block lies.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 /* Where each member's block lies in a buffer: by arrays, or (counts NULL) equal blocks one after another. */
 struct layout {

@@ -4,7 +4,7 @@
  * Operands are always combined in the order of ranks, so operations need not commute, and results are the same in
  * every run.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <limits.h>
 #include <string.h>

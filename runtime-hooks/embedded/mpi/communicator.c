@@ -4,7 +4,7 @@
  * Each has a context number that no other communicator of the job has.  One member draws it from numbers of its own and
  * tells the others, so no rank needs to know what communicators exist elsewhere.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <stdlib.h>
 

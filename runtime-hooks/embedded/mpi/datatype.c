@@ -3,7 +3,7 @@
  *
  * How derived datatypes are built is in datatype_build.c.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <complex.h>
 #include <limits.h>

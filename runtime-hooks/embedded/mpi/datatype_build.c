@@ -3,7 +3,7 @@
  *
  * Every constructor is a sequence of "so many of that type at this offset"; a builder collects these into blocks.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * An error ends the job with one line that names rank and call, unless the communicator's handler says otherwise.
  */
-#include "state.h"
-#include "unfinished.h"
+#include "mpi/state.h"
+#include "mpi/unfinished.h"
 
 #include <stdio.h>
 #include <string.h>

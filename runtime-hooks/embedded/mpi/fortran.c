@@ -4,8 +4,8 @@
  * gfortran's conventions: lower case and an underscore, arguments by reference, lengths of strings (size_t, by value)
  * after all others.  Indices that Fortran sees count from 1.
  */
-#include "fortran.h"
-#include "state.h"
+#include "mpi/fortran.h"
+#include "mpi/state.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * fortran_collective.c: Fortran bindings of the collectives.  See fortran.h for the conventions.
  */
-#include "fortran.h"
+#include "mpi/fortran.h"
 
 #define BIND(name, call, ...)                                                                                          \
     void name(__VA_ARGS__, fint *error);                                                                               \

@@ -1,7 +1,7 @@
 /*
  * group.c: ordered sets of ranks.  Immutable once made, and shared by the communicators and handles of one rank.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <string.h>
 

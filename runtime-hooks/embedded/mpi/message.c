@@ -4,8 +4,8 @@
  * Order: both queues of an inbox are first in, first out, and whoever comes second takes the first that matches; so
  * messages of one source in one communicator never overtake.  It never reads or writes another rank's buffers.
  */
-#include "mobility.h"
-#include "state.h"
+#include "mpi/mobility.h"
+#include "mpi/state.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  */
 #include "job/migration.h"
 #include "job/process.h"
-#include "mobility.h"
-#include "state.h"
+#include "mpi/mobility.h"
+#include "mpi/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

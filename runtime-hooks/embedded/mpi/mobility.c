@@ -4,11 +4,11 @@
  * Messages to a rank go to the process where it is as far as the sender's knows, which sends them on if it has left.
  * Ways of different length would let one overtake another, so each pair of ranks numbers its messages.
  */
-#include "mobility.h"
-#include "heap.h"
+#include "mpi/mobility.h"
+#include "image/heap.h"
 #include "job/process.h"
 #include "job/transport.h"
-#include "ranks.h"
+#include "ranks/ranks.h"
 
 #include <string.h>
 

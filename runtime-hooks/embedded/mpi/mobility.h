@@ -7,7 +7,7 @@
 #ifndef RANK_MPI_MOBILITY_H
 #define RANK_MPI_MOBILITY_H
 
-#include "state.h"
+#include "mpi/state.h"
 
 /* Once, before any rank runs. */
 void mobility_prepare(void);

@@ -3,7 +3,7 @@
  *
  * A user's function is called on the rank that created its handle, so it is that rank's copy of the function.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #define LAST_PREDEFINED MPI_MAXLOC
 

@@ -3,7 +3,7 @@
  *
  * It takes dense arrays of a predefined datatype; which operation may be applied to which type is as MPI-3.1, 5.9.2.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <complex.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * Between its completion and its next start such a request is inactive: it is in no queue, and waiting for it is as
  * waiting for MPI_REQUEST_NULL (request.c).  A ready send is a standard one, which the standard allows.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 int MPI_Rsend(const void *buffer, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
     return MPI_Send(buffer, count, type, dest, tag, comm);

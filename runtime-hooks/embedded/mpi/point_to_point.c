@@ -3,7 +3,7 @@
  *
  * Standard sends are eager: the data is copied before the call returns, so they never block.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <limits.h>
 

@@ -3,7 +3,7 @@
  *
  * `done` of a request is set by whoever matched it, under the owner's inbox lock.
  */
-#include "state.h"
+#include "mpi/state.h"
 
 #include <string.h>
 

@@ -3,11 +3,11 @@
  *
  * Inboxes are made for all ranks at once, because a rank may get messages before it calls MPI_Init.
  */
-#include "state.h"
-#include "heap.h"
+#include "mpi/state.h"
+#include "image/heap.h"
+#include "image/shared.h"
 #include "job/process.h"
-#include "mobility.h"
-#include "shared.h"
+#include "mpi/mobility.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #define RANK_MPI_STATE_H
 
 #include "mpi.h"
-#include "scheduler.h"
+#include "ranks/scheduler.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,11 +7,11 @@
  * the processor's speed meets them all.
  */
 #define _GNU_SOURCE
-#include "context.h"
 #include "methods/method.h"
 #include "rank_hooks.h"
-#include "ranks.h"
-#include "scheduler.h"
+#include "ranks/context.h"
+#include "ranks/ranks.h"
+#include "ranks/scheduler.h"
 
 #include <stdio.h>
 #include <sys/syscall.h>

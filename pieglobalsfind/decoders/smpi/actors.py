@@ -1,0 +1,139 @@
+"""SimGrid's actors, which SMPI's ranks are: those in the list of its engine, each with its context.
+
+Takes a target and its library; gives actors by their numbers (pids). The engine keeps a `std::map<long, ActorImpl*>`
+(libstdc++: red-black tree); where in the engine is found by what such a map must hold. An actor is believed if a
+context is a member of it that has the actor as its own member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.decoders.smpi.library import Library
+from pieglobalsfind.decoders.smpi.words import Words, word_at, words_of
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.target import Target
+
+ENGINE = "_ZN7simgrid6kernel10EngineImpl9instance_E"
+ENGINE_WORDS = 160  # that are searched for the list
+ACTOR_WORDS, CONTEXT_WORDS = 128, 40
+FEWEST_WORDS = 12
+MOST_ACTORS = 1 << 21
+NODE_WORDS = 6  # colour, parent, left, right, number, actor
+KINDS = {"Raw": "raw", "Boost": "boost", "U": "ucontext", "Thread": "thread"}
+SCHEDULED = ("", "Serial", "Parallel")
+PREFIX, SUFFIX = "N7simgrid6kernel7context", "ContextE"
+
+
+@dataclass(frozen=True)
+class Actor:
+    """An actor: its number, its ActorImpl, its context and the context's kind; `words` are the ActorImpl's."""
+
+    number: int
+    address: int
+    words: Words
+    kind: str
+    context: int
+    context_words: Words
+
+
+def find_actors(target: Target, library: Library) -> Optional[list[Actor]]:
+    """In the order of their numbers; [] if there are none now, None if the engine's list does not validate."""
+    place = library.symbol(ENGINE)
+    try:
+        engine = word_at(target, place) if place else 0
+    except MemoryUnreadable:
+        return None
+    if not place:
+        return None
+    if not engine:
+        return []
+    (words,) = words_of(target, [engine], ENGINE_WORDS, FEWEST_WORDS)
+    is_empty = False
+    for at in range(len(words) - 4):
+        header, count = engine + 8 * at, words[at + 4]
+        if words[at] >> 32 == 0 and words[at] <= 1 and 0 < count <= MOST_ACTORS and words[at + 1]:
+            found = _actors(target, library, _Tree(words[at + 1], header, count))
+            if found is not None:
+                return found
+        is_empty |= words[at : at + 5] == (0, 0, header, header, 0)
+    return [] if is_empty else None
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A std::map: its root, its header, and how many nodes it says it has."""
+
+    root: int
+    header: int
+    count: int
+
+
+def _actors(target: Target, library: Library, tree: _Tree) -> Optional[list[Actor]]:
+    """None if it is another map: a list of actors has a context in every one."""
+    (root,) = words_of(target, [tree.root], NODE_WORDS, NODE_WORDS)
+    if not root or root[1] != tree.header or not _with_contexts(target, library, {root[4]: root[5]}):
+        return None
+    listed = _values(target, tree)
+    if listed is None:
+        return None
+    found = _with_contexts(target, library, listed)
+    return found if len(found) == len(listed) else None
+
+
+def _values(target: Target, tree: _Tree) -> Optional[dict[int, int]]:
+    """Actors by their numbers; None unless there are as many as the map says, each reached from its own parent."""
+    found: dict[int, int] = {}
+    level = [(tree.root, tree.header)]
+    while level:
+        nodes = words_of(target, [node for node, _ in level], NODE_WORDS, NODE_WORDS)
+        below: list[tuple[int, int]] = []
+        for (address, parent), words in zip(level, nodes):
+            if not words or words[1] != parent or words[4] in found:
+                return None
+            found[words[4]] = words[5]
+            below += [(child, address) for child in words[2:4] if child]
+        if len(found) + len(below) > tree.count:
+            return None
+        level = below
+    return dict(sorted(found.items())) if len(found) == tree.count else None
+
+
+def _with_contexts(target: Target, library: Library, listed: dict[int, int]) -> list[Actor]:
+    """Those that have a context, which has them."""
+    addresses = list(listed.values())
+    actors = words_of(target, addresses, ACTOR_WORDS, FEWEST_WORDS)
+    at = next((found for one in actors for found in [_context_at(target, library, one)] if found is not None), None)
+    if at is None:
+        return []
+    contexts = words_of(target, [one[at] if at < len(one) else 0 for one in actors], CONTEXT_WORDS, FEWEST_WORDS)
+    found = []
+    for number, address, words, context in zip(listed, addresses, actors, contexts):
+        kind = kind_of(library, context)
+        if kind and address in context[1:]:
+            found.append(Actor(number, address, words, kind, words[at], context))
+    return found
+
+
+def _context_at(target: Target, library: Library, words: Words) -> Optional[int]:
+    """Which word of an actor leads to a context."""
+    places = [at for at, one in enumerate(words) if one and one % 8 == 0]
+    contexts = words_of(target, [words[at] for at in places], 1, 1)
+    return next((at for at, one in zip(places, contexts) if kind_of(library, one)), None)
+
+
+def kind_of(library: Library, words: Sequence[int]) -> str:
+    """The kind of context that an object is, "" if it is none."""
+    name = library.class_of(words[0]) if words else ""
+    if not name.startswith(PREFIX) or not name.endswith(SUFFIX):
+        return ""
+    plain = name[len(PREFIX) : -len(SUFFIX)].lstrip("0123456789")
+    return next((kind for one, kind in KINDS.items() if any(plain == before + one for before in SCHEDULED)), "")
+
+
+def is_factory(library: Library, words: Words) -> bool:
+    """Whether an object is what SimGrid makes contexts with."""
+    name = library.class_of(words[0]) if words else ""
+    return name.startswith(PREFIX) and name.endswith("FactoryE")

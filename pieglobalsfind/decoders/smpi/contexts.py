@@ -1,0 +1,159 @@
+"""Stacks and saved registers of SimGrid's actors, by what their contexts hold, for each way of switching.
+
+Takes actors with their contexts; gives for each its stack, and where its registers are saved. A context has the stack's
+lowest address before the factory that made it, and after those what its kind saves: the stack pointer (raw, boost) or a
+ucontext_t that names the stack. Actors that are kernel threads have none of these.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
+from pieglobalsfind.decoders.smpi.library import Library
+from pieglobalsfind.decoders.smpi.words import words_of
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import PC, RSP, Absent, Region, RegisterRule
+from pieglobalsfind.saved_context import FCONTEXT, UCONTEXT, Layout
+from pieglobalsfind.target import MemoryMapping, Target
+
+# raw_swapcontext (ContextRaw.cpp) pushes these, and leaves the stack pointer in the context.
+_PUSHED = (15, 14, 13, 12, 3, 6, 9, 8, 2, 1, 4, 5, PC)  # DWARF numbers, from the lowest address on
+RAW: Layout = (
+    *(RegisterRule(number, True, 8 * at) for at, number in enumerate(_PUSHED)),
+    RegisterRule(RSP, False, 8 * len(_PUSHED)),
+)
+LAYOUTS: Mapping[str, Layout] = {"raw": RAW, "boost": FCONTEXT, "ucontext": UCONTEXT, "thread": ()}
+# The default size; its name until 3.33, and since.
+STACK_SIZE = (
+    "_ZN7simgrid6kernel7context10stack_sizeE",
+    "_ZN7simgrid6kernel7context7Context10stack_sizeE",
+)
+SMALLEST_STACK, LARGEST_STACK = 1 << 12, 1 << 32  # bytes
+TOP = 1 << 64
+SIZE_WORDS = 32  # of an actor that are searched for the size of its stack
+UNKNOWN = Absent("its context does not have the form that is known")
+NO_SIZE = Absent("the size of its stack is unknown")
+THREAD = Absent("it is a kernel thread of its own", "its registers are that thread's")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """An actor's stack, and the address of its saved registers."""
+
+    stack: Union[Region, Absent]
+    context: Union[int, Absent]
+
+
+def saved_contexts(
+    target: Target, maps: Sequence[MemoryMapping], library: Library, actors: Sequence[Actor]
+) -> list[Saved]:
+    """Of each actor, in their order."""
+    swapped = [one for one in actors if one.kind != "thread"]
+    factory = _factory(target, library, swapped[0]) if swapped else None
+    sizes = _stack_sizes(target, library, actors)
+    mapped = _writable(maps)
+    found = []
+    for one, size in zip(actors, sizes):
+        if one.kind == "thread":
+            found.append(Saved(THREAD, THREAD))
+        else:
+            found.append(_saved(one, factory, size, mapped))
+    return _with_pointers(actors, found, factory)
+
+
+def _factory(target: Target, library: Library, actor: Actor) -> Optional[int]:
+    """Which word of contexts leads to their factory."""
+    words = actor.context_words
+    objects = words_of(target, [one if one % 8 == 0 else 0 for one in words], 1, 1)
+    return next((at for at, one in enumerate(objects) if at > 1 and is_factory(library, one)), None)
+
+
+def _stack_sizes(target: Target, library: Library, actors: Sequence[Actor]) -> list[int]:
+    """Of each actor in bytes, 0 if unknown: an actor keeps its own, an `unsigned`; most keep the default."""
+    default = _default_size(target, library)
+    if not default:
+        return [0] * len(actors)
+    halves = [[half for word in one.words[:SIZE_WORDS] for half in (word & 0xFFFFFFFF, word >> 32)] for one in actors]
+    places = Counter(at for one in halves for at, half in enumerate(one) if half == default)
+    if not places:
+        return [0] * len(actors)
+    at = min(places, key=lambda one: (-places[one], one))
+    found = (one[at] if at < len(one) else 0 for one in halves)
+    return [size if SMALLEST_STACK <= size < LARGEST_STACK else 0 for size in found]
+
+
+def _default_size(target: Target, library: Library) -> int:
+    for name in STACK_SIZE:
+        place = library.symbol(name)
+        if place:
+            try:
+                return int.from_bytes(target.read(place, 4), "little")
+            except MemoryUnreadable:
+                return 0
+    return 0
+
+
+def _writable(maps: Sequence[MemoryMapping]) -> list[tuple[int, int]]:
+    """(start, end) of writable memory, ascending, with neighbours joined: stacks may lie in the heap."""
+    found: list[tuple[int, int]] = []
+    for one in maps:
+        if not (one.readable and one.writable):
+            continue
+        if found and found[-1][1] == one.start:
+            found[-1] = found[-1][0], one.end
+        else:
+            found.append((one.start, one.end))
+    return found
+
+
+def _saved(actor: Actor, factory: Optional[int], size: int, mapped: Sequence[tuple[int, int]]) -> Saved:
+    """The stack; the registers' place only of a ucontext, which names its stack itself."""
+    words = actor.context_words
+    if factory is None or not 1 < factory < len(words):
+        return Saved(UNKNOWN, UNKNOWN)
+    start = words[factory - 1]
+    if actor.kind == "ucontext":
+        at = next((at for at in range(factory + 1, len(words) - 4) if words[at + 2] == start and words[at + 4]), None)
+        if at is None:
+            return Saved(UNKNOWN, UNKNOWN)
+        stack = _stack(start, words[at + 4], mapped)
+        return Saved(stack, actor.context + 8 * at if isinstance(stack, Region) else UNKNOWN)
+    stack = _stack(start, size, mapped)
+    return Saved(stack, UNKNOWN)
+
+
+def _stack(start: int, size: int, mapped: Sequence[tuple[int, int]]) -> Union[Region, Absent]:
+    if not SMALLEST_STACK <= size < LARGEST_STACK:
+        return NO_SIZE
+    at = bisect_right(mapped, (start, TOP)) - 1
+    is_mapped = at >= 0 and start + size <= mapped[at][1] and start < mapped[at][1]
+    return Region(start, size) if is_mapped and start % 8 == 0 else UNKNOWN
+
+
+def _with_pointers(actors: Sequence[Actor], found: Sequence[Saved], factory: Optional[int]) -> list[Saved]:
+    """With the stack pointers of raw and boost contexts: the first word after the factory that is in the own stack.
+
+    It is the same word of every context of a process.
+    """
+    places = Counter(at for actor, one in zip(actors, found) for at in _pointers(actor, one, factory))
+    if not places:
+        return list(found)
+    at = min(places, key=lambda one: (-places[one], one))
+    whole = []
+    for actor, one in zip(actors, found):
+        pointer = actor.context_words[at] if at in _pointers(actor, one, factory) else None
+        whole.append(one if pointer is None else Saved(one.stack, pointer))
+    return whole
+
+
+def _pointers(actor: Actor, saved: Saved, factory: Optional[int]) -> Iterator[int]:
+    """Which words of a context may be its saved stack pointer."""
+    if isinstance(saved.stack, Region) and factory is not None and actor.kind in ("raw", "boost"):
+        for at in range(factory + 1, len(actor.context_words)):
+            if actor.context_words[at] in saved.stack and actor.context_words[at] % 8 == 0:
+                yield at

@@ -1,0 +1,160 @@
+"""The copies that SMPI makes of the program for its ranks (`smpi/privatization:dlopen`), and whose each is.
+
+Takes the system loader's list; gives the copies with their numbers, and for each stack the copy that it runs. SMPI
+copies the program's file, and the libraries that it is told (`smpi/privatize-libs`), loads each copy, and deletes it.
+A copy's number is counted as actors begin to run: most often the rank's, but the rank's stack decides.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.decoders import link_maps
+from pieglobalsfind.elf import PF_X
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import Region
+from pieglobalsfind.target import MemoryMapping, Target, read_many
+
+PROGRAM = re.compile(r"_\d+_(\d{1,9})\.so$")  # TMPDIR/PROGRAM_PID_NUMBER.so
+LIBRARY = re.compile(r"/(\d{7})[^/]*$")  # TMPDIR/: the library's name, its beginning replaced by the number
+PAGE = 4096
+LONGEST_NAME = 1024
+MAINS = ("main", "user_main_")  # what SMPI calls: of C and C++, and of Fortran as smpif90 renames it
+OUTERMOST = (1 << 12, 1 << 14, 1 << 16)  # bytes of a stack that are searched for its first call
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An object in the loader's list: its entry there, where it is, its file's name, what its headers say."""
+
+    entry: int
+    base: int
+    name: str
+    elf: LoadedElf
+
+    @property
+    def code(self) -> Region:
+        """From the first to the last byte of its code."""
+        bias = self.base - self.elf.low
+        parts = [(bias + one.vaddr, bias + one.end) for one in self.elf.segments if one.flags & PF_X]
+        start, end = min((one[0] for one in parts), default=0), max((one[1] for one in parts), default=0)
+        return Region(start, end - start)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """By number: the copies of programs, and of libraries."""
+
+    programs: Mapping[int, Loaded]
+    libraries: Mapping[int, tuple[Loaded, ...]]
+
+
+def entries(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[int, int, str]]:
+    """(entry, load bias, name) of all objects that the loader has loaded, in its order; [] if it does not say."""
+    for one in maps:
+        if one.offset == 0 and one.readable and one.path.startswith("/"):
+            try:
+                debug = LoadedElf(target.read, one.start).dynamic.get(link_maps.DT_DEBUG, 0)
+                if debug:
+                    return _named(target, next(link_maps.namespaces(target, debug), 0))
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+    return []
+
+
+def _named(target: Target, first: int) -> list[tuple[int, int, str]]:
+    found: list[tuple[int, int, int]] = []
+    address = first
+    while address and len(found) < link_maps.MOST_OBJECTS * 64:  # ranks have several each
+        bias, name, _, following, _ = struct.unpack("<5Q", target.read(address, 40))
+        found.append((address, bias, name))
+        address = following
+    names = [b"" if one is None else one for one in read_many(target, [(name, LONGEST_NAME) for _, _, name in found])]
+    return [
+        (entry, bias, _text(target, name, data).decode("utf-8", "surrogateescape"))
+        for (entry, bias, name), data in zip(found, names)
+    ]
+
+
+def _text(target: Target, address: int, data: bytes) -> bytes:
+    """A name that ends too near to the end of its mapping is read again, to the end of its page."""
+    if not data and address:
+        try:
+            data = target.read(address, PAGE - address % PAGE)
+        except MemoryUnreadable:
+            return b""
+    return data.partition(b"\0")[0]
+
+
+def copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> Copies:
+    """What has the names that SMPI gives."""
+    programs, libraries = dict[int, Loaded](), dict[int, tuple[Loaded, ...]]()
+    named = [(one, PROGRAM.search(one[2]), LIBRARY.search(one[2])) for one in listed]
+    ours = [(one, program, library) for one, program, library in named if program or library]
+    for (_, program, library), loaded in zip(ours, _loaded(target, [one for one, _, _ in ours])):
+        if program is not None and loaded is not None:
+            programs.setdefault(int(program[1]), loaded)
+        elif library is not None and loaded is not None:
+            libraries[int(library[1])] = (*libraries.get(int(library[1]), ()), loaded)
+    return Copies(programs, libraries)
+
+
+def _loaded(target: Target, listed: Sequence[tuple[int, int, str]]) -> Iterator[Optional[Loaded]]:
+    """Objects whose first pages are equal have equal headers, which are read once."""
+    known = dict[bytes, LoadedElf]()
+    pages = read_many(target, [(bias, PAGE) for _, bias, _ in listed])
+    for (entry, bias, name), page in zip(listed, pages):
+        elf = known.get(page) if page is not None else None
+        if elf is None and page is not None:
+            try:
+                elf = known[page] = LoadedElf(target.read, bias)
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                elf = None
+        yield Loaded(entry, bias, name, elf) if elf is not None and elf.segments else None
+
+
+def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str]]) -> list[Loaded]:
+    """Objects with a main that SMPI can call, without the program that the kernel has started."""
+    found = []
+    for entry, bias, name in listed[1:]:
+        if name.startswith("/"):
+            try:
+                elf = LoadedElf(target.read, bias)
+                if any(elf.symbol(one) is not None for one in MAINS):
+                    found.append(Loaded(entry, bias, name, elf))
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+    return found
+
+
+def entered(target: Target, stacks: Mapping[int, Region], codes: Mapping[int, Region]) -> dict[int, int]:
+    """By stack, the key of the code that its outermost call into any is in."""
+    order = sorted(codes, key=lambda one: codes[one].start)
+    starts, ends = [codes[one].start for one in order], [codes[one].end for one in order]
+    found: dict[int, int] = {}
+    for size in OUTERMOST:
+        left = [(key, stack) for key, stack in stacks.items() if key not in found and codes]
+        places = [(stack.end - min(size, stack.size), min(size, stack.size) & -8) for _, stack in left]
+        for (key, _), data in zip(left, read_many(target, places)):
+            at = _outermost(data or b"", starts, ends)
+            if at >= 0:
+                found[key] = order[at]
+    return found
+
+
+def _outermost(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> int:
+    """Which of the ranges the last word in any of them is in, -1 if none is."""
+    low, high = starts[0], ends[-1]
+    for word in reversed(array("Q", data)):
+        if low <= word < high:
+            at = bisect_right(starts, word) - 1
+            if word < ends[at]:
+                return at
+    return -1

@@ -1,0 +1,247 @@
+"""The ranks of SimGrid's SMPI, without a hook: the engine's actors, their contexts, and the copies that they run.
+
+Takes a target; gives the table, or None if the target has no SimGrid. Nothing is believed that does not validate; where
+the layout is not known, there are no ranks, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional, Union
+
+from pieglobalsfind import model
+from pieglobalsfind.decoders.pip_threads import MODULE
+from pieglobalsfind.decoders.running import stack_pointer, with_running
+from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
+from pieglobalsfind.decoders.smpi.contexts import LAYOUTS, THREAD, Saved, saved_contexts
+from pieglobalsfind.decoders.smpi.identity import identities
+from pieglobalsfind.decoders.smpi.images import Images, images
+from pieglobalsfind.decoders.smpi.library import find_library
+from pieglobalsfind.decoders.smpi.numbering import Numbers, number
+from pieglobalsfind.decoders.smpi.threads import MOST_MODULES, Thread, find_threads, thread_block
+from pieglobalsfind.decoders.smpi.words import word_at
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import PC, Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
+from pieglobalsfind.target import MemoryMapping, Target, read_many
+
+RUNTIME, WITHOUT_MPI = "SMPI", "SimGrid S4U"
+ENTRY = "smx_ctx_wrapper"  # where every actor begins that is no kernel thread
+EVIDENCE = Evidence("runtime", "SimGrid's actors, by its engine's list and run-time type information")
+MISMATCH = "this looks like SimGrid, but its layout does not validate: no rank can be told"
+NO_ACTORS = "SimGrid has no actors now: the simulation is starting, or has ended"
+KINDS = "SimGrid's actors have contexts of several kinds: their stacks are unknown"
+MOST_TRIES = 20
+THREAD_KIND = "thread"
+RUNS = Absent("it is running", "its registers are its kernel thread's")
+NOT_BEGUN = Absent("it has not begun to run")
+ENDED = Absent("it has ended")
+COMMON_HEAP = Absent("all ranks share libc's heap")
+NO_RANGE = Absent("SMPI reserves no addresses for a rank")
+UNCOUNTED = Absent("SimGrid does not count them")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One look at a process: by rank its actor, and what that has saved.
+
+    `threads` are by the context that they run, `described` is what libc says of them, and `untold` are the kernel
+    threads whose stack pointers are unknown: of the others those tell who runs, which SimGrid notes before it switches.
+    """
+
+    numbers: Numbers
+    actors: Mapping[int, Actor]
+    saved: Mapping[int, Saved]
+    threads: Mapping[int, Thread]
+    described: Optional[Mapping[str, tuple[int, int]]]
+    starting: frozenset[int]
+    untold: frozenset[int]
+
+
+def decode(target: Target) -> Optional[RankTable]:
+    """The ranks of SMPI, or of a simulation without MPI its actors; None without SimGrid.
+
+    Of a process that runs actors may come and go meanwhile: it is read again then, some times.
+    """
+    table: Optional[RankTable] = None
+    for _ in range(MOST_TRIES if target.is_live else 1):
+        try:
+            table = _moment(target, target.maps())
+        except MemoryUnreadable:
+            table = _empty(MISMATCH)
+        if table is None or table.warnings != (MISMATCH,):
+            return table
+    return table
+
+
+def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
+    library = find_library(target, maps)
+    if library is None:
+        return None
+    listed = find_actors(target, library)
+    if not listed:
+        return _empty(MISMATCH if listed is None else NO_ACTORS)
+    if len({one.kind for one in listed}) > 1:
+        return _empty(KINDS)
+    saved = saved_contexts(target, maps, library, listed)
+    numbers = number(listed, identities(target, listed))
+    threads, described = find_threads(target, maps, library, _mappings_of_stacks(maps, saved))
+    layout = LAYOUTS[listed[0].kind]
+    entry = library.elf.symbol_extent(ENTRY) or (0, 0)
+    if not layout:
+        saved = _on_threads(listed, threads)
+    of_ranks = {rank: saved[index] for rank, index in numbers.actors.items()}
+    kernel_threads = target.threads()
+    found = Found(
+        numbers,
+        {rank: listed[index] for rank, index in numbers.actors.items()},
+        of_ranks,
+        {one.context: one for one in threads},
+        described,
+        _starting(target, layout, of_ranks, entry[0]),
+        frozenset(one.tid for one in kernel_threads if stack_pointer(one) < 0),
+    )
+    table = _table(target, maps, found, layout)
+    table = replace(table, entry_function=entry[0], entry_function_size=entry[1])
+    return with_running(table, kernel_threads) if layout else table
+
+
+def _empty(warning: str) -> RankTable:
+    return RankTable("", RUNTIME, 0, (), (), EVIDENCE, warnings=(warning,))
+
+
+def _mappings_of_stacks(maps: Sequence[MemoryMapping], saved: Sequence[Saved]) -> frozenset[int]:
+    """The starts of the mappings that are stacks of actors, and hold no thread's control block."""
+    stacks = sorted((one.stack.start, one.stack.end) for one in saved if isinstance(one.stack, Region))
+    starts = [start for start, _ in stacks]
+    found = set()
+    for one in maps:
+        at = bisect_right(starts, one.start) - 1
+        if at >= 0 and one.start < stacks[at][1]:
+            found.add(one.start)
+    return frozenset(found)
+
+
+def _on_threads(actors: Sequence[Actor], threads: Sequence[Thread]) -> list[Saved]:
+    """Actors that are kernel threads have those threads' stacks, below the control block."""
+    by_context = {one.context: one for one in threads if one.context}
+    found = []
+    for actor in actors:
+        thread = by_context.get(actor.context)
+        stack: Union[Region, Absent] = THREAD
+        if thread is not None:
+            stack = Region(thread.stack.start, thread.pointer - thread.stack.start)
+        found.append(Saved(stack, THREAD))
+    return found
+
+
+def _starting(
+    target: Target, layout: Sequence[model.RegisterRule], saved: Mapping[int, Saved], entry: int
+) -> frozenset[int]:
+    """The ranks that go on where every actor begins."""
+    place = next((one.offset for one in layout if one.dwarf_register == PC), None)
+    if place is None or not entry:
+        return frozenset()
+    contexts = {rank: one.context for rank, one in saved.items() if isinstance(one.context, int)}
+    words = read_many(target, [(context + place, 8) for context in contexts.values()])
+    return frozenset(
+        rank for rank, word in zip(contexts, words) if word is not None and int.from_bytes(word, "little") == entry
+    )
+
+
+# ---- the table ----
+
+
+def _table(
+    target: Target, maps: Sequence[MemoryMapping], found: Found, layout: Sequence[model.RegisterRule]
+) -> RankTable:
+    stacks = {
+        rank: one.stack
+        for rank, one in found.saved.items()
+        if isinstance(one.stack, Region) and rank not in found.starting
+    }
+    is_one_job = len(found.numbers.sizes) == 1
+    own = images(target, maps, stacks, tuple(found.actors), is_one_job)
+    blocks = _thread_blocks(target, found, own)
+    ranks = [_rank(found, rank, (*own.placements.get(rank, ()), *blocks.get(rank, ()))) for rank in found.actors]
+    ranks += [_ended(rank, own.placements[rank]) for rank in own.exited]
+    count = sum(found.numbers.sizes.values())
+    return RankTable(
+        method=own.method,
+        runtime=RUNTIME if found.numbers.are_ranks else WITHOUT_MPI,
+        rank_count=max(count, max(own.exited, default=-1) + 1) if count else len(ranks),
+        objects=own.objects,
+        ranks=tuple(sorted(ranks, key=lambda one: one.rank)),
+        evidence=EVIDENCE,
+        context_layout=tuple(layout),
+        warnings=(*found.numbers.warnings, *own.warnings),
+        currents=tuple(one.current for one in found.threads.values() if one.current),
+    )
+
+
+def _rank(found: Found, rank: int, placements: tuple[Placement, ...]) -> Rank:
+    actor, saved = found.actors[rank], found.saved[rank]
+    thread = found.threads.get(actor.context)
+    is_starting = rank in found.starting
+    runs = thread is not None and not is_starting and (actor.kind == THREAD_KIND or thread.tid in found.untold)
+    state = model.STARTING if is_starting else model.RUNNING if runs else model.READY
+    return _made(rank, state, placements, saved, thread.tid if runs and thread is not None else 0, actor.context)
+
+
+def _ended(rank: int, placements: tuple[Placement, ...]) -> Rank:
+    return _made(rank, model.EXITED, placements, Saved(ENDED, ENDED))
+
+
+def _made(
+    rank: int, state: str, placements: tuple[Placement, ...], saved: Saved, kernel_thread: int = 0, thread: int = 0
+) -> Rank:
+    contexts: Mapping[str, Union[int, Absent]] = {model.STARTING: NOT_BEGUN, model.RUNNING: RUNS, model.EXITED: ENDED}
+    return Rank(
+        rank=rank,
+        state=state,
+        processing_element=0,
+        kernel_thread=kernel_thread,
+        context=contexts.get(state, saved.context),
+        stack=saved.stack,
+        heap=COMMON_HEAP,
+        heap_used=COMMON_HEAP,
+        range=NO_RANGE,
+        waiting=None,
+        switches=UNCOUNTED,
+        placements=placements,
+        evidence=EVIDENCE,
+        thread=thread,
+    )
+
+
+def _thread_blocks(target: Target, found: Found, own: Images) -> dict[int, tuple[TlsBlock, ...]]:
+    """By rank, the thread-local variables of its own copies: each copy is a TLS module of its own.
+
+    Actors that SimGrid switches are all on one kernel thread, unless it runs several at once (contexts/nthreads).
+    """
+    if found.described is None or not any(one.tls_size for one in own.objects):
+        return {}
+    common = next(iter(found.threads.values())) if len(found.threads) == 1 else None
+    blocks = {}
+    for rank, entries in own.entries.items():
+        actor = found.actors.get(rank)
+        thread = common if actor is None or actor.kind != THREAD_KIND else found.threads.get(actor.context)
+        if thread is not None:
+            blocks[rank] = tuple(_blocks(target, found.described, thread, own.objects, entries))
+    return blocks
+
+
+def _blocks(
+    target: Target,
+    described: Mapping[str, tuple[int, int]],
+    thread: Thread,
+    objects: Sequence[Object],
+    entries: Sequence[tuple[int, int]],
+) -> Iterator[TlsBlock]:
+    for entry, index in entries:
+        size = objects[index].tls_size
+        module = word_at(target, entry + described[MODULE][1]) if size else 0
+        block = thread_block(target, described, thread.pointer, module) if 0 < module <= MOST_MODULES else 0
+        if block:
+            yield TlsBlock(index, block, size, False, 0)

@@ -1,0 +1,72 @@
+"""Which MPI rank an actor is: the properties that SMPI gave it, and SMPI's own record of it.
+
+Takes actors; gives for each (instance, rank), or None for an actor that is no MPI rank. Properties are a
+`std::unordered_map<std::string, std::string>` of libstdc++, set before the actor runs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.decoders.smpi.actors import Actor
+from pieglobalsfind.decoders.smpi.words import words_of
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.target import Target, read_many
+
+RANK, INSTANCE = b"rank", b"instance_id"
+MOST_PROPERTIES = 64
+HIGHEST_RANK = 1 << 24
+SHORT = 15  # characters that a std::string keeps within itself
+LONGEST = 256  # of an instance's name
+TABLE_WORDS = 4  # buckets, their number, first node, number of nodes
+NODE = struct.Struct("<QQQ16sQQ16s")  # next, key: {text, length, text if short}, value
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An instance of SMPI (one launch, of which a process may have several) and a rank in it."""
+
+    instance: str
+    rank: int
+
+
+def identities(target: Target, actors: Sequence[Actor]) -> list[Optional[Identity]]:
+    """Of each actor, in their order."""
+    tables = words_of(target, [one.words[0] for one in actors], TABLE_WORDS, TABLE_WORDS)
+    counts = [one[3] if one and one[3] <= MOST_PROPERTIES else 0 for one in tables]
+    nodes = {index: one[2] for index, one in enumerate(tables) if counts[index]}
+    properties: list[dict[bytes, bytes]] = [{} for _ in actors]
+    for step in range(max(counts, default=0)):
+        nodes = {index: node for index, node in nodes.items() if node and step < counts[index]}
+        data = read_many(target, [(node, NODE.size) for node in nodes.values()])
+        following = {}
+        for (index, node), one in zip(nodes.items(), data):
+            if one is not None:
+                following[index] = _take(target, node, one, properties[index])
+        nodes = following
+    return [_identity(one) for one in properties]
+
+
+def _take(target: Target, address: int, data: bytes, properties: dict[bytes, bytes]) -> int:
+    """Keep the property if it is one of ours; the address of the next node."""
+    following, key_at, key_length, key, value_at, value_length, value = NODE.unpack(data)
+    if key_at == address + 24 and key_length <= SHORT and key[:key_length] in (RANK, INSTANCE):
+        if value_at == address + 56 and value_length <= SHORT:
+            properties[key[:key_length]] = value[:value_length]
+        elif value_length <= LONGEST:
+            try:
+                properties[key[:key_length]] = target.read(value_at, value_length)
+            except MemoryUnreadable:
+                properties.pop(key[:key_length], None)
+    return int(following)
+
+
+def _identity(properties: dict[bytes, bytes]) -> Optional[Identity]:
+    text = properties.get(RANK, b"")
+    if not text.isdigit() or int(text) > HIGHEST_RANK:
+        return None
+    instance = properties.get(INSTANCE, b"").decode("utf-8", "replace")
+    return Identity("".join(one for one in instance if one.isprintable()), int(text))

@@ -1,0 +1,107 @@
+"""What is private to each of SMPI's ranks: copies of files, a data segment, thread-local blocks, or nothing.
+
+Takes the ranks' stacks; gives the objects and each rank's placements, and the ranks that have ended, whose copies stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pieglobalsfind.decoders import unique
+from pieglobalsfind.decoders.elf_scan import object_of
+from pieglobalsfind.decoders.smpi import copies as of_files
+from pieglobalsfind.decoders.smpi.copies import Copies, Loaded
+from pieglobalsfind.decoders.smpi.program import program_path
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.memory_map import mapping_at
+from pieglobalsfind.model import Object, Placement, Rebase, Region
+from pieglobalsfind.target import MemoryMapping, Target
+
+UNPLACED = "the copies of ranks {} are not known: no call of their stacks is in any copy of the program"
+DELETED = " (deleted)"
+NO_FILE = "the program's file is not found: SMPI deletes the copies that it loads, and no argument names the program"
+
+
+@dataclass(frozen=True)
+class Images:
+    """`entries` are by rank the loader's entries of its own copies, and by those the objects."""
+
+    method: str
+    objects: tuple[Object, ...]
+    placements: Mapping[int, tuple[Placement, ...]]
+    entries: Mapping[int, tuple[tuple[int, int], ...]]
+    exited: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def images(
+    target: Target, maps: Sequence[MemoryMapping], stacks: Mapping[int, Region], ranks: Sequence[int], is_one_job: bool
+) -> Images:
+    """`ranks` are those that have not ended; `stacks` are those of ranks that have begun to run.
+
+    Under smpirun a copy has the number of its rank. Where no stack says otherwise, ranks that are in no code of the
+    program, and copies without a rank, are taken for those of their numbers.
+    """
+    listed = of_files.entries(target, maps)
+    found = of_files.copies(target, listed)
+    if not found.programs:
+        return _shared(target, maps, of_files.programs_without_copies(target, listed))
+    owners = of_files.entered(target, stacks, {number: one.code for number, one in found.programs.items()})
+    claims = Counter(owners.values())
+    by_rank = {rank: number for rank, number in owners.items() if claims[number] == 1}
+    keeps_order = is_one_job and all(rank == number for rank, number in by_rank.items())
+    exited: tuple[int, ...] = ()
+    if keeps_order:
+        taken = set(by_rank.values())
+        by_rank.update((rank, rank) for rank in stacks if rank in found.programs and rank not in taken)
+        exited = tuple(sorted(set(found.programs) - set(ranks)))
+    lacking = [rank for rank in stacks if rank not in by_rank]
+    made = _copied(target, maps, found, {**by_rank, **{one: one for one in exited}})
+    warnings = (*made.warnings, *([UNPLACED.format(", ".join(map(str, lacking)))] if lacking else []))
+    return replace(made, exited=exited, warnings=warnings)
+
+
+def _copied(target: Target, maps: Sequence[MemoryMapping], found: Copies, by_rank: Mapping[int, int]) -> Images:
+    objects: list[Object] = []
+    placements, entries = dict[int, tuple[Placement, ...]](), dict[int, tuple[tuple[int, int], ...]]()
+    for rank, number in sorted(by_rank.items()):
+        own = (found.programs[number], *found.libraries.get(number, ()))
+        known = [_object(target, maps, objects, one, at == 0) for at, one in enumerate(own)]
+        placements[rank] = tuple(
+            Rebase(original.index, original.base, original.span, one.base) for original, one in zip(known, own)
+        )
+        entries[rank] = tuple((one.entry, original.index) for original, one in zip(known, own))
+    is_lost = any(one.is_program and one.path.endswith(DELETED) for one in objects)
+    whole = unique.with_unique(target, objects, placements)
+    return Images("fs", tuple(objects), whole, entries, (), (NO_FILE,) if is_lost else ())
+
+
+def _object(
+    target: Target, maps: Sequence[MemoryMapping], objects: list[Object], loaded: Loaded, is_program: bool
+) -> Object:
+    """The object that something is a copy of: the first copy stands for it, there is nothing else of it in memory."""
+    for one in objects:
+        is_same = (one.build_id, one.span, one.is_program) == (loaded.elf.build_id, loaded.elf.span, is_program)
+        if is_same and (one.build_id or is_program):
+            return one
+    elf = LoadedElf(target.read, loaded.base)
+    path = program_path(target, maps, elf.build_id) if is_program else ""
+    path = path or _mapped_as(maps, loaded.base) or loaded.name
+    objects.append(replace(object_of(len(objects), elf, path, is_program), is_program=is_program))
+    return objects[-1]
+
+
+def _mapped_as(maps: Sequence[MemoryMapping], base: int) -> str:
+    mapping = mapping_at(maps, base)
+    return mapping.path if mapping is not None else ""
+
+
+def _shared(target: Target, maps: Sequence[MemoryMapping], programs: Sequence[Loaded]) -> Images:
+    """Without copies: all ranks use the programs as they are loaded."""
+    objects = [
+        object_of(index, LoadedElf(target.read, one.base), _mapped_as(maps, one.base) or one.name, is_program=True)
+        for index, one in enumerate(programs)
+    ]
+    return Images("none", tuple(objects), {}, {})

@@ -1,0 +1,74 @@
+"""SimGrid's library in a target's memory: where it is, what it exports, and the classes of objects by their vtables.
+
+Takes a target; gives `Library`, or None without SimGrid. An object's class comes from the run-time type information
+that its vtable leads to, so that neither symbols of vtables nor debug information are needed.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from typing import Optional
+
+from pieglobalsfind.elf import EM_X86_64
+from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.memory_map import of_files
+from pieglobalsfind.target import MemoryMapping, Target
+
+NAME = "/libsimgrid.so"
+LONGEST_CLASS = 128  # bytes of a mangled name
+CLASS = re.compile(rb"N7simgrid[\w.]*E\0")
+
+
+class Library:
+    """libsimgrid as it is loaded."""
+
+    def __init__(self, target: Target, elf: LoadedElf, path: str) -> None:
+        self.elf = elf
+        self.path = path
+        self._target = target
+        self._classes: dict[int, str] = {}
+        self._end = elf.base + elf.span
+
+    def symbol(self, name: str) -> int:
+        """Where an exported variable is, 0 if it is not exported."""
+        return self.elf.symbol(name) or 0
+
+    def class_of(self, vtable: int) -> str:
+        """The mangled name of the class that has this vtable, "" if it is no vtable of the library's.
+
+        The word before the address that objects hold leads to the type_info {vtable, name}.
+        """
+        if not self.elf.base < vtable < self._end or vtable % 8:
+            return ""
+        if vtable not in self._classes:
+            self._classes[vtable] = self._name_at(vtable)
+        return self._classes[vtable]
+
+    def _name_at(self, vtable: int) -> str:
+        try:
+            _, information = struct.unpack("<qQ", self._target.read(vtable - 16, 16))
+            if not self.elf.base < information < self._end or information % 8:
+                return ""
+            _, name = struct.unpack("<QQ", self._target.read(information, 16))
+            if not self.elf.base < name < self._end:
+                return ""
+            found = CLASS.match(self._target.read(name, min(LONGEST_CLASS, self._end - name)))
+        except MemoryUnreadable:
+            return ""
+        return found[0][:-1].decode() if found else ""
+
+
+def find_library(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Library]:
+    """None if the target has no such library, or for another processor than x86-64."""
+    for one in of_files(maps, NAME):
+        if one.offset == 0 and one.readable:
+            try:
+                elf = LoadedElf(target.read, one.start)
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+            if elf.header.machine == EM_X86_64 and elf.is_relocated:
+                return Library(target, elf, one.path)
+    return None

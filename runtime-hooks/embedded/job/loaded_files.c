@@ -1,0 +1,114 @@
+/*
+ * loaded_files.c: lines of the loader's list, and their comparison.
+ */
+#define _GNU_SOURCE
+#include "job/loaded_files.h"
+#include "image/objects.h"
+#include "ranks/fatal.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <stdlib.h>
+#include <string.h>
+
+#define KERNELS_OWN "linux-vdso.so.1"
+
+void loaded_encode(FILE *file, const char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text <= ' ' || *text == '%' || *text == 127)
+            fprintf(file, "%%%02x", (unsigned char)*text);
+        else
+            fputc(*text, file);
+}
+
+char *loaded_decode(const char *text) {
+    char *plain = strdup(text), *to = plain;
+    unsigned int code;
+    for (; plain && *text; text++)
+        if (*text == '%' && sscanf(text + 1, "%2x", &code) == 1)
+            *to++ = (char)code, text += 2;
+        else
+            *to++ = *text;
+    if (plain)
+        *to = '\0';
+    return plain;
+}
+
+/* Leaves 1 and 7, of which glibc's resolvers choose functions whose addresses then stand in the programs' tables. */
+static void write_processor(FILE *file, const char *prefix) {
+#if defined(__x86_64__)
+    unsigned int eax, ebx, ecx = 0, edx = 0, ecx7 = 0, edx7 = 0;
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx7, &edx7))
+        ebx = 0;
+    fprintf(file, "%s%s%x-%x-%x-%x the%%20processor\n", prefix, LOADED_PROCESSOR, ecx, edx, ebx, ecx7);
+#else
+    (void)file, (void)prefix;
+#endif
+}
+
+void loaded_write(FILE *file, const char *prefix) {
+    write_processor(file, prefix);
+    struct object_list loaded = objects_loaded();
+    for (int i = 0; i < loaded.count; i++) {
+        const struct object *object = &loaded.items[i];
+        const unsigned char *build_id;
+        size_t size = object_build_id(object, &build_id);
+        if (!strcmp(object->path, KERNELS_OWN))
+            continue;
+        fprintf(file, "%s%lx %lx ", prefix, object->base, object->span);
+        for (size_t k = 0; k < size; k++)
+            fprintf(file, "%02x", build_id[k]);
+        fputs(size ? " " : "- ", file);
+        loaded_encode(file, object->path);
+        fputc('\n', file);
+    }
+}
+
+char *loaded_text(void) {
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        refuse("memory for the list of what is loaded can't be had");
+    loaded_write(file, "");
+    fclose(file);
+    return text;
+}
+
+/* Without the path, which is the last word. */
+static size_t compared(const char *line) {
+    const char *name = strrchr(line, ' ');
+    return name ? (size_t)(name - line) + 1 : strlen(line);
+}
+
+const char *loaded_difference(char *const *lines, char *const *others) {
+    for (; *lines; lines++) {
+        size_t length = compared(*lines);
+        char *const *other = others;
+        while (*other && (compared(*other) != length || strncmp(*lines, *other, length) != 0))
+            other++;
+        if (!*other)
+            return *lines;
+    }
+    return NULL;
+}
+
+char **loaded_lines(char *text) {
+    size_t count = 1;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        count++;
+    char **lines = calloc(count + 1, sizeof *lines);
+    if (!lines)
+        refuse("memory for the list of what is loaded can't be had");
+    char *rest = text;
+    for (size_t i = 0; i < count && (lines[i] = strtok_r(NULL, "\n", &rest)); i++)
+        ;
+    return lines;
+}
+
+const char *loaded_path(const char *line) {
+    const char *name = strrchr(line, ' ');
+    return name ? loaded_decode(name + 1) : line;
+}

@@ -1,0 +1,115 @@
+/*
+ * local_processes.c: sockets, then forks.
+ */
+#define _GNU_SOURCE
+#include "job/local_processes.h"
+#include "ranks/fatal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FIRST_DESCRIPTOR 1024 /* of the job's own, where so many are allowed: select() knows those below */
+
+int *family_socket(const struct family *family, int process, int to) {
+    return &family->sockets[(size_t)(process - family->first) * ((size_t)family->total + 1) + (size_t)to];
+}
+
+void family_link(int ends[2]) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        refuse("the job's processes can't be connected: %s", strerror(errno));
+}
+
+struct family family_new(int first, int count, int total) {
+    size_t links = (size_t)count * ((size_t)total + 1);
+    struct family family = {
+        first, count, total, malloc(links * sizeof *family.sockets), calloc((size_t)count, sizeof *family.pids), NULL};
+    family.crashed =
+        mmap(NULL, (size_t)count * sizeof *family.crashed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!family.sockets || !family.pids || family.crashed == MAP_FAILED)
+        refuse("memory for the job can't be had: %s", strerror(errno));
+    memset(family.sockets, -1, links * sizeof *family.sockets);
+    for (int i = first; i < first + count; i++)
+        for (int j = first; j < i; j++) {
+            int ends[2];
+            family_link(ends);
+            *family_socket(&family, i, j) = ends[0];
+            *family_socket(&family, j, i) = ends[1];
+        }
+    return family;
+}
+
+/* To where a program that counts on low numbers, as dup2(file, 3) does, does not meet it. */
+static int out_of_the_way(int descriptor) {
+    int higher = descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+    if (higher < 0)
+        return descriptor;
+    close(descriptor);
+    return higher;
+}
+
+/* Those of all processes but `kept`; -1: of all. */
+static void close_sockets(const struct family *family, int kept) {
+    for (int i = family->first; i < family->first + family->count; i++)
+        for (int j = 0; i != kept && j <= family->total; j++)
+            if (*family_socket(family, i, j) >= 0)
+                close(*family_socket(family, i, j));
+}
+
+/* Standard input is the first process's, as under other launchers. */
+static void leave_input(int process) {
+    int nothing = process ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0) {
+        dup2(nothing, STDIN_FILENO);
+        close(nothing);
+    }
+}
+
+static struct job become(const struct family *family, int process, const struct launch *launch) {
+    int *sockets = family_socket(family, process, 0);
+    close_sockets(family, process);
+    for (int j = 0; j <= family->total; j++)
+        sockets[j] = out_of_the_way(sockets[j]);
+    leave_input(process);
+    return (struct job){
+        .ranks = launch->ranks,
+        .processes = family->total,
+        .index = process,
+        .launcher = sockets[family->total],
+        .sockets = sockets,
+        .ranks_can_move = launch->ranks_can_move,
+        .exit_on_deadlock = launch->exit_on_deadlock,
+        .crashed = &family->crashed[process - family->first],
+    };
+}
+
+bool family_fork(struct family *family, const struct launch *launch, struct job *job) {
+    pid_t parent = getpid();
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    fflush(NULL);
+    for (int i = 0; i < family->count; i++) {
+        family->pids[i] = fork();
+        if (family->pids[i] < 0)
+            refuse("a process of the job can't be made: %s", strerror(errno));
+        if (family->pids[i])
+            continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(2);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        *job = become(family, family->first + i, launch);
+        return true;
+    }
+    close_sockets(family, -1);
+    return false;
+}

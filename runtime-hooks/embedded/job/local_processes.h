@@ -1,0 +1,32 @@
+/*
+ * local_processes.h: processes of a job that are forked on one host, and the sockets that they begin with.
+ *
+ * They are forked once the program is loaded, so every address is the same in all of them.
+ */
+#ifndef RANK_JOB_LOCAL_PROCESSES_H
+#define RANK_JOB_LOCAL_PROCESSES_H
+
+#include "job/launcher.h"
+
+struct family {
+    int first, count; /* the processes that are forked here */
+    int total;        /* processes of the job */
+    int *sockets;     /* by process of the family, then by process; the link to the launcher comes last; -1: none */
+    pid_t *pids;
+    int *crashed; /* by process: the rank that a signal ended it in, plus one; in memory that it shares */
+};
+
+/* With links among themselves; the others are the caller's to make.  Ends the process (status 2) without memory. */
+struct family family_new(int first, int count, int total);
+
+/* One end of a process's link to another, or to the launcher (to == total). */
+int *family_socket(const struct family *family, int process, int to);
+
+/* Two sockets that are connected; ends the process (status 2) if they can't be had. */
+void family_link(int ends[2]);
+
+/* True in each process of the family, with what it has to know; false in the caller, once all are there, whose ends of
+ * their sockets are closed then.  The processes end with the caller.  SIGCHLD is blocked in the caller from then on. */
+bool family_fork(struct family *family, const struct launch *launch, struct job *job);
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * options.c: parses rankrun's command line.
+ */
+#define _GNU_SOURCE
+#include "launch/options.h"
+#include "image/ranges.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_PROCESSES 256
+
+static const char help[] =
+    "usage: rankrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]\n"
+    "Runs an MPI program that rankcc, rankcxx or rankfort built, with RANKS virtual ranks in this process.\n"
+    "\n"
+    "  -n, --ranks RANKS        how many ranks\n"
+    "      --method METHOD      how globals are made private (default pie); see below\n"
+    "      --pes COUNT          kernel threads that run the ranks (default 1)\n"
+    "      --stack-size BYTES   stack of each rank (default 8M)\n"
+    "      --range-size BYTES   address range of each rank (default 1G)\n"
+    "      --rewrite MODE       which words of a copy are made to name it: scan (default) every aligned word that\n"
+    "                           looks like a pointer into an original; exact: those that have relocations, and\n"
+    "                           constructors run again in every copy\n"
+    "      --rewrite-log FILE   write every rewritten word to FILE, one JSON object a line\n"
+    "      --share-code         map code and constants of all ranks from the program's file (methods pie and hls)\n"
+    "      --procs COUNT        spread the ranks over COUNT processes, between which they may migrate\n"
+    "      --hosts HOST[:N],... spread them over these hosts, in proportion to their numbers (default 1), with as "
+    "many\n"
+    "                           processes as these are together unless --procs says how many\n"
+    "      --remote-shell CMD   what starts rankrun on a host, as CMD HOST COMMAND... (default 'ssh -x')\n"
+    "      --host-timeout SECONDS\n"
+    "                           how long a host may not answer before the job is ended (default 60)\n"
+    "      --migrate MODE       what of a rank migrates: whole (default) all of its image; lean: the pages that are\n"
+    "                           neither zero nor as they were loaded, and no unused stack\n"
+    "      --migration-log FILE write what each migration sent to FILE, one JSON object a line\n"
+    "      --checkpoint FOLDER  write the whole job to FOLDER from time to time, as core files\n"
+    "      --every SECONDS      how often (default 60)\n"
+    "      --restart FOLDER     go on from the newest checkpoint in FOLDER; it knows ranks, method and program\n"
+    "      --exit-on-deadlock   end with status 3 when no rank can go on, instead of waiting for a debugger\n"
+    "  -h, --help               show this text\n"
+    "\n"
+    "BYTES may end in K, M or G. The exit status is the largest of the ranks'.\n"
+    "\n"
+    "Methods:\n";
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("rankrun: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("; see rankrun --help\n", stderr);
+    va_end(arguments);
+    exit(2);
+}
+
+static int parse_count(const char *what, const char *text, long most) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 1 || value > most)
+        fail("%s must be a whole number from 1 to %ld, not '%s'", what, most, text);
+    return (int)value;
+}
+
+static uint64_t parse_size(const char *what, const char *text, uint64_t least) {
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (errno || end == text || *text == '-' || end[shift > 0] || value > UINT64_C(1) << 44)
+        fail("%s must be a number of bytes, not '%s'", what, text);
+    value = ((value << shift) + 4095) & ~UINT64_C(4095);
+    if (value < least || value > UINT64_C(1) << 44)
+        fail("%s must be at least %lu bytes and at most 16T", what, least);
+    return value;
+}
+
+static const struct method *parse_method(const char *text) {
+    const struct method *found = method_named(text);
+    char names[256];
+    method_names(names, sizeof names);
+    if (!found)
+        fail("there is no method '%s' here; it is %s", text, names);
+    return found;
+}
+
+/* For rankcc: what a method needs of the compiler, of the linker, and whether names stay open; a line each. */
+static void print_build_options(const struct method *method) {
+    printf("%s\n%s\n%s\n", method->compile ? method->compile : "", method->link ? method->link : "",
+           method->is_preemptible ? "preemptible" : "");
+}
+
+static enum rewrite_mode parse_rewrite(const char *text) {
+    if (strcmp(text, "scan") != 0 && strcmp(text, "exact") != 0)
+        fail("--rewrite must be scan or exact, not '%s'", text);
+    return strcmp(text, "exact") ? REWRITE_SCAN : REWRITE_EXACT;
+}
+
+static enum migration_mode parse_migration(const char *text) {
+    if (strcmp(text, "whole") != 0 && strcmp(text, "lean") != 0)
+        fail("--migrate must be whole or lean, not '%s'", text);
+    return strcmp(text, "lean") ? MIGRATE_WHOLE : MIGRATE_LEAN;
+}
+
+static double parse_seconds(const char *what, const char *text) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0.001) || value > 1e9)
+        fail("%s must be a number of seconds, not '%s'", what, text);
+    return value;
+}
+
+/* What the checkpoint knows better than the command line. */
+static void apply_checkpoint(struct options *options) {
+    const struct checkpoint_job *job = &options->restart->job;
+    if (options->ranks || options->argument_count)
+        fail("--restart goes on with the checkpoint's own program and ranks; leave them out");
+    options->ranks = job->ranks;
+    options->method = parse_method(job->method);
+    options->rewrite = parse_rewrite(job->rewrite);
+    options->stack_size = job->stack_size;
+    options->range_size = job->range_size;
+    options->share_code = job->share_code;
+    options->argument_count = job->argument_count;
+    options->arguments = job->arguments;
+}
+
+static struct host_list parse_hosts(const char *text) {
+    struct host_list list;
+    if (!host_list_parse(&list, text))
+        fail("--hosts must be names with commas between them, each with a number from 1 to 256 behind a colon or "
+             "without, not '%s'",
+             text);
+    return list;
+}
+
+/* A process for each place where --procs is missing; and none of the hosts may be left without any. */
+static void deal_out(struct options *options) {
+    const struct host_list *hosts = &options->hosts;
+    if (!hosts->count)
+        return;
+    if (!options->processes)
+        options->processes = host_list_places(hosts);
+    for (int i = 0; i < hosts->count; i++)
+        if (host_list_first(hosts, i, options->processes) == host_list_first(hosts, i + 1, options->processes))
+            fail("--procs %d leaves host %s without a process", options->processes, hosts->items[i].name);
+}
+
+static void check_job(const struct options *options) {
+    const struct method *method = options->method;
+    bool keeps = options->checkpoint || options->restart;
+    if (options->processes > options->ranks)
+        fail("--procs %d is more than there are ranks (%d)", options->processes, options->ranks);
+    if ((options->processes || keeps) && method->is_process)
+        fail("method %s makes processes of its own, so --procs, --checkpoint and --restart don't go with it",
+             method->name);
+    if (keeps && !method->can_move)
+        fail("method %s can't be checkpointed: not all that is a rank's lies in its range", method->name);
+    if (options->migration_log && !options->processes)
+        fail("--migration-log needs --procs");
+    if (options->every && !options->checkpoint)
+        fail("--every needs --checkpoint");
+    if ((options->remote_shell || options->host_timeout) && !options->hosts.count)
+        fail("%s needs --hosts", options->remote_shell ? "--remote-shell" : "--host-timeout");
+    if (options->processes > MOST_PROCESSES)
+        fail("a job has at most %d processes, not %d", MOST_PROCESSES, options->processes);
+}
+
+static void check(const struct options *options) {
+    if (options->ranks == 0)
+        fail("the number of ranks is missing (-n RANKS)");
+    if (options->argument_count == 0)
+        fail("the program is missing");
+    check_job(options);
+    if (options->elements > options_residents(options))
+        fail("--pes %d is more than there are ranks (%d)", options->elements, options_residents(options));
+    /* 2^47 bytes is what a process has; a quarter of it is left to everything else. */
+    if (options->range_size > (UINT64_C(3) << 45) / 2 / ((uint64_t)options->ranks + 2))
+        fail("%d ranges of %lu bytes do not fit into the address space; use a smaller --range-size", options->ranks,
+             options->range_size);
+    if (options->share_code && !options->method->byte_copies)
+        fail("--share-code means nothing to method %s, which copies no code", options->method->name);
+    if (options->stack_size > options->range_size / 2)
+        fail("a stack of %lu bytes needs a larger --range-size", options->stack_size);
+}
+
+int options_residents(const struct options *options) {
+    int processes = options->processes ? options->processes : 1;
+    return (options->ranks + processes - 1) / processes;
+}
+
+struct options options_parse(int argc, char **argv) {
+    enum {
+        METHOD = 256,
+        PES,
+        STACK,
+        RANGE,
+        REWRITE,
+        LOG,
+        SHARE,
+        PROCS,
+        HOSTS,
+        SHELL,
+        TIMEOUT,
+        MIGRATE,
+        MIGRATION_LOG,
+        CHECKPOINT,
+        EVERY,
+        RESTART,
+        DEADLOCK,
+        BUILD
+    };
+    static const struct option names[] = {
+        {"ranks", required_argument, NULL, 'n'},
+        {"method", required_argument, NULL, METHOD},
+        {"pes", required_argument, NULL, PES},
+        {"stack-size", required_argument, NULL, STACK},
+        {"range-size", required_argument, NULL, RANGE},
+        {"rewrite", required_argument, NULL, REWRITE},
+        {"rewrite-log", required_argument, NULL, LOG},
+        {"share-code", no_argument, NULL, SHARE},
+        {"procs", required_argument, NULL, PROCS},
+        {"hosts", required_argument, NULL, HOSTS},
+        {"remote-shell", required_argument, NULL, SHELL},
+        {"host-timeout", required_argument, NULL, TIMEOUT},
+        {"migrate", required_argument, NULL, MIGRATE},
+        {"migration-log", required_argument, NULL, MIGRATION_LOG},
+        {"checkpoint", required_argument, NULL, CHECKPOINT},
+        {"every", required_argument, NULL, EVERY},
+        {"restart", required_argument, NULL, RESTART},
+        {"build-options", required_argument, NULL, BUILD},
+        {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options options = {.elements = 1, .stack_size = 8 << 20, .range_size = RANGE_SIZE_DEFAULT};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:n:h", names, NULL)) != -1;) {
+        switch (option) {
+        case 'n':
+            options.ranks = parse_count("the number of ranks", optarg, 1000000);
+            break;
+        case METHOD:
+            options.method = parse_method(optarg);
+            break;
+        case PES:
+            options.elements = parse_count("--pes", optarg, 1024);
+            break;
+        case STACK:
+            options.stack_size = parse_size("--stack-size", optarg, 65536);
+            break;
+        case RANGE:
+            options.range_size = parse_size("--range-size", optarg, 1 << 20);
+            break;
+        case REWRITE:
+            options.rewrite = parse_rewrite(optarg);
+            break;
+        case LOG:
+            options.rewrite_log = optarg;
+            break;
+        case SHARE:
+            options.share_code = true;
+            break;
+        case PROCS:
+            options.processes = parse_count("--procs", optarg, MOST_PROCESSES);
+            break;
+        case HOSTS:
+            options.hosts = parse_hosts(optarg);
+            break;
+        case SHELL:
+            options.remote_shell = optarg;
+            break;
+        case TIMEOUT:
+            options.host_timeout = parse_seconds("--host-timeout", optarg);
+            break;
+        case MIGRATE:
+            options.migration = parse_migration(optarg);
+            break;
+        case MIGRATION_LOG:
+            options.migration_log = optarg;
+            break;
+        case CHECKPOINT:
+            options.checkpoint = optarg;
+            break;
+        case EVERY:
+            options.every = parse_seconds("--every", optarg);
+            break;
+        case RESTART:
+            options.restart = checkpoint_open(optarg);
+            break;
+        case BUILD:
+            print_build_options(parse_method(optarg));
+            exit(0);
+        case DEADLOCK:
+            options.exit_on_deadlock = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            method_help();
+            exit(0);
+        case ':':
+            fail("%s needs a value", argv[optind - 1]);
+        default:
+            fail("there is no option %s", argv[optind - 1]);
+        }
+    }
+    if (!options.method)
+        options.method = parse_method("pie");
+    options.argument_count = argc - optind;
+    options.arguments = argv + optind;
+    options.command = argv;
+    if (options.restart)
+        apply_checkpoint(&options);
+    deal_out(&options);
+    if (options.method->is_kernel_task)
+        options.elements = options_residents(&options);
+    check(&options);
+    return options;
+}

@@ -1,0 +1,101 @@
+"""Builds programs with SimGrid's compilers and starts them under smpirun; hears from them where their variables are.
+
+Takes what Debian's libsimgrid-dev installs. A job is up once its rank 0 sleeps for good: by then all other ranks have
+come to wait.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind.processes import descendants, processes
+from tests.conftest import Job, StartJob
+from tests.sharing import Shared
+from tests.waiting import wait_until
+
+SMPIRUN = shutil.which("smpirun") or ""
+needs_smpi = pytest.mark.skipif(not SMPIRUN, reason="SimGrid's smpirun is not installed (Debian: libsimgrid-dev)")
+COMPILERS = {".c": "smpicc", ".cpp": "smpicxx", ".f90": "smpif90"}
+SOURCES = Path(__file__).resolve().parent / "sources"
+FACTORIES = ("raw", "boost", "ucontext", "thread")
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="cluster" prefix="node" suffix="" radical="0-{last}" speed="1Gf" bw="125MBps" lat="50us"/>
+</platform>
+"""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a rank says of one of its variables: where it is, and its value."""
+
+    rank: int
+    name: str
+    address: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that stands still: the pid of the one process with all ranks, and what they have said."""
+
+    job: Job
+    pid: int
+    told: tuple[Truth, ...]
+
+    def variable(self, name: str) -> dict[int, Truth]:
+        """By rank."""
+        return {one.rank: one for one in self.told if one.name == name}
+
+
+def built(shared: Shared, source: str, *options: str) -> Path:
+    """The program of a source of ours, built once in a test run."""
+    place = SOURCES / source
+    return shared.compiled([COMPILERS[place.suffix], "-g", "-O0", *options, place], f"{place.stem}-{place.suffix[1:]}")
+
+
+def platform(folder: Path, hosts: int) -> tuple[Path, Path]:
+    """A platform of so many hosts, and the file that lists them, the last one first."""
+    description, listed = folder / "platform.xml", folder / "hosts"
+    description.write_text(PLATFORM.format(last=hosts - 1))
+    listed.write_text("".join(f"node{one}\n" for one in reversed(range(hosts))))
+    return description, listed
+
+
+def command(folder: Path, ranks: int, program: Path, *options: str) -> list[str]:
+    """How to start a program."""
+    description, listed = platform(folder, ranks)
+    words = [SMPIRUN, "-np", str(ranks), "-platform", str(description), "-hostfile", str(listed)]
+    return [*words, "--log=root.thres:error", *options, str(program)]
+
+
+def start(start_job: StartJob, folder: Path, ranks: int, program: Path, options: Sequence[str] = ()) -> Running:
+    """The program, once all of its ranks stand still."""
+    job = start_job(*command(folder, ranks, program, *options))
+    job.wait_for("ready")
+    pid = wait_until(lambda: process_of(job), "smpirun has started no smpimain")
+    wait_until(lambda: sleeps(pid), "rank 0 never came to sleep")
+    return Running(job, pid, tuple(parse(job.lines)))
+
+
+def sleeps(pid: int) -> bool:
+    """Whether a thread of the process is in pause(2), system call 34 on x86-64."""
+    return any((task / "syscall").read_text().startswith("34 ") for task in Path(f"/proc/{pid}/task").iterdir())
+
+
+def process_of(job: Job) -> int:
+    """The process that smpirun, a shell script, has started; 0 if there is none yet."""
+    known = processes()
+    return next((one for one in descendants(job.pid, known) if known[one].name == "smpimain"), 0)
+
+
+def parse(lines: Sequence[str]) -> list[Truth]:
+    """What ranks have said; a Fortran program writes addresses without their sign of base."""
+    said = [line.split() for line in lines if line.startswith("TRUTH ")]
+    return [Truth(int(rank), name, int(address, 16), int(value)) for _, rank, name, address, value in said]

@@ -1,0 +1,141 @@
+"""Ranks of a real SMPI job, run by Debian's SimGrid: what is found against what the program prints itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.model import EXITED, RUNNING, RankTable, Region
+from pieglobalsfind.place import data_place
+from pieglobalsfind.targets import open_target
+from tests.conftest import StartJob
+from tests.sharing import Shared
+from tests.smpi.jobs import FACTORIES, SOURCES, Running, built, needs_smpi, start
+
+pytestmark = needs_smpi
+RANKS = 4
+MANY = 16
+
+
+def asked(*words: object) -> Any:
+    """The JSON answer of an inspector's command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", *map(str, words), "--json"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def owners(pid: int, *addresses: int) -> list[str]:
+    """What pieglobalsfind says of addresses, a line each."""
+    words = [sys.executable, "-m", "pieglobalsfind", "--pid", str(pid), *map(hex, addresses)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def check_variables(table: RankTable, running: Running, count: int) -> None:
+    """Every variable that the program tells of is where its rank has it by the table."""
+    assert [one.rank for one in table.ranks] == list(range(count))
+    (program,) = [one for one in table.objects if one.is_program]
+    said = [one for one in running.told if one.name.rpartition("::")[2] in ("g_rank", "s_rank")]
+    assert len(said) >= count
+    first = {one.name: one for one in said if one.rank == 0}
+    for one in said:
+        assert data_place(table.ranks[one.rank], program, first[one.name].address) == one.address
+    for one in running.variable("stack").values():
+        stack = table.ranks[one.rank].stack
+        assert isinstance(stack, Region) and one.address in stack
+
+
+@pytest.mark.parametrize("language", ["c", "cpp", "f90"])
+def test_variables_and_stacks_belong_to_the_ranks_that_print_them(
+    language: str, start_job: StartJob, shared: Shared, tmp_path: Path
+) -> None:
+    running = start(start_job, tmp_path, RANKS, built(shared, f"truth.{language}"))
+    table = decode(open_target(pid=running.pid))
+    assert (table.runtime, table.method, table.rank_count, table.warnings) == ("SMPI", "fs", RANKS, ())
+    check_variables(table, running, RANKS)
+    for one in running.told:
+        (line,) = owners(running.pid, one.address)
+        kind = "stack" if one.name == "stack" else "tls" if one.name.endswith("t_rank") else "data"
+        assert f"rank {one.rank}  {kind}" in line, line
+        assert kind == "stack" or f"{one.name.rpartition('::')[2]}+0x0" in line, line
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """Values are what the program prints; ranks 1-15 wait in MPI_Recv, three calls below main."""
+    program = built(shared, "truth.c")
+    running = start(start_job, tmp_path, MANY, program, [f"--cfg=contexts/factory:{factory}"])
+    check_variables(decode(open_target(pid=running.pid)), running, MANY)
+    values = {
+        one["name"]: {rank: int(group["value"]) for group in one["groups"] for rank in ranks_of(group["ranks"])}
+        for one in asked("globals", running.pid, "*_rank")
+    }
+    for name in ("g_rank", "s_rank", "t_rank"):
+        assert values[name] == {rank: one.value for rank, one in running.variable(name).items()}
+    line = next(at for at, text in enumerate((SOURCES / "truth.c").read_text().splitlines(), 1) if "MPI_Recv" in text)
+    (waiting,) = asked("stacks", running.pid, "--rank", f"1-{MANY - 1}", "--freeze")["stacks"]
+    calls = [(one["function"], one["line"]) for one in waiting["calls"]]
+    assert [name for name, _ in calls[:5]] == ["main", "below", "below", "below", "MPI_Recv"]
+    assert calls[3] == ("below", line)
+    (sleeping,) = asked("stacks", running.pid, "--rank", "0", "--freeze")["stacks"]
+    assert [one["function"] for one in sleeping["calls"]][:4] == ["main", "below", "below", "below"]
+
+
+def ranks_of(text: str) -> list[int]:
+    """The ranks that a set such as "0-2,5" names."""
+    parts = [part.partition("-") for part in text.split(",")]
+    return [rank for first, _, last in parts for rank in range(int(first), int(last or first) + 1)]
+
+
+def test_who_runs_and_who_waits(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"))
+    found = {one["rank"]: one for one in asked("ranks", running.pid)}
+    assert found[0]["state"] == RUNNING
+    for rank in range(1, RANKS):
+        assert (found[rank]["state"], found[rank]["waiting"]["call"]) == ("blocked", "MPI_Recv")
+
+
+def test_a_variable_of_which_the_loader_keeps_one(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """SMPI's copies are in one namespace: they share C++ inline variables, and what is said of them says so."""
+    running = start(start_job, tmp_path, RANKS, built(shared, "truth.cpp"))
+    (address,) = {line.split()[1] for line in running.job.lines if line.startswith("COMMON")}
+    (line,) = owners(running.pid, int(address, 16))
+    assert "no rank" in line and "several ranks share it" in line and "common+0x0" in line
+    (variable,) = asked("globals", running.pid, "common")
+    assert [(one["ranks"], one["value"]) for one in variable["groups"]] == [("0-3", str(4 + 0 + 1 + 2 + 3))]
+
+
+def test_without_privatization(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """All ranks use the one program, and are said to."""
+    running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"), ["-no-privatize"])
+    table = decode(open_target(pid=running.pid))
+    assert (table.method, table.warnings) == ("none", ())
+    assert len({one.address for one in running.variable("g_rank").values()}) == 1
+    check_variables(table, running, RANKS)
+    (line,) = owners(running.pid, running.told[0].address)
+    assert "no rank  shared" in line
+
+
+def test_ranks_that_have_ended(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """Their copies stay, and so do their values."""
+    running = start(start_job, tmp_path, RANKS, built(shared, "ending.c"))
+    table = decode(open_target(pid=running.pid))
+    assert [one.state == EXITED for one in table.ranks] == [False, False, True, True]
+    check_variables(table, running, RANKS)
+
+
+def test_a_thousand_ranks(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    running = start(start_job, tmp_path, 1000, built(shared, "truth.c"))
+    check_variables(decode(open_target(pid=running.pid)), running, 1000)
+    (waiting,) = asked("stacks", running.pid, "--rank", "1-999", "--freeze")["stacks"]
+    assert waiting["ranks"] == "1-999"
+    assert [one["function"] for one in waiting["calls"]] == ["main", "below", "below", "below", "MPI_Recv"]
