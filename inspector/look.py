@@ -22,7 +22,7 @@ from .holdings import Holding, holdings
 from .job import Job, with_waits
 from .payload import read_payload
 from .progress import told_to
-from .reading import Way, read_target
+from .reading import Way, read_quietly
 from .recorder import is_running
 from .stacks import Stacks
 
@@ -47,7 +47,7 @@ class Look:
 def look(pid: int, way: Way) -> Look:
     """Raises `RanklensError` if the process can't be read or has no ranks."""
     began, at = time.monotonic(), time.time()
-    return read_target(str(pid), None, way, lambda job: look_at(with_waits(job), pid, began, at), with_data=True)
+    return read_quietly(str(pid), None, way, lambda job: look_at(with_waits(job), pid, began, at), with_data=True)
 
 
 def look_at(job: Job, pid: int, began: float, at: float) -> Look:

@@ -70,19 +70,31 @@ def read_target(
     it, is all there is; None: it may be of different moments. `read` may be called several times. Raises
     `RanklensError` with a sentence for the user.
     """
-    if way.freeze:
-        return _frozen(what, exe, read)
-    target = open_named(what, exe)
     with progress.shown():
-        if not isinstance(target, LiveTarget) or way.nonblocking:
-            return _running(job_of(target), read)
-        if is_whole is not None:
-            job = _with_registry(target)
-            if job is not None:
-                value = _running(job, read)
-                if is_whole(value):
-                    return value
-        return _paused(target, read, with_data)
+        if way.freeze:
+            return _frozen(what, exe, read)
+        return read_quietly(what, exe, way, read, with_data, is_whole)
+
+
+def read_quietly(
+    what: str,
+    exe: Optional[str],
+    way: Way,
+    read: Callable[[Job], Value],
+    with_data: bool = False,
+    is_whole: Optional[Callable[[Value], bool]] = None,
+) -> Value:
+    """`read_target`, but for `--freeze`, where something else has the terminal."""
+    target = open_named(what, exe)
+    if not isinstance(target, LiveTarget) or way.nonblocking:
+        return _running(job_of(target), read)
+    if is_whole is not None:
+        job = _with_registry(target)
+        if job is not None:
+            value = _running(job, read)
+            if is_whole(value):
+                return value
+    return _paused(target, read, with_data)
 
 
 def _running(job: Job, read: Callable[[Job], Value]) -> Value:
@@ -119,15 +131,14 @@ def _frozen(what: str, exe: Optional[str], read: Callable[[Job], Value]) -> Valu
     if exe is not None:
         raise UsageError("a process knows its own files", "give --exe only with a core file")
     check_is_process(int(what))
-    with progress.shown():
-        handed = prepared(LiveTarget(int(what)))
-        with FrozenTarget(int(what)) as target:
+    handed = prepared(LiveTarget(int(what)))
+    with FrozenTarget(int(what)) as target:
+        job = job_of(target, handed)
+        others = {one.address_space for one in job.table.ranks} - {0, *(one.tid for one in target.threads())}
+        if others:  # ranks that are processes
+            target.stop_also(sorted(others))
             job = job_of(target, handed)
-            others = {one.address_space for one in job.table.ranks} - {0, *(one.tid for one in target.threads())}
-            if others:  # ranks that are processes
-                target.stop_also(sorted(others))
-                job = job_of(target, handed)
-            value = read(job)
+        value = read(job)
     who = f"process {target.pid}, and those of its ranks," if others else f"process {target.pid}"
     print_stop(who, target.began)
     return value

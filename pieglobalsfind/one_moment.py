@@ -12,6 +12,7 @@ from typing import Optional, TypeVar
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi_switch import switching_code
+from pieglobalsfind.decoders.wait_members import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.live import LiveTarget
@@ -132,7 +133,9 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
     for _ in range(MOST_REHEARSALS):
         recorded = RecordedTarget(live)
         try:
-            return decode(recorded), recorded
+            table = decode(recorded)
+            communicators(recorded, table)
+            return table, recorded
         except (NotVirtualizedError, TargetError):
             raise
         except RanklensError as error:
