@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext import commands, displays, functions, navigation, refusals, stops
-from gdbext.breakpoints import Breakpoints
-from gdbext.face import GdbFace
-from gdbext.followers import Follower, Hit, catches_in_code, follows
-from gdbext.front_end import is_batch
-from gdbext.locations import forget_hit, has_silent_commands
-from gdbext.momentary_breakpoints import InlineFinish
-from gdbext.quiet import uninterrupted, warnings
-from gdbext.selection import switch_to_thread_of
-from gdbext.target import path_in_target
+from gdbext.breakpoints.lifecycle import Breakpoints
+from gdbext.breakpoints.rank_breakpoints import Follower, Hit, catches_in_code, follows
+from gdbext.commands import bind, functions, rank_stops, refused_commands
+from gdbext.gdb_api.front_end import is_batch
+from gdbext.gdb_api.locations import forget_hit, has_silent_commands
+from gdbext.gdb_api.momentary_breakpoints import InlineFinish
+from gdbext.gdb_api.run_gdb import uninterrupted, warnings
+from gdbext.gdb_api.target import path_in_target
+from gdbext.selection import displays, navigation
+from gdbext.selection.debugger import GdbDebugger
+from gdbext.selection.selection import switch_to_thread_of
 from pieglobalsfind.hints import Any, Optional
 
 _extension: Optional[Extension] = None
@@ -26,11 +27,11 @@ class Extension:
     """Everything that the extension keeps in GDB, and what it does at GDB's events."""
 
     def __init__(self) -> None:
-        self.face = GdbFace()
-        commands.bind(self.face)
-        self.breakpoints = Breakpoints(self.face, stops.bind(self.face))
+        self.face = GdbDebugger()
+        bind.bind(self.face)
+        self.breakpoints = Breakpoints(self.face, rank_stops.bind(self.face))
         functions.bind(self.face)
-        refusals.bind(self.face, self.breakpoints.watch_step)
+        refused_commands.bind(self.face, self.breakpoints.watch_step)
         navigation.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
         events = gdb.events

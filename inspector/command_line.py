@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Optional
 
-from pieglobalsfind.shell import Run, check_words
-from pieglobalsfind.version import Version
+from pieglobalsfind.cli.version import Version
+from pieglobalsfind.shell.exit_status import Run, check_words
 
 # by its name: the module that declares and runs it, and what it is for
 COMMANDS = {
-    "report": ("reporting", "ranks, globals by value, pointer audit, payload"),
+    "report": ("report", "ranks, globals by value, pointer audit, payload"),
     "ranks": (
         "parts",
         "states, where ranks block, which processing element runs them, switches, memory by category",
@@ -64,7 +64,7 @@ def run(made: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Returns the exit status: 0 done, 1 nothing found; raises `RanklensError` for a bad call or target."""
     options = made.parse_args(words)
     check_words(vars(options))
-    from .memory import keep_freed  # late: not for --help, nor for a wrong call
+    from .job.memory import keep_freed  # late: not for --help, nor for a wrong call
 
     keep_freed()
     return int(options.run(options))
@@ -84,7 +84,7 @@ def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
         if called is None or called == name:
             declared = commands.add_parser(name, help=summary)
             declared.set_defaults(command=name)
-            import_module(f".{module}", __package__).add_to(declared)
+            import_module(f".commands.{module}", __package__).add_to(declared)
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return top

@@ -22,7 +22,7 @@ def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
         sys.path.append(root)
     if __name__ != "lldbext":  # pip installs it under a name of ours
         internal_dict["lldbext"] = sys.modules.setdefault("lldbext", sys.modules[__name__])
-    from lldbext import bytecode
+    from lldbext.lldb_api import bytecode
 
     with bytecode.kept():
         from lldbext import extension

@@ -10,8 +10,10 @@ from typing import Any
 
 import lldb
 
-from lldbext import breakpoints, commands, onlookers, own_commands, stops
-from lldbext.session import PLUGIN, SESSIONS, SETTING
+from lldbext.breakpoints import lifecycle
+from lldbext.commands import bind, foreign_commands, native_commands
+from lldbext.selection import stop_hook
+from lldbext.selection.session import PLUGIN, SESSIONS, SETTING
 
 OLDEST = 14
 COMPLETE = 16  # what an older one lacks is said
@@ -39,15 +41,15 @@ def switch_on(debugger: Any) -> None:
     if debugger.GetID() in _on:
         return
     _on.add(debugger.GetID())
-    commands.bind(debugger)
-    if onlookers.can_hold_up():
-        own_commands.hold_up(debugger)
+    bind.bind(debugger)
+    if foreign_commands.can_hold_up():
+        native_commands.hold_up(debugger)
     else:
         print(f"ranklens: in LLDB {number} names follow `rank N`, not `thread select`")
     for setting in (NOT_ALL, PRELOAD):
         debugger.HandleCommand(f"settings set {setting} false")
-    breakpoints.watch_events(debugger)
-    stops.watch_stops(debugger)
+    lifecycle.watch_events(debugger)
+    stop_hook.watch_stops(debugger)
     process = debugger.GetSelectedTarget().GetProcess()
     if process.IsValid():
         SESSIONS.of(process).list_threads()

@@ -7,35 +7,20 @@ from __future__ import annotations
 
 import compileall
 import os
-import select
 import shutil
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
 import pytest
 
-from pieglobalsfind.ending import TOLD_BY
-from tests.host.indexed import write_starter
-from tests.sharing import Shared
-from tests.waiting import wait_until
+from pieglobalsfind.shell.signals import TOLD_BY
+from tests.support.host.indexed import write_starter
+from tests.support.running import ROOT, Job, StartJob, built
+from tests.support.sharing import Shared
 
-ROOT = Path(__file__).resolve().parent.parent
-BIN = ROOT / ".venv" / "bin"
 PACKAGES = ("pieglobalsfind", "gdbext", "lldbext", "inspector")
-PROGRAMS = ROOT / "tests" / "programs"
-
-
-def built(name: str) -> Path:
-    """The path of one of the project's commands; `make setup` puts them there."""
-    path = BIN / name
-    if not path.exists():
-        pytest.fail(f"{path} is missing: run `make setup`")
-    return path
 
 
 @pytest.fixture(scope="session")
@@ -117,98 +102,6 @@ def own_signals() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-def hear_interrupts() -> None:
-    """In a new process: a suite that runs in the background of a shell ignores Ctrl-C, and so would what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-NICENESS = 10
-
-
-class Job:
-    """A running program of ours, its standard output read line by line."""
-
-    def __init__(self, command: Sequence[str], cwd: Path, environment: Optional[dict[str, str]] = None) -> None:
-        self.errors = (cwd / f"stderr.{time.monotonic_ns()}").open("w+")
-        self.process = subprocess.Popen(
-            [str(word) for word in command],
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            start_new_session=True,
-            preexec_fn=hear_interrupts,
-        )
-        self.pid = self.process.pid
-        self.lines: list[str] = []
-        self._pending = b""
-
-    def wait_for(self, text: str, times: int = 1, timeout: float = 60) -> str:
-        """Return the line that contains `text` for the `times`th time; fails when the job ends or `timeout` s pass."""
-        deadline = time.monotonic() + timeout
-        seen = 0
-        while True:
-            for line in self._read_lines(deadline):
-                if text in line:
-                    seen += 1
-                    if seen == times:
-                        self._give_way()
-                        return line
-
-    def _give_way(self) -> None:
-        """Now that it is ready: a rank that loops for a debugger would take half of the debugger's time.
-
-        Where the kernel shares out time among sessions (autogroup), it is the session's niceness that counts.
-        """
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PGRP, self.pid, NICENESS)
-        with suppress(OSError):
-            Path(f"/proc/{self.pid}/autogroup").write_text(str(NICENESS))
-
-    def _read_lines(self, deadline: float) -> list[str]:
-        assert self.process.stdout is not None
-        descriptor = self.process.stdout.fileno()
-        while b"\n" not in self._pending:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                pytest.fail(f"the job printed no such line in time; so far: {self.lines}\n{self.stderr()}")
-            chunk = os.read(descriptor, 65536)
-            if not chunk:
-                pytest.fail(f"the job ended early, status {self.process.wait()}: {self.lines}\n{self.stderr()}")
-            self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
-        self.lines.append(line.decode(errors="replace"))
-        return self.lines[-1:]
-
-    def wait_until_still(self) -> None:
-        """Until rankrun itself says that no rank can go on: all are suspended then, also the one that printed last."""
-        wait_until(lambda: "waits for a debugger" in self.stderr() or self.process.poll() is not None, self.stderr)
-        assert self.process.poll() is None, self.stderr()
-
-    def stderr(self) -> str:
-        self.errors.flush()
-        return Path(self.errors.name).read_text(errors="replace")
-
-    def finish(self, timeout: float = 60) -> int:
-        """Read the rest of the output, wait for the end, and return the exit status."""
-        output, _ = self.process.communicate(timeout=timeout)
-        self.lines += (self._pending + output).decode(errors="replace").splitlines()
-        self._pending = b""
-        return self.process.returncode
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.pid, signal.SIGKILL)
-        self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        self.errors.close()
-
-
-StartJob = Callable[..., Job]
 
 
 @pytest.fixture

@@ -1,1 +1,4 @@
-"""The pointer audit (`inspector pointers`): audit.py begins it."""
+"""The pointer audit (`inspector pointers`): check.py begins it.
+
+It imports `values` and `job`, and formats nothing.
+"""

@@ -11,11 +11,11 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pieglobalsfind.elf import DT_STRTAB, DT_SYMTAB, SYMBOL_SIZE, ElfFile, open_elf
+from pieglobalsfind.elf.file import DT_STRTAB, DT_SYMTAB, SYMBOL_SIZE, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Object, Rank, Rebase, Redirect, Region, TlsBlock
 
-from ..job import Job
+from ..job.job import Job
 from .evidence import R_64, R_GLOB_DAT, R_JUMP_SLOT
 
 NAMES = frozenset((b"malloc", b"calloc", b"realloc", b"aligned_alloc", b"memalign", b"posix_memalign"))

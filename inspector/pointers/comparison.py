@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass
 from typing import Optional, Union
 
+from pieglobalsfind.decoders.saved_context import mangled
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
-from pieglobalsfind.saved_context import mangled
 
 from .evidence import MANGLED, PROVEN, Ground
 from .findings import HEAP, Finding, right_value, verdict_of

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Union
 
-from pieglobalsfind.dwarf_names import type_name
-from pieglobalsfind.dwarf_types import Array, Base, TypeTable, Variable, Variables
-from pieglobalsfind.elf import PT_DYNAMIC, ElfFile, open_elf
+from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.types import Array, Base, TypeTable, Variable, Variables
+from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
-from ..layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
-from ..text import harmless
+from ..output.text import harmless
+from ..values.layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
 
 # What evidence says of a word
 PROVEN = "proven"  # a relocation makes it an address, or the loader does in the dynamic section

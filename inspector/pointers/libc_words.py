@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Optional
 
 from pieglobalsfind.model import Absent
-from pieglobalsfind.rankset import compact
+from pieglobalsfind.ranks.rankset import compact
 
 from .allocator import is_libc, ranges_of_ranks
 from .findings import LIBC_HEAP, Finding

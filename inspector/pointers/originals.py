@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional, Union
 
+from pieglobalsfind.decoders.saved_context import pointer_guard
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import Absent, Object, Rebase
-from pieglobalsfind.saved_context import pointer_guard
 from pieglobalsfind.target import Target
 
-from ..job import Job
-from ..memory import LARGEST_PIECE
+from ..job.job import Job
+from ..job.memory import LARGEST_PIECE
 from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence
 from .reach import Block, PointersOf, Reached, Typed
 from .words import WORD, Ranges, Word, candidates, mangled_words, words_in

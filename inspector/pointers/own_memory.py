@@ -12,12 +12,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, Optional, Union
 
-from pieglobalsfind.decoders.rank_state import while_suspended
+from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import EXITED, RSP, RUNNING, STARTING, Absent, Rank, Region
-from pieglobalsfind.stack_walk import Walker
+from pieglobalsfind.stacks.unwind import Walker
 
-from ..memory import LARGEST_PIECE, RankMemory
+from ..job.memory import LARGEST_PIECE, RankMemory
 from .comparison import Comparison, mangled_ground
 from .evidence import MANGLED, UNTYPED, Ground
 from .findings import HEAP, LIBC_HEAP, STACK, Finding, right_value, verdict_of

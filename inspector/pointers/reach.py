@@ -14,10 +14,10 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Optional
 
-from pieglobalsfind.dwarf_types import Array, Base, Function, Pointer, Struct, TypeTable, Void
+from pieglobalsfind.dwarf.types import Array, Base, Function, Pointer, Struct, TypeTable, Void
 from pieglobalsfind.errors import MemoryUnreadable
 
-from ..layout import is_pointer, leaves_at, pointer_offsets, subscript
+from ..values.layout import is_pointer, leaves_at, pointer_offsets, subscript
 from .evidence import AMBIGUOUS, NO_POINTER, Ground, ground_by_type
 
 MOST_OBJECTS = 400_000  # of all ranks together

@@ -10,20 +10,20 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Optional
 
-from pieglobalsfind import dwarf_constants as dw
-from pieglobalsfind.dwarf_arguments import Step, Steps
-from pieglobalsfind.dwarf_expression import UnsupportedError
-from pieglobalsfind.dwarf_locals import Local, LocalReader
-from pieglobalsfind.dwarf_types import TypeTable
+from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.call_arguments import Step, Steps
+from pieglobalsfind.dwarf.expression import UnsupportedError
+from pieglobalsfind.dwarf.locals import Local, LocalReader
+from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.frame_values import Frame, NowhereError, address
 from pieglobalsfind.model import PC, RSP, Absent
-from pieglobalsfind.stack_memory import Memory
-from pieglobalsfind.stack_walk import Activation, Walker
+from pieglobalsfind.stacks.frame_values import Frame, NowhereError, address
+from pieglobalsfind.stacks.stack_memory import Memory
+from pieglobalsfind.stacks.unwind import Activation, Walker
 
-from ..job import Job
-from ..layout import leaves_at
-from ..text import harmless
+from ..job.job import Job
+from ..output.text import harmless
+from ..values.layout import leaves_at
 from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
 from .reach import LARGEST_OBJECT, Typed
 from .words import WORD

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
-from pieglobalsfind.saved_context import demangled, mangled
+from pieglobalsfind.decoders.saved_context import demangled, mangled
 
 WORD = 8
 SHORTEST = 3  # bytes of an address that are looked for

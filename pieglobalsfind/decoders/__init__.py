@@ -5,7 +5,7 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
-from pieglobalsfind.decoders import rank_debug
+from pieglobalsfind.decoders.registry.decode import decode as by_registry
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError
 from pieglobalsfind.facts import replace
@@ -29,9 +29,9 @@ def decode(target: Target) -> RankTable:
 
 
 def _decoded(target: Target) -> RankTable:
-    table = rank_debug.decode(target) or _without_registry(target)
+    table = by_registry(target) or _without_registry(target)
     if table is not None and table.evidence.tier == HOOK:
-        from pieglobalsfind.decoders import hook  # late: debuggers start the sooner
+        from pieglobalsfind.decoders.registry import hook  # late: debuggers start the sooner
 
         table = hook.completed(target, table)
     cut = cut_short(target)
@@ -49,7 +49,9 @@ def _decoded(target: Target) -> RankTable:
 
 
 def _without_registry(target: Target) -> Optional[RankTable]:
-    from pieglobalsfind.decoders import ampi, elf_scan, pip  # late: debuggers start the sooner
+    from pieglobalsfind.decoders import elf_scan
+    from pieglobalsfind.decoders.ampi import decode as ampi
+    from pieglobalsfind.decoders.pip import decode as pip  # late: debuggers start the sooner
     from pieglobalsfind.decoders.smpi import decode as smpi
 
     return ampi.decode(target) or pip.decode(target) or smpi.decode(target) or elf_scan.decode(target)

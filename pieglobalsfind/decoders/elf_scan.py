@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind import model
-from pieglobalsfind.elf import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.file import HEADER_SIZE, ONLY_READ, PT_DYNAMIC, PT_TLS
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Evidence, Object, RankTable, Rebase, Segment
 from pieglobalsfind.target import MemoryMapping, Target

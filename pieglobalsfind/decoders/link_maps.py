@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.elf_scan import object_of
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.model import Object, Placement, Rebase
 from pieglobalsfind.target import MemoryMapping, Target
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
 from pieglobalsfind.facts import replace
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable
-from pieglobalsfind.ranks import columns_of, with_changes
 from pieglobalsfind.target import KernelThread
 
 STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64 psABI, figure 3.36), sp (AArch64 DWARF, table 1)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Optional
 
-from pieglobalsfind.elf import (
+from pieglobalsfind.elf.file import (
     EM_AARCH64,
     EM_X86_64,
     ET_CORE,
@@ -24,12 +24,12 @@ from pieglobalsfind.elf import (
     ProgramHeader,
     parse_program_headers,
 )
-from pieglobalsfind.elf_memory import LoadedElf, build_id_in_maps
+from pieglobalsfind.elf.loaded import LoadedElf, build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.core_notes import FileMapping, Notes, read_notes
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
-from pieglobalsfind.targets.process import is_file
+from pieglobalsfind.targets.procfs import is_file
 
 COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"\x04\x22\x4d\x18": "lz4"}
 PAGE = 4096

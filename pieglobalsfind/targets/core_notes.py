@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Union
 
-from pieglobalsfind.elf import EM_AARCH64, EM_X86_64, parse_notes
+from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, parse_notes
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread

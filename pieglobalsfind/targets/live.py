@@ -15,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from pieglobalsfind.elf_memory import build_id_in_maps
+from pieglobalsfind.elf.loaded import build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetEndedError, TargetError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread, read_or_none
-from pieglobalsfind.targets.process import Process
+from pieglobalsfind.targets.procfs import Process
 
 LARGEST_READ = 0x7FFFF000  # bytes; the most that the kernel transfers in one call
 CHECKED_READ = 1 << 20  # bytes; the map is asked before a buffer larger than this is made

@@ -21,10 +21,10 @@ from typing import Any, NoReturn, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.shell.atomic_file import whole_file
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
-from pieglobalsfind.targets.process import is_file
-from pieglobalsfind.whole_file import whole_file
+from pieglobalsfind.targets.procfs import is_file
 
 FORM = "ranklens-snapshot-2"
 FIRST_FORM = "ranklens-snapshot-1"  # had mappings and threads in the description

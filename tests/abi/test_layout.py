@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pieglobalsfind.decoders import registry_layout as layout
-from tests.conftest import ROOT
+from pieglobalsfind.decoders.registry import layout as layout
+from tests.support.running import ROOT
 
 INCLUDE = ROOT / "runtime-hooks" / "include"
 RECORDS: dict[Any, str] = {

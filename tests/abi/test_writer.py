@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BIN, ROOT, Job, StartJob
-from tests.gdb.session import Session
+from tests.support.gdb.session import Session
+from tests.support.running import BIN, ROOT, Job, StartJob
 
 HOOKS = ROOT / "runtime-hooks"
 PROGRAMS = Path(__file__).parent / "programs"

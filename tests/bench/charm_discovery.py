@@ -13,7 +13,7 @@ from pathlib import Path
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.targets import open_target
 from tests.bench.result import Measurement, Result
-from tests.charm.jobs import AMPICC, METHODS, RANKS, build, running
+from tests.support.charm.jobs import AMPICC, METHODS, RANKS, build, running
 
 TITLE = "Finding the ranks of stock AMPI"
 TURNS = 15

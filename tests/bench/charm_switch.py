@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.result import Measurement, Result
-from tests.charm.jobs import AMPICC, build
+from tests.support.charm.jobs import AMPICC, build
 
 SOURCE = Path(__file__).resolve().parent / "programs" / "charm_switch.c"
 RANKS = 4

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.result import Measurement, Result
-from tests.conftest import ROOT
+from tests.support.running import ROOT
 
 SOURCE = Path(__file__).resolve().parent / "programs" / "context_switch.c"
 HOOKS = ROOT / "runtime-hooks"

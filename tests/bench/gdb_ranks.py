@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.bench.result import Measurement, Result
-from tests.conftest import BIN, PROGRAMS, ROOT
+from tests.support.running import BIN, PROGRAMS, ROOT
 
 RANKS, MORE_RANKS, FUNCTIONS, DEPTH = 1_000, 10_000, 4_000, 8
 TIMEOUT = 300

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from inspector.job import Job, open_job
-from inspector.memory import RankMemory, data_segments
-from pieglobalsfind.dwarf_types import Variables
+from inspector.job.job import Job, open_job
+from inspector.job.memory import RankMemory, data_segments
+from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.model import Rebase
 from tests.bench.gdb_ranks import bytecode, job, rankrun
 from tests.bench.result import Measurement, Result
-from tests.conftest import BIN
+from tests.support.running import BIN
 
 SOURCE = Path(__file__).resolve().parent / "programs" / "miniature.c"
 RANKS, LARGE_RANKS, LARGE = 1_000, 64, 16 << 20

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.bench.gdb_ranks import TIMEOUT, compile_source, job, rankrun, ranks_source
 from tests.bench.result import Measurement, Result
-from tests.conftest import BIN, ROOT
+from tests.support.running import BIN, ROOT
 
 FEW, MANY, STEPS, REPEAT = 64, 1_000, 20, 3
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -9,12 +9,12 @@ import sys
 import time
 from collections import defaultdict
 
-from inspector import stack_groups
-from inspector.stack_groups import StackGroups
-from pieglobalsfind.call_tree import Call
+from inspector.analysis import stack_groups
+from inspector.analysis.stack_groups import StackGroups
+from pieglobalsfind.stacks.call_tree import Call
 from tests.bench.chart import Line, chart
 from tests.bench.result import Measurement, Picture, Result
-from tests.conftest import ROOT
+from tests.support.running import ROOT
 
 COLLECTORS, STACKS, DEPTH = 512, 1000, 12
 MANY = 16_000  # stacks

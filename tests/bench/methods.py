@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.result import Measurement, Result
-from tests.conftest import Job, built
 from tests.methods.matrix import IS_PROCESS, METHODS
+from tests.support.running import Job, built
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 RANKS = 8

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import RUNNING
-from pieglobalsfind.moment import Moment
-from pieglobalsfind.stack_walk import Walked
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.stacks.unwind import Walked
 from pieglobalsfind.targets.live import LiveTarget
 from tests.bench.gdb_ranks import compile_source, job, rankrun, ranks_source, threads_source
 from tests.bench.result import Measurement, Result
-from tests.conftest import BIN
+from tests.support.running import BIN
 
 RANKS, MORE_RANKS = 512, 10_000
 TURNS = 5
@@ -60,7 +60,7 @@ def walked(pid: int) -> tuple[float, float, int]:
     seconds, processor, frames = [], [], 0
     for _ in range(1 + TURNS):
         start, spent = time.perf_counter(), time.process_time()
-        moment = Moment(target, decode(target))
+        moment = ProcessView(target, decode(target))
         suspended = [rank for rank in moment.table.ranks if rank.state != RUNNING]
         stacks = [walked for _, walked in moment.walker.stacks(suspended) if isinstance(walked, Walked)]
         seconds.append(time.perf_counter() - start)

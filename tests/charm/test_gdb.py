@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
-from tests.conftest import ROOT
+from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.support.running import ROOT
 
 COMMANDS = (
     "rank list", "rank print g_rank", "rank 2", "rank", "rank info 2", "bt", "up", "print g_rank", "rank 0", "up 3",

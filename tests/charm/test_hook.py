@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.decoders import ampi, decode
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.model import HOOK, Absent, Placement, Rank, RankTable, Rebase
 from pieglobalsfind.targets import open_target
-from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 PROGRAMS = [(method, "c") for method in METHODS] + [("pie", "cpp"), ("pie", "f90"), ("pip", "f90"), ("fs", "cpp")]

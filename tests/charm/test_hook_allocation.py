@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build
+from tests.support.charm.jobs import AMPICC, build
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 4

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.charm.jobs import AMPICC, PATIENCE, build, gated
-from tests.conftest import BIN, ROOT
-from tests.waiting import wait_until
+from tests.support.charm.jobs import AMPICC, PATIENCE, build, gated
+from tests.support.running import BIN, ROOT
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 6
@@ -43,7 +43,7 @@ def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
         for pid, file in files.items():
             environment = dict(os.environ, EVENTS=str(file), ADDRESSES=json.dumps(addresses))
             command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(pid)]
-            command += ["-x", str(ROOT / "tests" / "charm" / "events.py")]
+            command += ["-x", str(ROOT / "tests" / "support" / "charm" / "events.py")]
             with (tmp_path / f"gdb.{pid}").open("w") as output:
                 debuggers.append(
                     subprocess.Popen(command, env=environment, stdout=output, stderr=output, stdin=subprocess.DEVNULL)

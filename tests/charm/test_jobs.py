@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.jobs import members_of
-from pieglobalsfind.processes import ancestors, environment, processes
-from tests.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, running, wait_until_asleep
-from tests.conftest import BIN, StartJob
-from tests.gdb.conftest import make_core
-from tests.gdb.session import Session
+from pieglobalsfind.jobs.members import members_of
+from pieglobalsfind.jobs.processes import ancestors, environment, processes
+from tests.support.charm.jobs import AMPICC, LOCALLY, Launched, build, launched, running, wait_until_asleep
+from tests.support.gdb.places import make_core
+from tests.support.gdb.session import Session
+from tests.support.running import BIN, StartJob
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 BY_MPIEXEC = ("++mpiexec", "++remote-shell", "mpiexec")

@@ -14,12 +14,13 @@ from typing import Optional
 
 import pytest
 
-from pieglobalsfind.decoders import ampi, decode
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.errors import TargetError
+from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.targets import open_target
-from pieglobalsfind.translate import Translator
-from tests.charm.jobs import AMPICC, RANKS, WORKERS, build, gated, turns_of
-from tests.waiting import wait_until
+from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, gated, turns_of
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 UNKNOWN = {ampi.MISMATCH, ampi.UNKNOWN_LAYOUT, ampi.NOT_THREADS}

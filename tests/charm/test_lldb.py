@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, METHODS, RANKS, Running, build, gated, running
-from tests.conftest import ROOT
+from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, gated, running
+from tests.support.running import ROOT
 
 LLDB = shutil.which("lldb") or shutil.which("lldb-19") or ""
 pytestmark = [

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build, gated, turns_of
 from tests.charm.test_breakpoints import METHODS, RANKS, SOURCE, TURNS
 from tests.charm.test_lldb import LLDB
-from tests.host.script import Told
-from tests.lldb.session import Session
+from tests.support.charm.jobs import AMPICC, build, gated, turns_of
+from tests.support.host.script import Told
+from tests.support.lldb.session import Session
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),

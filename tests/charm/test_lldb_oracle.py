@@ -1,6 +1,6 @@
 """The measure of the LLDB extension on stock AMPI: rank k is as process k of the same source under MPICH would be.
 
-Programs and questions are those of tests/lldb/questions.py, but for what charm/oracle.py says of main; those of
+Programs and questions are those of tests/support/lldb/questions.py, but for what charm/oracle.py says of main; those of
 optimized programs are not asked: MPI's header decides about registers there.
 """
 
@@ -13,17 +13,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC
-from tests.charm.oracle import CORES, LIVE, PATIENCE, Programs, alone_in, answers_in, core_of, is_debug_build, like
-from tests.charm.shared_variables import is_shared, of_every_rank, truth
 from tests.charm.test_lldb import LLDB
-from tests.host.plan import Answers, Plan
-from tests.lldb.oracle import ADDRESS, Asker, differences, normalize, virtual_plan
-from tests.lldb.questions import PROGRAMS
-from tests.oracle.comparison import check_that_processes_differ
-from tests.oracle.exceptions import NeverAsked
-from tests.oracle.program import RANKS, Program
-from tests.sharing import Shared
+from tests.support.charm.jobs import AMPICC
+from tests.support.charm.oracle import (
+    CORES,
+    LIVE,
+    PATIENCE,
+    Programs,
+    alone_in,
+    answers_in,
+    core_of,
+    is_debug_build,
+    like,
+)
+from tests.support.charm.shared_variables import is_shared, of_every_rank, truth
+from tests.support.host.plan import Answers, Plan
+from tests.support.lldb.oracle import ADDRESS, Asker, differences, normalize, virtual_plan
+from tests.support.lldb.questions import PROGRAMS
+from tests.support.oracle.comparison import check_that_processes_differ
+from tests.support.oracle.exceptions import NeverAsked
+from tests.support.oracle.program import RANKS, Program
+from tests.support.sharing import Shared
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.decoders import ampi, decode
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.targets import open_target
-from tests.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, running
-from tests.conftest import ROOT
+from tests.support.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, running
+from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 PROGRAMS = [(method, language) for language in ("c", "cpp", "f90") for method in METHODS]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build, gated, launched, turns_of, wait_until_asleep
-from tests.conftest import ROOT
+from tests.support.charm.jobs import AMPICC, build, gated, launched, turns_of, wait_until_asleep
+from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 6

@@ -10,17 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC
-from tests.charm.oracle import CORES, LIVE, PATIENCE, Programs, alone_in, answers_in, core_of, is_debug_build, like
-from tests.charm.shared_variables import of_every_rank, own_steps, truth
-from tests.host.controller import Controller, Gdb
-from tests.host.plan import Answers, Plan
-from tests.oracle import c_program, cxx_program, fortran_program
-from tests.oracle.conftest import walking
-from tests.oracle.exceptions import NeverAsked
-from tests.oracle.program import ARGUMENT, RANKS, Program
 from tests.oracle.test_oracle import differences
-from tests.sharing import Shared
+from tests.support.charm.jobs import AMPICC
+from tests.support.charm.oracle import (
+    CORES,
+    LIVE,
+    PATIENCE,
+    Programs,
+    alone_in,
+    answers_in,
+    core_of,
+    is_debug_build,
+    like,
+)
+from tests.support.charm.shared_variables import of_every_rank, own_steps, truth
+from tests.support.host.controller import Controller, Gdb
+from tests.support.host.plan import Answers, Plan
+from tests.support.oracle import c_program, cxx_program, fortran_program
+from tests.support.oracle.exceptions import NeverAsked
+from tests.support.oracle.program import ARGUMENT, RANKS, Program
+from tests.support.oracle.runs import walking
+from tests.support.sharing import Shared
 
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),

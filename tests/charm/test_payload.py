@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.jobs import AMPICC, build, gated
-from tests.conftest import ROOT
+from tests.support.charm.jobs import AMPICC, build, gated
+from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 RANKS = 4

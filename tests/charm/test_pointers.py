@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
-from tests.conftest import built
+from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.support.running import built
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
-from tests.gdb.session import Session
-from tests.waiting import wait_until
+from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.support.gdb.session import Session
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from pieglobalsfind import saved_context, suspended
+from pieglobalsfind.decoders import saved_context
 from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.session import suspended
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
-from tests.conftest import StartJob
-from tests.gdb.conftest import make_core
-from tests.gdb.session import Session
-from tests.host.script import Told
-from tests.lldb.conftest import find_lldb
-from tests.lldb.session import Session as LldbSession
+from tests.support.gdb.places import make_core
+from tests.support.gdb.session import Session
+from tests.support.host.script import Told
+from tests.support.lldb.installed import find_lldb
+from tests.support.lldb.session import Session as LldbSession
+from tests.support.running import StartJob
 
 SOURCE = Path(__file__).resolve().parent / "fibers.cpp"
 FIBERS = {  # name -> the kind of its context, and an expression for it in main()
@@ -39,8 +40,8 @@ while gdb.newest_frame().name() != "hold":
             tell("suspended " + name, text)
     ask("continue")
 tell("guard", value("*(unsigned long *)($fs_base + 0x30)") % (1 << 64))
-from gdbext.target import open_inferior
-from pieglobalsfind import saved_context
+from gdbext.gdb_api.target import open_inferior
+from pieglobalsfind.decoders import saved_context
 target = open_inferior()
 tell("found guard", saved_context.pointer_guard(target, target.maps()))
 for name, (kind, expression) in fibers.items():

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job, StartJob
-from tests.sharing import Shared
-from tests.waiting import wait_until_it_loops
-
-SOURCES = Path(__file__).parent / "sources"
-
-StartRanks = Callable[..., Job]
+from tests.support.inspector.ranks import StartRanks
+from tests.support.running import Job, StartJob
+from tests.support.sharing import Shared
+from tests.support.waiting import wait_until_it_loops
 
 
 @pytest.fixture

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN
-from tests.sharing import Shared
-
-from .sites import LOCAL, Site, only_where_possible, spaces
-
-MPICH = "mpicc.mpich"
-STEPS = 400  # of steps.c
-PROGRAMS = Path(__file__).resolve().parent / "programs"
-
-Build = Callable[..., Path]
+from tests.support.job_programs import MPICH, PROGRAMS, STEPS, Build
+from tests.support.running import BIN
+from tests.support.sharing import Shared
+from tests.support.sites import LOCAL, Site, only_where_possible, spaces
 
 
 @pytest.fixture
@@ -29,17 +23,6 @@ def build(tmp_path: Path, shared: Shared) -> Build:
         return shared.copied([compiler, "-g", "-O1", *options, PROGRAMS / name], program)
 
     return make
-
-
-def run(*words: object, before: Sequence[str] = (), given: str = "") -> subprocess.CompletedProcess[str]:
-    """rankrun, to its end, with words before it; `given`: its standard input."""
-    command = [*before, str(BIN / "rankrun"), *(str(one) for one in words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, input=given)
-
-
-def run_on(site: Site, shell: Path, *words: object, given: str = "") -> subprocess.CompletedProcess[str]:
-    """rankrun on the hosts of a site, to its end."""
-    return run(*site.options(shell), *words, before=site.home, given=given)
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job, StartJob
-from tests.waiting import wait_until
+from tests.support.job_programs import STEPS, Build, run
+from tests.support.running import Job, StartJob
+from tests.support.waiting import wait_until
 
-from .conftest import STEPS, Build, run
 from .test_tools import report
 
 

@@ -20,16 +20,16 @@ from typing import Any, Optional
 
 import pytest
 
-from inspector.collectors import sources_of
-from inspector.recorder import is_running
-from pieglobalsfind.jobs import Members, members_of
-from pieglobalsfind.processes import descendants, processes
-from tests.conftest import BIN, Job, StartJob
-from tests.waiting import wait_until
+from inspector.collect.collectors import sources_of
+from inspector.job.recorder import is_running
+from pieglobalsfind.jobs.members import Members, members_of
+from pieglobalsfind.jobs.processes import descendants, processes
+from tests.support.job_programs import Build
+from tests.support.running import BIN, Job, StartJob
+from tests.support.sites import setting
+from tests.support.waiting import wait_until
 
-from .conftest import Build
 from .opened_files import watched
-from .sites import setting
 from .test_processes import children
 from .test_tools import RANKS, check_ranks
 

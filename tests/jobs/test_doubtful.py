@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from inspector import cli
-from pieglobalsfind.decoders import registry_layout as layout
-from pieglobalsfind.decoders.registry_layout import parse_header
-from tests.conftest import Job, StartJob
+from pieglobalsfind.decoders.registry import layout as layout
+from pieglobalsfind.decoders.registry.layout import parse_header
+from tests.support.job_programs import Build
+from tests.support.running import Job, StartJob
 
-from .conftest import Build
 from .test_processes import children
 from .test_tools import inspector, report
 

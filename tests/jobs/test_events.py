@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BIN, Job, StartJob
-from tests.waiting import wait_until
+from tests.support.job_programs import Build
+from tests.support.running import BIN, Job, StartJob
+from tests.support.waiting import wait_until
 
-from .conftest import Build
 from .test_processes import children
 
 RANKS, PROCESSES = 4, 2

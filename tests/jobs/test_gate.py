@@ -8,11 +8,10 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from tests.conftest import BIN, StartJob
-from tests.waiting import wait_until
-
-from .conftest import Build, run_on
-from .sites import LOCAL, Site
+from tests.support.job_programs import Build, run_on
+from tests.support.running import BIN, StartJob
+from tests.support.sites import LOCAL, Site
+from tests.support.waiting import wait_until
 
 WRONG_KEY = """python3 -c '
 import os, sys

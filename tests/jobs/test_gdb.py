@@ -11,11 +11,11 @@ import pytest
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.targets import open_target
-from tests.conftest import Job, StartJob
-from tests.gdb.session import Session
-from tests.waiting import wait_until
+from tests.support.gdb.session import Session
+from tests.support.job_programs import PROGRAMS, Build
+from tests.support.running import Job, StartJob
+from tests.support.waiting import wait_until
 
-from .conftest import PROGRAMS, Build
 from .test_processes import children
 
 RANKS, PROCESSES, ROUNDS = 4, 2, 6

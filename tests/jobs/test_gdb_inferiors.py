@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job, StartJob
-from tests.gdb.session import Session
-from tests.host.script import Told
-from tests.waiting import wait_until
+from tests.support.gdb.session import Session
+from tests.support.host.script import Told
+from tests.support.job_programs import PROGRAMS, Build
+from tests.support.running import Job, StartJob
+from tests.support.waiting import wait_until
 
-from .conftest import PROGRAMS, Build
 from .test_gdb import PROCESSES, RANKS, ROUNDS, are_running, visits, wait_for_processes, wandering
 
 __all__ = ["wandering"]

@@ -16,12 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, Job, StartJob
-from tests.gdb.session import Session
-from tests.waiting import wait_until
-
-from .conftest import STEPS, Build, run, run_on
-from .sites import (
+from tests.support.gdb.session import Session
+from tests.support.job_programs import STEPS, Build, run, run_on
+from tests.support.running import BIN, Job, StartJob
+from tests.support.sites import (
     LAST_PID,
     LOCAL,
     SIX,
@@ -34,6 +32,8 @@ from .sites import (
     only_where_possible,
     spaces,
 )
+from tests.support.waiting import wait_until
+
 from .test_checkpoint import wait_for_next
 from .test_collectors import libraries, report_in
 from .test_tools import RANKS, check_ranks

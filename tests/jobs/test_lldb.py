@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job
-from tests.host.script import Told
-from tests.lldb.conftest import find_lldb
-from tests.lldb.session import Session
+from tests.support.host.script import Told
+from tests.support.job_programs import PROGRAMS
+from tests.support.lldb.installed import find_lldb
+from tests.support.lldb.session import Session
+from tests.support.running import Job
 
-from .conftest import PROGRAMS
 from .test_gdb import PROCESSES, RANKS, ROUNDS, visits, wait_for_processes, wandering
 
 __all__ = ["wandering"]  # the fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, Job, StartJob
-from tests.gdb.session import Session
+from tests.support.gdb.session import Session
+from tests.support.job_programs import Build
+from tests.support.running import BIN, Job, StartJob
 
-from .conftest import Build
 from .test_processes import children
 
 READ_TABLE = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Build
+from tests.support.job_programs import Build
 
 IN_GDB = """
 set pagination off

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, StartJob
-from tests.waiting import wait_until
-
-from .conftest import Build, run
-from .sites import Site, alive
+from tests.support.job_programs import Build, run
+from tests.support.running import BIN, StartJob
+from tests.support.sites import Site, alive
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from inspector.schema import SCHEMA
-from tests.conftest import BIN, Job, StartJob
-from tests.waiting import wait_until
+from inspector.analysis.schema import SCHEMA
+from tests.support.job_programs import Build
+from tests.support.running import BIN, Job, StartJob
+from tests.support.waiting import wait_until
 
-from .conftest import Build
 from .test_processes import children
 
 RANKS = 6

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Job, built
-from tests.gdb.session import Session as Gdb
-from tests.gdb.test_reach import CORE_PATTERN
-from tests.methods.conftest import Held, Truth
+from tests.gdbext.symbols.test_reach import CORE_PATTERN
 from tests.methods.matrix import METHODS
 from tests.methods.test_tools import CXX, EXPRESSIONS, GDB_SCRIPT, asked
-from tests.waiting import wait_until
+from tests.support.gdb.session import Session as Gdb
+from tests.support.methods import Held, Truth
+from tests.support.running import Job, built
+from tests.support.waiting import wait_until
 
 MORE = """
 tell("first", value("$_rank"))

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.elf import open_elf
-from tests.conftest import ROOT, StartJob, built
-from tests.gdb.session import Session as Gdb
-from tests.methods.conftest import RANKS, compile_kinds, hold
+from pieglobalsfind.elf.file import open_elf
 from tests.methods.matrix import BYTE_COPIES, METHODS
 from tests.mpi.test_against_mpich import HERE, build, mpich_lines
-from tests.sharing import Shared
-from tests.waiting import wait_until
+from tests.support.gdb.session import Session as Gdb
+from tests.support.methods import RANKS, compile_kinds, hold
+from tests.support.running import ROOT, StartJob, built
+from tests.support.sharing import Shared
+from tests.support.waiting import wait_until
 
 PRIVATE = ("pie", "hls", "pip", "pipthread", "pipprocess", "fs", "tpsl")
 """The methods that make every variable of a program private: any MPI program runs under them."""
@@ -341,9 +341,9 @@ def test_nothing_but_one_file_names_a_method() -> None:
         for folder in ("pieglobalsfind", "gdbext", "lldbext", "inspector")
         for path in (ROOT / folder).rglob("*.py")
     ]
-    judges = ROOT / "inspector" / "diagnoses.py"  # says of each method how a program fares under it
+    judges = ROOT / "inspector" / "analysis" / "diagnoses.py"  # says of each method how a program fares under it
     decoders = ROOT / "pieglobalsfind" / "decoders"  # say which method another runtime was found to use
-    for path in {*sources, *tools} - {judges, *decoders.iterdir()}:
+    for path in {*sources, *tools} - {judges, *decoders.rglob("*.py")}:
         text = path.read_text()
         for method in METHODS:
             if method not in ("none", "struct", "pie", "tls"):  # words with other meanings, too

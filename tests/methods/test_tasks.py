@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import StartJob, built
-from tests.gdb.session import Session
-from tests.lldb.conftest import find_lldb
-from tests.lldb.session import Session as Lldb
+from tests.support.gdb.session import Session
+from tests.support.lldb.installed import find_lldb
+from tests.support.lldb.session import Session as Lldb
+from tests.support.running import StartJob, built
 
 PROGRAM = """
 #include <mpi.h>

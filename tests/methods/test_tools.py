@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import built
-from tests.gdb.session import Session as Gdb
-from tests.lldb.conftest import find_lldb
-from tests.lldb.session import Session as Lldb
-from tests.methods.conftest import Held, Truth
 from tests.methods.matrix import METHODS, RUNNING, SOURCES, SUSPENDED, VARIABLES, impossible
 from tests.methods.table import Record
+from tests.support.gdb.session import Session as Gdb
+from tests.support.lldb.installed import find_lldb
+from tests.support.lldb.session import Session as Lldb
+from tests.support.methods import Held, Truth
+from tests.support.running import built
 
 EXPRESSIONS = {"counter": "'function_static()'::counter", "inlined": "simulation::inlined"}
 NAMES = {"counter": "function_static()::counter", "inlined": "simulation::inlined"}

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, PROGRAMS, ROOT, StartJob
-from tests.sharing import Shared
+from tests.support.running import BIN, PROGRAMS, ROOT, StartJob
+from tests.support.sharing import Shared
 
 HERE = Path(__file__).resolve().parent / "programs"
 HEADERS = ROOT / "runtime-hooks" / "embedded" / "mpi" / "include"

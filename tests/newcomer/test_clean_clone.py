@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, StartJob
-from tests.gdb.conftest import compile_program
-from tests.lldb.conftest import find_lldb
+from tests.support.gdb.places import compile_program
+from tests.support.lldb.installed import find_lldb
+from tests.support.running import ROOT, StartJob
 
 PROCESSES = Path("/proc")
 TIMEOUT = 900

@@ -2,89 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Job, built
-from tests.host.controller import Controller, Debugger, Gdb
-from tests.host.plan import Answers, Plan
-from tests.oracle.program import ARGUMENT, MPICH, RANKS, Program, copied, virtual
-from tests.sharing import Shared
-from tests.waiting import wait_until_it_loops
-
-
-@dataclass(frozen=True)
-class Runs:
-    """The answers about a program, from processes under MPICH and from virtual ranks."""
-
-    debugger: Debugger
-    shared: Shared
-
-    def native(self, program: Program) -> Answers:
-        """Each rank a process, under a debugger that knows nothing of us."""
-
-        def run(folder: Path) -> Answers:
-            executable = copied(program, MPICH, self.shared, folder)
-            plan = replace(walking(program), prepare=program.stop_natively)
-            return Controller(self.debugger, folder).native([str(executable), ARGUMENT], RANKS, plan)
-
-        return self._once(f"{program}.native", run)
-
-    def live(self, program: Program) -> Answers:
-        """All ranks in one process, to which the debugger attaches."""
-
-        def run(folder: Path) -> Answers:
-            job = self._held_job(program, folder)
-            try:
-                return Controller(self.debugger, folder).attached(
-                    job.pid, replace(self._plan(program), walk=program.walk)
-                )
-            finally:
-                job.close()
-
-        return self._once(f"{program}.live", run)
-
-    def core(self, program: Program) -> Answers:
-        """All ranks in one core file."""
-
-        def run(folder: Path) -> Answers:
-            job = self._held_job(program, folder)
-            try:
-                command = ["gcore", "-o", str(folder / "core"), str(job.pid)]
-                subprocess.run(command, check=True, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-            finally:
-                job.close()
-            core = folder / f"core.{job.pid}"
-            return Controller(self.debugger, folder).opened(core, built("rankrun").resolve(), self._plan(program))
-
-        return self._once(f"{program}.core", run)
-
-    def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
-        return Answers.load(self.shared.made(f"{name}.gdb", run) / "answers")
-
-    def _held_job(self, program: Program, folder: Path) -> Job:
-        executable = copied(program, virtual(), self.shared, folder)
-        job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
-        try:
-            job.wait_for("holding")
-            wait_until_it_loops(job.pid)
-        except BaseException:
-            job.close()
-            raise
-        return job
-
-    def _plan(self, program: Program) -> Plan:
-        source = f"source {self.debugger.extension}"
-        return replace(walking(program), prepare=(source,), ranks=tuple(range(RANKS)), walk=())
-
-
-def walking(program: Program) -> Plan:
-    """All that is asked about a program; the last rank runs."""
-    return Plan(prepare=(), queries=program.queries, walk=program.walk, walker=RANKS - 1)
+from tests.support.host.controller import Gdb
+from tests.support.oracle.runs import Runs
+from tests.support.sharing import Shared
 
 
 @pytest.fixture(scope="session")

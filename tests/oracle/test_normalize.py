@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.normalize import normalize
+from tests.support.oracle.normalize import normalize
 
 SOURCES = ("hold.c", "cells.c")
 

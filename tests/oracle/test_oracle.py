@@ -12,13 +12,13 @@ from difflib import unified_diff
 
 import pytest
 
-from tests.host.plan import Answers, Query
-from tests.oracle import c_program, cxx_program, fortran_program
-from tests.oracle.comparison import asked, check_that_processes_differ
-from tests.oracle.conftest import Runs
-from tests.oracle.exceptions import NEVER_ASKED
-from tests.oracle.normalize import normalize
-from tests.oracle.program import RANKS, Program
+from tests.support.host.plan import Answers, Query
+from tests.support.oracle import c_program, cxx_program, fortran_program
+from tests.support.oracle.comparison import asked, check_that_processes_differ
+from tests.support.oracle.exceptions import NEVER_ASKED
+from tests.support.oracle.normalize import normalize
+from tests.support.oracle.program import RANKS, Program
+from tests.support.oracle.runs import Runs
 
 PROGRAMS = (*c_program.PROGRAMS, *cxx_program.PROGRAMS, *fortran_program.PROGRAMS)
 IN_CORES = tuple(program for program in PROGRAMS if program.optimization == "-O0")

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROGRAMS, built
-from tests.gdb.session import EXTENSION
-from tests.oracle.normalize import normalize
-from tests.oracle.program import CODE_FLAGS
-from tests.sharing import Shared
+from tests.support.gdb.session import EXTENSION
+from tests.support.oracle.normalize import normalize
+from tests.support.oracle.program import CODE_FLAGS
+from tests.support.running import PROGRAMS, built
+from tests.support.sharing import Shared
 
 SOURCES = PROGRAMS / "walks"
 RANKS = 4
@@ -130,7 +130,7 @@ def debugger(
     words = [str(gdb), "-nx", "-q", "-batch", *(word for one in SETTINGS for word in ("-iex", f"set {one}"))]
     words += [word for one in SKIPPED for word in ("-ex", f"skip {one}")]
     words += [word for one in prepare for word in ("-ex", one)]
-    return [*words, "-x", str(Path(__file__).with_name("walking.py")), "--args", *program]
+    return [*words, "-x", str(Path(__file__).parents[1] / "support" / "oracle" / "walking.py"), "--args", *program]
 
 
 def walked(command: list[str], folder: Path) -> list[list[str]]:

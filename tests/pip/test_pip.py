@@ -19,17 +19,17 @@ from typing import Any
 import pytest
 
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.decoders.pip import STARTING
+from pieglobalsfind.decoders.pip.decode import STARTING
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
-from tests.conftest import BIN, Job, StartJob
-from tests.gdb.conftest import make_core
-from tests.gdb.session import Session
-from tests.lldb.conftest import find_lldb
-from tests.lldb.session import Session as LldbSession
+from tests.support.gdb.places import make_core
+from tests.support.gdb.session import Session
+from tests.support.lldb.installed import find_lldb
+from tests.support.lldb.session import Session as LldbSession
+from tests.support.running import BIN, Job, StartJob
+from tests.support.waiting import wait_until
 from tests.tasks.truth import Truth, tables_of, told_by
-from tests.waiting import wait_until
 
 HOME = Path(os.environ.get("PIP_HOME", ""))
 GLIBC = os.environ.get("PIP_GLIBC", "")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, ROOT, StartJob
+from tests.support.running import BIN, ROOT, StartJob
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 COMPILERS = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.support.running import ROOT
 
 pytestmark = pytest.mark.timeout(900)  # seconds: the runtime is built anew, and slowed by what watches it
 

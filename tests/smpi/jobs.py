@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pieglobalsfind.processes import descendants, processes
-from tests.conftest import Job, StartJob
-from tests.sharing import Shared
-from tests.waiting import wait_until
+from pieglobalsfind.jobs.processes import descendants, processes
+from tests.support.running import Job, StartJob
+from tests.support.sharing import Shared
+from tests.support.waiting import wait_until
 
 SMPIRUN = shutil.which("smpirun") or ""
 needs_smpi = pytest.mark.skipif(not SMPIRUN, reason="SimGrid's smpirun is not installed (Debian: libsimgrid-dev)")

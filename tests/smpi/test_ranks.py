@@ -12,11 +12,11 @@ import pytest
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import EXITED, RUNNING, RankTable, Region
-from pieglobalsfind.place import data_place
+from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.targets import open_target
-from tests.conftest import StartJob
-from tests.sharing import Shared
 from tests.smpi.jobs import FACTORIES, SOURCES, Running, built, needs_smpi, start
+from tests.support.running import StartJob
+from tests.support.sharing import Shared
 
 pytestmark = needs_smpi
 RANKS = 4

@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.decoders import decode
-from pieglobalsfind.decoders.pip import STARTING
-from pieglobalsfind.decoders.pip_threads import NO_STACK
+from pieglobalsfind.decoders.pip.decode import STARTING
+from pieglobalsfind.decoders.pip.threads import NO_STACK
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.targets import open_target
-from tests.conftest import BIN, ROOT, Job, StartJob
-from tests.gdb.conftest import make_core
-from tests.gdb.session import Session
+from tests.support.gdb.places import make_core
+from tests.support.gdb.session import Session
+from tests.support.running import BIN, ROOT, Job, StartJob
+from tests.support.waiting import wait_until
 from tests.tasks.truth import Truth, tables_of, told_by
-from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 EMBEDDED = ROOT / "runtime-hooks" / "embedded"

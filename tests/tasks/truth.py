@@ -12,8 +12,8 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.targets import open_target
-from tests.conftest import Job
-from tests.system_calls import stops_of
+from tests.support.running import Job
+from tests.support.system_calls import stops_of
 
 
 @dataclass(frozen=True)

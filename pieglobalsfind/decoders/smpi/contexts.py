@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
+from pieglobalsfind.decoders.saved_context import FCONTEXT, UCONTEXT, Layout
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
 from pieglobalsfind.decoders.smpi.library import Library
 from pieglobalsfind.decoders.smpi.words import words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, RSP, Absent, Region, RegisterRule
-from pieglobalsfind.saved_context import FCONTEXT, UCONTEXT, Layout
 from pieglobalsfind.target import MemoryMapping, Target
 
 # raw_swapcontext (ContextRaw.cpp) pushes these, and leaves the stack pointer in the context.

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders import link_maps
-from pieglobalsfind.elf import PF_X
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.file import PF_X
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind import model
-from pieglobalsfind.decoders.pip_threads import MODULE
+from pieglobalsfind.decoders.pip.threads import MODULE
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import LAYOUTS, THREAD, Saved, saved_contexts

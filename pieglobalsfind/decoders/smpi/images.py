@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pieglobalsfind.decoders import unique
+from pieglobalsfind.decoders import gnu_unique
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.decoders.smpi import copies as of_files
 from pieglobalsfind.decoders.smpi.copies import Copies, Loaded
 from pieglobalsfind.decoders.smpi.program import program_path
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Object, Placement, Rebase, Region
 from pieglobalsfind.target import MemoryMapping, Target
@@ -74,7 +74,7 @@ def _copied(target: Target, maps: Sequence[MemoryMapping], found: Copies, by_ran
         )
         entries[rank] = tuple((one.entry, original.index) for original, one in zip(known, own))
     is_lost = any(one.is_program and one.path.endswith(DELETED) for one in objects)
-    whole = unique.with_unique(target, objects, placements)
+    whole = gnu_unique.with_unique(target, objects, placements)
     return Images("fs", tuple(objects), whole, entries, (), (NO_FILE,) if is_lost else ())
 
 

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import Optional
 
-from pieglobalsfind.elf import EM_X86_64
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.file import EM_X86_64
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping, Target

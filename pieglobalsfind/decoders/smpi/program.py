@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from pieglobalsfind.decoders.initial_stack import arguments, variable
-from pieglobalsfind.elf import open_elf
+from pieglobalsfind.decoders.ampi.initial_stack import arguments, variable
+from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.target import MemoryMapping, Target
 

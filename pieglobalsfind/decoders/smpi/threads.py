@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.pip_threads import ENTRY, ENTRY_VALUE, TID, VECTOR, descriptions
+from pieglobalsfind.decoders.pip.threads import ENTRY, ENTRY_VALUE, TID, VECTOR, descriptions
 from pieglobalsfind.decoders.smpi.library import Library
 from pieglobalsfind.decoders.smpi.words import word_at
-from pieglobalsfind.elf import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
-from pieglobalsfind.elf_memory import LoadedElf
+from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 

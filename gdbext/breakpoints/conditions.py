@@ -1,0 +1,130 @@
+"""Conditions in one rank while another one steps: the symbols of both, side by side.
+
+Takes a condition as the user has written it; gives its value in the rank that comes by. GDB holds on to the symbols
+that a step began with, and reads them at the end of a `finish` or a call: they have to stay. Of several copies of a
+file GDB takes names from the first, so those that would be the stepping rank's are replaced by the other's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import gdb
+
+from gdbext.gdb_api.language import language
+from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from gdbext.symbols.focus import Focus
+from pieglobalsfind.errors import TargetError
+from pieglobalsfind.session.process_view import ProcessView
+
+QUOTED_SCOPE = r"'[^']+'::"
+LITERALS = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\$\w+|\d[\w.]*"""
+MEMBERS = {"fortran": r"%\s*\w+|\.\w+\.", "": r"(?P<member>(?:->|\.)\s*\w+)"}
+NAME = r"(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
+OBJECT = r"(?:[\w$:.]|->|\s|\[[^\[\]]*\]|\([^()]*\))+$"  # of a member: what stands before it, and more at times
+VARIABLE = "_rank_own_"  # of GDB's convenience variables
+
+
+def is_true(focus: Focus, moment: ProcessView, rank: int, condition: str) -> bool:
+    """Whether a condition holds in a rank; raises `gdb.error`, and `TargetError` for what only one rank can have."""
+    names = Names(moment, rank, focus)
+    with focus.beside(moment, rank) as added:
+        return bool(gdb.parse_and_eval(names.replaced(condition, added)))
+
+
+class Names:
+    """The names in an expression that is evaluated in the innermost frame of a rank; another one is in focus."""
+
+    def __init__(self, moment: ProcessView, rank: int, focus: Focus) -> None:
+        self._moment = moment
+        self._rank = rank
+        self._stepping = focus.rank
+        self._paths = focus.paths
+        self._added: Sequence[gdb.Objfile] = ()
+        self._count = 0
+
+    def replaced(self, condition: str, added: Sequence[gdb.Objfile]) -> str:
+        """The expression with a convenience variable for each name that would be the stepping rank's.
+
+        `added` have the rank's own symbols. Raises `TargetError` if that can't be done.
+        """
+        self._added = added
+        if re.search(QUOTED_SCOPE, condition):
+            raise self._refusal(condition)
+        members = MEMBERS.get(language(), MEMBERS[""])
+        return re.sub(f"{LITERALS}|{members}|{NAME}", lambda found: self._own(found, condition), condition)
+
+    def _own(self, found: re.Match[str], condition: str) -> str:
+        name, member = found["name"], found.groupdict().get("member")
+        if member and language() == "c++" and self._may_be_static(condition[: found.start()], member.lstrip("->. ")):
+            raise self._refusal(condition[: found.end()])
+        return self._instead(name) or found[0] if name else found[0]
+
+    def _instead(self, name: str) -> str:
+        """What to write for a name, "" for the name itself."""
+        symbol, is_member = lookup(name)
+        full = symbol.name if symbol is not None else f"{gdb.parse_and_eval('*this').type}::{name}" if is_member else ""
+        if symbol is not None and not self._may_be_steppings(symbol, name):
+            return ""
+        found = (one.lookup_global_symbol(full) or one.lookup_static_symbol(full) for one in self._added if full)
+        own = next((one for one in found if one is not None), None)
+        if own is not None:
+            self._count += 1
+            gdb.set_convenience_variable(f"{VARIABLE}{self._count}", own.value())
+            return f"${VARIABLE}{self._count}"
+        if self._is_steppings(name):
+            raise self._refusal(name)
+        return ""
+
+    def _may_be_steppings(self, symbol: Any, name: str) -> bool:
+        """Whether it is a variable or a function in what is in focus; GDB itself looks up static members anew."""
+        if not (symbol.is_variable or symbol.is_function) or symbol.needs_frame or symbol.symtab is None:
+            return False
+        home = symbol.symtab.objfile
+        return "::" in name or (home not in self._added and home.filename in self._paths)
+
+    def _is_steppings(self, name: str) -> bool:
+        """Whether a name without debug information is that of something in the stepping rank's copy."""
+        try:
+            address = int(gdb.parse_and_eval(f"&{name}"))
+        except (gdb.error, TypeError):  # no variable: a type, or a word of the language
+            return False
+        return self._moment.translator.owner(address).rank not in (None, self._rank)
+
+    def _may_be_static(self, before: str, member: str) -> bool:
+        """Whether a member of an object is one that all have in common, of which GDB takes the first file's."""
+        found = re.search(OBJECT, before)
+        try:
+            named = execute(f"whatis {found[0] if found else before}").partition("=")[2]
+            kind = gdb.lookup_type(re.sub(r"\bconst\b|\bvolatile\b|[*&]", "", named).strip()).strip_typedefs()
+            return is_static(kind, member)
+        except (gdb.error, DebuggerError):
+            return True
+
+    def _refusal(self, name: str) -> TargetError:
+        return TargetError(
+            f"rank {self._rank}'s {name} can't be told while rank {self._stepping} steps",
+            "the step ends here; `continue`, or delete the condition",
+        )
+
+
+def lookup(name: str) -> tuple[Optional[Any], bool]:
+    """What GDB means by a name in the innermost frame, if that has debug information, or whether it is a member."""
+    try:
+        block = gdb.newest_frame().block()
+    except RuntimeError:  # of a library without debug information
+        return gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name), False
+    return gdb.lookup_symbol(name, block)
+
+
+def is_static(kind: gdb.Type, member: str) -> bool:
+    """Whether a class, or one that it is derived from, has a static member of a name."""
+    for one in kind.fields():
+        if one.is_base_class:
+            if one.type is not None and is_static(one.type.strip_typedefs(), member):
+                return True
+        elif one.name == member:
+            return not hasattr(one, "bitpos")
+    return False

@@ -1,0 +1,86 @@
+"""Breakpoints of our own on what a runtime calls when a rank comes, leaves or ends, and what each has told.
+
+Takes `rank_debug_event` (docs/abi.md), or functions of AMPI's where there is no such function; calls a handler with the
+call's arguments. They stop only where the handler says so, or where Ctrl-C came in the midst of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gdb
+
+from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.gdb_api.run_gdb import uninterrupted, warnings
+from gdbext.selection.debugger import ADDRESS
+
+EVENT_FUNCTION = "rank_debug_event"
+
+
+class EventBreakpoint(gdb.Breakpoint):
+    """On the runtime's empty function."""
+
+    def __init__(self, handler: Callable[[int, int], bool]) -> None:
+        super().__init__(EVENT_FUNCTION, internal=True)
+        self.silent = True
+        self._handler = handler
+
+    def stop(self) -> bool:
+        return as_a_whole(self._stops)
+
+    def _stops(self) -> bool:
+        frame = gdb.newest_frame()
+        kind, rank = (int(frame.read_register(name)) & 0xFFFFFFFF for name in ("rdi", "rsi"))
+        return self._handler(kind, rank - (1 << 32) if rank >> 31 else rank)
+
+
+class CallBreakpoint(Pinned):
+    """On the first instruction of a function of AMPI's."""
+
+    def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], bool]) -> None:
+        super().__init__(address)
+        self.function = function
+        self._handler = handler
+
+    def stop(self) -> bool:
+        return self.home == gdb.selected_inferior().num and as_a_whole(self._stops)
+
+    def _stops(self) -> bool:
+        frame = gdb.newest_frame()
+        first, second, pointer = (int(frame.read_register(name)) % ADDRESS for name in ("rdi", "rsi", "rsp"))
+        return self._handler(self.function, (first, second, pointer))
+
+
+def as_a_whole(handle: Callable[[], bool]) -> bool:
+    """What has to be done at an event: Ctrl-C in the midst of it stops the target behind it."""
+    try:
+        with uninterrupted(), warnings("breakpoints in ranks may be missing"):
+            return handle()
+    except KeyboardInterrupt:
+        gdb.write("\nInterrupted.\n")
+        return True
+    return False
+
+
+def is_mapped(inferior: gdb.Inferior, address: int) -> bool:
+    """Whether there is memory: GDB knows symbols before it knows where the system has put their file."""
+    try:
+        return len(inferior.read_memory(address, 1)) == 1
+    except gdb.error:
+        return False
+
+
+def function_address(name: str) -> int:
+    """Where a function begins, 0 if there is none."""
+    try:
+        return int(gdb.parse_and_eval(f"(unsigned long) &{name}"))
+    except gdb.error:
+        return 0
+
+
+def function_exists(name: str) -> bool:
+    try:
+        gdb.parse_and_eval(f"&{name}")
+    except gdb.error:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""How often each rank has hit users' breakpoints: GDB counts only where it has put a breakpoint itself.
+
+Takes hits as they happen; tells them behind `info breakpoints`, and by `$_rank_hits`. GDB's own count of such a
+breakpoint, which can't be set, is taken over before it is shown: what GDB does not know it shall not say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+
+import gdb
+
+from gdbext.gdb_api import hooks
+from gdbext.gdb_api.run_gdb import sentences
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.hints import Optional
+from pieglobalsfind.ranks.rankset import compact
+
+HOOKS = {"hook": "ranklens-take-hits", "hookpost": "ranklens-tell-hits"}
+
+
+class Hits:
+    """Of all breakpoints that stand in ranks' copies, by their numbers."""
+
+    def __init__(self) -> None:
+        self._by_rank: dict[int, Counter[Optional[int]]] = defaultdict(Counter)
+        self._counted: dict[int, int] = {}  # GDB's count when it was looked at last
+        self._users: dict[int, gdb.Breakpoint] = {}
+
+    def add(self, number: int, rank: Optional[int]) -> None:
+        """One hit that GDB does not count."""
+        self._by_rank[number][rank] += 1
+
+    def notice(self, user: gdb.Breakpoint, rank: Optional[int]) -> None:
+        """Take over what GDB has counted since, on the rank whose place it knows."""
+        self._users[user.number] = user
+        now, before = int(user.hit_count), self._counted.get(user.number, 0)
+        if now < before:  # the user has set it to 0
+            self._by_rank[user.number].clear()
+            before = 0
+        if now > before:
+            self._by_rank[user.number][rank] += now - before
+        self._counted[user.number] = now
+
+    def is_counted(self, user: gdb.Breakpoint) -> bool:
+        """Whether GDB has counted a hit since it was looked at last."""
+        return int(user.hit_count) > self._counted.get(user.number, 0)
+
+    def look(self) -> None:
+        """Notice which counts the user has set to 0: GDB has no event for it, and goes on to count from there."""
+        for user in list(self._users.values()):
+            if user.is_valid():
+                self.notice(user, None)
+
+    def take_over(self, users: Iterator[gdb.Breakpoint]) -> None:
+        """Leave GDB's counts of these at 0."""
+        for user in users:
+            self.notice(user, None)
+            user.hit_count = 0
+            self._counted[user.number] = 0
+
+    def forget(self, number: int) -> None:
+        for known in (self._by_rank, self._counted, self._users):
+            known.pop(number, None)
+
+    def clear(self) -> None:
+        """The program is run again, and GDB begins to count anew."""
+        self._by_rank.clear()
+        self._counted.clear()
+
+    def of(self, number: int, rank: Optional[int] = None) -> int:
+        """How often a breakpoint was hit, by one rank or at all."""
+        found = self._by_rank.get(number, Counter())
+        return sum(found.values()) if rank is None else found[rank]
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(number for number in self._by_rank if self.of(number))
+
+    def tell(self) -> None:
+        """Behind `info breakpoints`."""
+        for number in self.numbers:
+            gdb.write(self.text(number) + "\n")
+
+    def text(self, number: int) -> str:
+        """`Breakpoint 1 already hit 9 times: 3 times each by ranks 0-1, 2 times by rank 3, once elsewhere`."""
+        by_count: dict[int, list[int]] = defaultdict(list)
+        for rank, count in self._by_rank[number].items():
+            if rank is not None:
+                by_count[count].append(rank)
+        parts = [part(count, ranks) for count, ranks in sorted(by_count.items(), key=lambda one: (-one[0], one[1]))]
+        elsewhere = self._by_rank[number][None]
+        if elsewhere:
+            parts.append(f"{times(elsewhere)} elsewhere")
+        total = times(self.of(number))
+        all_of_it = parts[0] if parts[0].startswith(total) else f"{total}: {', '.join(parts)}"
+        return f"Breakpoint {number} already hit {all_of_it}"
+
+
+def part(count: int, ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"{times(count)} by rank {ranks[0]}"
+    return f"{times(count)} each by ranks {compact(ranks)}"
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+class RankHits(gdb.Function):
+    """$_rank_hits(BREAKPOINT [, RANK]): how often a breakpoint was hit, by all ranks or by one."""
+
+    def __init__(self, hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]]) -> None:
+        super().__init__("_rank_hits")
+        self._hits, self._users = hits, users
+
+    def invoke(self, *args: gdb.Value) -> int:
+        with sentences():
+            if len(args) not in (1, 2):
+                raise UsageError(f"$_rank_hits(BREAKPOINT [, RANK]) takes one or two arguments, not {len(args)}")
+            self._hits.look()
+            number = int(args[0])
+            followed = {one.number for one in self._users()}
+            for one in gdb.breakpoints():
+                if one.number == number and one.visible:
+                    if number not in followed:
+                        if len(args) == 2 and one.hit_count:
+                            raise UsageError(
+                                f"GDB counts the hits of breakpoint {number}, not whose they are: ranks share its code",
+                                f"rank break LOCATION {int(args[1])} has those of one rank",
+                            )
+                        return int(one.hit_count)
+                    return self._hits.of(number, int(args[1]) if len(args) == 2 else None)
+            raise UsageError(f"there is no breakpoint {number}")
+
+
+def bind(
+    hits: Hits, users: Callable[[], Iterator[gdb.Breakpoint]], before: Callable[[], None], after: Callable[[], None]
+) -> None:
+    """Make them known to GDB; `users` are the breakpoints that followers stand for. A user's own hook is left alone.
+
+    `before` and `after` are called around `info breakpoints`.
+    """
+
+    def take() -> None:
+        hits.take_over(users())
+        before()
+
+    def tell() -> None:
+        after()
+        hits.tell()
+
+    RankHits(hits, users)
+    hooks.Called(HOOKS["hook"], take)
+    hooks.Called(HOOKS["hookpost"], tell)
+    hooks.define({f"info {hook}-breakpoints": command for hook, command in HOOKS.items()})

@@ -1,0 +1,27 @@
+"""Internal breakpoints at addresses, each in the inferior in which it was made.
+
+Takes an address; GDB itself would put it into every inferior of which it reads symbols.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdbext.gdb_api.front_end import speaks_mi
+from gdbext.gdb_api.locations import locations_of
+
+
+class Pinned(gdb.Breakpoint):
+    """An internal breakpoint at an address of the selected inferior; GDB itself does not tell users of it."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.home = gdb.selected_inferior().num
+        super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
+        self.silent = not speaks_mi()
+
+    def stay(self) -> None:
+        """Leave the inferiors into which GDB has put it by itself."""
+        for one in locations_of(self):
+            if one.enabled and self.home not in one.thread_groups:
+                one.enabled = False

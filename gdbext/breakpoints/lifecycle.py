@@ -1,0 +1,407 @@
+"""The life cycle of users' breakpoints among copies of code: hit in every rank, copied into none.
+
+Takes GDB's breakpoints and the runtime's events (`rank_debug_event`). GDB itself resolves a user's breakpoint where the
+symbols in focus are; for every other rank there is a `Follower` (rank_breakpoints.py). One file of symbols then serves
+any number of ranks, and each of several inferiors follows its own.
+
+Before the runtime copies an object no breakpoint is left in it: a copied int3 would trap where GDB knows of none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+import gdb
+
+from gdbext.breakpoints import hit_counts
+from gdbext.breakpoints.hit_counts import Hits
+from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.breakpoints.rank_breakpoints import (
+    Hit,
+    RankBreakpoints,
+    catches_in_code,
+    follows,
+    is_anything_in_code,
+    is_in_data,
+    leave_to_followers,
+)
+from gdbext.commands.rank_stops import RankEvents
+from gdbext.gdb_api.front_end import speaks_mi
+from gdbext.gdb_api.inferiors import is_running, within
+from gdbext.gdb_api.locations import locations_of
+from gdbext.gdb_api.momentary_breakpoints import own_locations
+from gdbext.gdb_api.target import connection_kind
+from gdbext.selection.debugger import GdbDebugger
+from gdbext.symbols.focus import always_inserted
+from pieglobalsfind.decoders.ampi import events as ampi_events
+from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.hints import TYPE_CHECKING, Optional
+from pieglobalsfind.model import RankTable, Region
+from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session.process_view import ProcessView
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.breakpoints.event_breakpoints import CallBreakpoint, EventBreakpoint
+
+
+class InferiorBreakpoints:
+    """What is kept of one inferior: followers, and where AMPI's own functions are watched."""
+
+    def __init__(self, followers: RankBreakpoints) -> None:
+        self.followers = followers
+        self.calls = ampi_events.Calls()
+        self.call_breakpoints: list[CallBreakpoint] = []
+
+    def forget(self) -> None:
+        """The process is gone."""
+        for one in self.call_breakpoints:
+            if one.is_valid():
+                one.delete()
+        self.call_breakpoints.clear()
+        self.followers.forget()
+
+
+class Breakpoints:
+    """All followers of one GDB, and how they come and go."""
+
+    def __init__(self, face: GdbDebugger, events: RankEvents) -> None:
+        self._face = face
+        self._events = events
+        self._event: Optional[EventBreakpoint] = None
+        self._lives: dict[int, InferiorBreakpoints] = {}
+        self._orphaned: set[int] = set()
+        self.hit: Optional[Hit] = None
+        self._hits = Hits()
+        self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
+        self.has_ended = False  # since hits were counted
+        self._gives_back = False
+        hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
+        events.on_change = self.watch_events
+
+    def _life(self, number: int = 0) -> InferiorBreakpoints:
+        """Of an inferior; 0: of the selected one."""
+        number = number or gdb.selected_inferior().num
+        if number not in self._lives:
+            self._lives[number] = InferiorBreakpoints(RankBreakpoints(self._face, number, self._has_hit, self._hits))
+        return self._lives[number]
+
+    @property
+    def _followers(self) -> RankBreakpoints:
+        return self._life().followers
+
+    def _has_hit(self, hit: Hit) -> None:
+        self.hit = hit
+
+    def _followed(self) -> Iterator[gdb.Breakpoint]:
+        """Users' breakpoints that have stood in ranks' copies."""
+        known = set(self._hits.numbers)
+        for user in filter(follows, gdb.breakpoints()):
+            if user.number in known or any(one.followers.stand_for(user.number) for one in self._lives.values()):
+                yield user
+
+    def loaded(self) -> None:
+        """GDB has read symbols of a process, perhaps of a new one."""
+        inferior = gdb.selected_inferior()
+        if self.has_ended and inferior.pid:
+            self.has_ended = False
+            if not inferior.was_attached:  # GDB begins to count anew where it runs a program
+                self._hits.clear()
+        self.watch_events()
+
+    def watch_events(self) -> None:
+        """Break on the runtime's events as soon as the function is there, and somebody wants to know of them."""
+        if not self._events.is_on and not is_anything_in_code():
+            return
+        self._watch()
+
+    def watch_step(self) -> None:
+        """The same before a step, which may meet an event without any breakpoint of the user's."""
+        self._watch()
+
+    def _watch(self) -> None:
+        from gdbext.breakpoints import event_breakpoints
+
+        if self._event is None and event_breakpoints.function_exists(event_breakpoints.EVENT_FUNCTION):
+            self._event = event_breakpoints.EventBreakpoint(self._on_event)
+            self.spare_tasks()
+        if self._event is None:
+            for inferior in standing():
+                watched = self._life(inferior.num).call_breakpoints
+                if not watched and inferior.pid and connection_kind(inferior) != "core":
+                    with within(inferior.num):
+                        self._watch_calls(inferior)
+
+    def _watch_calls(self, inferior: gdb.Inferior) -> None:
+        """AMPI without a hook: break on functions of its own, at their first instruction, once the process is there."""
+        from gdbext.breakpoints.event_breakpoints import CallBreakpoint, function_address, is_mapped
+
+        life = self._life()
+        places = [(name, function_address(name)) for name in ampi_events.FUNCTIONS]
+        if all(address and is_mapped(inferior, address) for _, address in places):
+            life.calls = ampi_events.Calls()
+            life.call_breakpoints = [CallBreakpoint(name, address, self._on_call) for name, address in places]
+
+    def _watch_return(self, pointer: int) -> None:
+        """Break where a call returns to, at its first instruction: the word at the stack pointer."""
+        from gdbext.breakpoints.event_breakpoints import CallBreakpoint
+
+        known = self._life().call_breakpoints
+        if not any(one.function == ampi_events.RETURNED for one in known):
+            address = int.from_bytes(gdb.selected_inferior().read_memory(pointer, 8), "little")
+            known.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
+
+    def _on_call(self, function: str, arguments: tuple[int, int, int]) -> bool:
+        if not is_anything_in_code() and not self._events.is_on:
+            return False
+        self._face.inferiors.forget_moment()
+
+        def table() -> RankTable:
+            return self._face.moment().table
+
+        if function == ampi_events.ARRIVED:
+            self._watch_return(arguments[2])
+        life = self._life()
+        event = life.calls.event(self._face.moment().target, table, function, arguments, life.followers.ranks)
+        return event is not None and self._on_event(*event)
+
+    def spare_tasks(self) -> None:
+        """Take out what would kill a process that GDB is not attached to (tasks.py)."""
+        try:
+            moment = self._face.moment()
+        except RanklensError:
+            return
+        if not any(map(shared_memory_ranks.is_task, moment.table.ranks)):
+            return
+        for user in filter(follows, gdb.breakpoints()):
+            self._spare(moment, user)
+        self._followers.drop(lambda follower: shared_memory_ranks.danger(moment, follower.address) is not None)
+        event = self._event
+        if event is not None and event.enabled:
+            event.enabled = all(shared_memory_ranks.danger(moment, one.address) is None for one in locations_of(event))
+
+    def _spare(self, moment: ProcessView, user: gdb.Breakpoint) -> None:
+        locations = locations_of(user) if user.enabled else ()
+        why = next(filter(None, (shared_memory_ranks.danger(moment, one.address) for one in locations)), None)
+        if why is not None:
+            user.enabled = False
+            gdb.write(f"[Breakpoint {user.number} is disabled, {why}]\n")
+
+    def _on_event(self, kind: int, rank: int) -> bool:
+        """Whether GDB shall stop: it steps in a rank that leaves, by a breakpoint of its own that would leave too."""
+        self._face.inferiors.forget_moment()
+        self._events.tell(kind, rank)
+        if is_anything_in_code():
+            self._follow(kind, rank)
+        return kind == BEFORE_PACK and self._ends_step(rank)
+
+    def _follow(self, kind: int, rank: int) -> None:
+        followers = self._followers
+        if kind == BEFORE_COPIES:
+            self._give_back_shared()  # it may be copied now
+            self._face.state().focus.take_out(self._face.moment(), inserted=True)
+        elif kind == BEFORE_PACK:
+            self._let_go(rank)
+        elif kind in (AFTER_COPIES, AFTER_UNPACK) or (kind == CREATED and rank not in followers.ranks):
+            followers.arrived(rank)
+            if followers.stand_in_shared:
+                self.synchronize()  # what turned out to be a copy is given back while GDB has it where it was
+            self._have_focus()
+            self.synchronize()
+        self._face.inferiors.forget_moment()
+
+    def _give_back_shared(self) -> None:
+        """Let GDB stop by itself where followers stood in shared code: it keeps what is off as the places move."""
+        self._gives_back = True
+        try:
+            self._followers.give_back_shared()
+        finally:
+            self._gives_back = False
+
+    def _ends_step(self, rank: int) -> bool:
+        """Once GDB stops, it takes out what it steps by."""
+        region = self._face.moment().rank(rank).range
+        stepping = isinstance(region, Region) and any(address in region for address in own_locations())
+        if stepping:
+            gdb.write(f"[Rank {rank} leaves this process, the step ends]\n")
+        return stepping
+
+    def _let_go(self, rank: int) -> None:
+        """Take all that is ours out of a rank's copies."""
+        self._followers.let_go(rank)
+        focus, moment = self._face.state().focus, self._face.moment()
+        if focus.rank == rank:
+            focus.move(moment, self._first_here(moment), inserted=True)
+            self.synchronize()
+
+    def _first_here(self, moment: ProcessView) -> Optional[int]:
+        return next((one.rank for one in moment.table.ranks if self._followers.is_here(one)), None)
+
+    def _have_focus(self) -> None:
+        """Let GDB resolve what is pending: the symbols of one rank are enough, and more are too many.
+
+        Of a breakpoint that stands in several copies GDB would test the condition with one and the same copy's globals.
+        """
+        focus, moment = self._face.state().focus, self._face.moment()
+        if focus.rank is None or focus.has_originals(moment):
+            rank = focus.rank if focus.rank is not None else self._first_here(moment)
+            focus.move(moment, rank, inserted=True)
+
+    def synchronize(self) -> None:
+        """Have the selected inferior's ranks follow every user's breakpoint."""
+        try:
+            moment = self._face.moment()
+        except RanklensError:
+            return
+        for user in filter(follows, gdb.breakpoints()):
+            spare_data(moment, user)
+        self._followers.synchronize(moment)
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """What GDB can't test, in shared code or where several inferiors have ranks, is left to followers."""
+        for life in self._lives.values():
+            life.followers.share_out()
+        if sum(bool(life.followers.ranks) for life in self._lives.values()) > 1:
+            for user in filter(follows, gdb.breakpoints()):
+                leave_to_followers(user)
+
+    def _show_as_enabled(self) -> None:
+        """What is left to followers GDB would list as disabled; not where it would be in memory, and stop somebody."""
+        if not always_inserted():
+            for life in self._lives.values():
+                life.followers.share_out(native=True)
+
+    def changed(self, breakpoint: gdb.Breakpoint) -> None:
+        """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
+        if self._gives_back:
+            return
+        try:
+            self._changed(breakpoint)
+        except KeyboardInterrupt:  # raised here it would reach nobody: one of ours is whole once this is done
+            if follows(breakpoint):
+                give_up(breakpoint)
+            else:
+                self._changed(breakpoint)
+
+    def _changed(self, breakpoint: gdb.Breakpoint) -> None:
+        if isinstance(breakpoint, Pinned):
+            breakpoint.stay()
+        if not follows(breakpoint):
+            if catches_in_code(breakpoint):
+                self.watch_events()
+            self._warn_of_rank(breakpoint)
+            return
+        if self._face.state().focus.moving:
+            self._share_out()
+            return
+        self.settle()
+        self.watch_events()
+        if self._followers.stand_for(breakpoint.number):
+            self._hits.notice(breakpoint, self._native_rank(breakpoint))
+        for inferior in standing():
+            self._changed_in(inferior.num, breakpoint)
+
+    def _warn_of_rank(self, breakpoint: gdb.Breakpoint) -> None:
+        """GDB evaluates the condition of a watchpoint without asking anybody: `$_rank` is of the last stop there."""
+        if not breakpoint.is_valid() or not breakpoint.visible:
+            return
+        about = breakpoint.number, breakpoint.condition or ""
+        if re.search(r"\$_rank(_in)?\b", about[1]) and about not in self._warned:
+            self._warned.add(about)
+            gdb.write(
+                f"[The condition of {breakpoint.number} is tested with the rank that was selected last: "
+                "use $_rank_of($sp), which is the one that stops]\n"
+            )
+
+    def _native_rank(self, user: gdb.Breakpoint) -> Optional[int]:
+        """Whom GDB itself counts a hit of: the rank that runs, also in code that all ranks share."""
+        if not self._hits.is_counted(user):
+            return None
+        try:
+            return self._face.rank_that_runs()
+        except (RanklensError, gdb.error):
+            return None
+
+    def _changed_in(self, inferior: int, user: gdb.Breakpoint) -> None:
+        if self._life(inferior).followers.is_news(user):
+            with within(inferior):
+                self.spare_tasks()
+                self.synchronize()
+
+    def deleted(self, user: gdb.Breakpoint) -> None:
+        for life in self._lives.values():
+            life.followers.deleted(user.number)
+        self._hits.forget(user.number)
+        self._orphaned.add(user.number)
+
+    def settle(self) -> None:
+        """Take out the followers of deleted breakpoints.
+
+        Not when GDB tells of the deletion: `delete` goes through GDB's list, and has the next one in hand.
+        """
+        orphaned, self._orphaned = self._orphaned, set()
+        for life in self._lives.values() if orphaned else ():
+            life.followers.drop(lambda follower: follower.key[0] in orphaned)
+
+    def resumed(self) -> None:
+        """Something goes on to run."""
+        self.settle()
+        self._share_out()
+        self._hits.look()
+
+    def forget(self, inferior: int) -> None:
+        """Its process is gone."""
+        life = self._lives.pop(inferior, None)
+        if life is not None:
+            life.forget()
+
+    def renew(self) -> None:
+        """Have GDB forget at which of our breakpoints it has stopped."""
+        if self._face.inferiors.are_several:
+            with suppress(gdb.error):
+                self._followers.renew(gdb.newest_frame().pc())
+
+    def tell_hit(self) -> None:
+        """After a stop: say what was hit, as GDB would."""
+        hit, self.hit = self.hit, None
+        if hit is None:
+            return
+        if not hit.silent:
+            kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
+            where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
+            who = "" if hit.rank is None else f"Rank {hit.rank} hit "
+            gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
+        if hit.temporary and hit.user.is_valid():
+            hit.user.delete()
+
+
+def give_up(user: gdb.Breakpoint) -> None:
+    """After Ctrl-C, where some ranks have a user's breakpoint and others would miss it."""
+    if user.enabled:
+        user.enabled = False  # which takes it out of all ranks
+        gdb.write(
+            f"[Breakpoint {user.number} is disabled, interrupted before all ranks had it: `enable {user.number}`]\n"
+        )
+
+
+def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
+    """Disable what would be written into variables, where natively GDB would find no function of that name."""
+    locations = locations_of(user) if user.enabled else ()
+    wrong = [one for one in locations if one.enabled and is_in_data(moment, one.address)]
+    if wrong and len(wrong) == len(locations):
+        user.enabled = False
+        gdb.write(f"[Breakpoint {user.number} is disabled, {wrong[0].address:#x} is a variable's address, no code's]\n")
+        return
+    for one in wrong:
+        one.enabled = False
+
+
+def standing() -> Iterator[gdb.Inferior]:
+    """The selected inferior, and others that can be looked into: while one stop is handled, these may run."""
+    here = gdb.selected_inferior().num
+    for inferior in gdb.inferiors():
+        if inferior.num == here or (inferior.pid and inferior.threads() and not is_running(inferior)):
+            yield inferior

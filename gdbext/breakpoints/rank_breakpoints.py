@@ -1,0 +1,409 @@
+"""Internal breakpoints in ranks' copies, each in the name of a user's breakpoint: those of one inferior.
+
+Takes users' breakpoints and rank tables; keeps a `Follower` at every place of a breakpoint in every rank that lives in
+the inferior. It stops by the user's breakpoint's rules: condition, ignore count, thread, commands.
+
+In code that ranks share, such as the MPI library's, GDB stops by itself; but a condition it would test with the names
+of whichever rank has them at the moment. There one follower tests it with those of the rank that comes by.
+
+GDB puts a breakpoint at an address into every inferior of which it reads symbols; ours stay in their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
+
+import gdb
+
+from gdbext.breakpoints.hit_counts import Hits
+from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.commands.rank_stops import ranks_of
+from gdbext.gdb_api.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
+from gdbext.gdb_api.momentary_breakpoints import is_stepping
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
+from gdbext.gdb_api.target import path_of
+from gdbext.selection import frame
+from gdbext.selection.debugger import GdbDebugger
+from gdbext.symbols.focus import has_copy, is_copying
+from pieglobalsfind.debugger.breakpoint_arguments import is_in
+from pieglobalsfind.errors import RanklensError, TargetError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Any, Optional
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
+from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session.process_view import ProcessView
+
+RANK_IN_FOCUS = r"\$_rank\b"
+
+Key = tuple[int, int, int]  # the user's breakpoint, the rank, the address
+SHARED = -1  # in place of the rank
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the code of an object, the same in every copy."""
+
+    object: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A stop in the name of a user's breakpoint; `where` is how GDB shows the place, "" if it can still be asked."""
+
+    user: gdb.Breakpoint
+    number: int
+    rank: Optional[int]
+    temporary: bool
+    silent: bool
+    where: str
+
+
+class RankBreakpoints:
+    """Those of one inferior; methods that take a moment are for when it is the selected one."""
+
+    def __init__(self, face: GdbDebugger, inferior: int, on_hit: Callable[[Hit], None], hits: Hits) -> None:
+        self._face = face
+        self._hits = hits
+        self._inferior = inferior
+        self._on_hit = on_hit
+        self._standing: dict[Key, Follower] = {}
+        self._followed: dict[int, frozenset[Place]] = {}
+        self._known: dict[int, object] = {}
+        self._leaving: set[int] = set()
+        self.ranks: set[int] = set()
+
+    def synchronize(self, moment: ProcessView) -> None:
+        """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
+        self.ranks = {one.rank for one in moment.table.ranks} - self._leaving
+        wanted = dict(self._wanted(moment))
+        self._give_back(wanted)
+        self.drop(lambda follower: follower.key not in wanted)
+        for key, (user, address) in wanted.items():
+            if key not in self._standing:
+                self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
+            self._standing[key].adopt_commands()
+        self.share_out()
+
+    def share_out(self, native: bool = False) -> None:
+        """Leave to followers where they stand in shared code: GDB does not test the condition there.
+
+        GDB tells of each change at once, and whoever hears of it may come here again.
+        """
+        for (_, rank, _), follower in list(self._standing.items()):
+            if rank == SHARED:
+                follower.leave(native)
+
+    def give_back_shared(self) -> None:
+        """Let GDB stop again by itself where followers stand in shared code, instead of these."""
+        self._give_back(())
+        self.drop(lambda follower: follower.key[1] == SHARED)
+
+    def _give_back(self, wanted: Container[Key]) -> None:
+        """Let GDB stop again by itself where followers stood in shared code that are not wanted any more."""
+        for key, follower in list(self._standing.items()):
+            if key[1] == SHARED and key not in wanted:
+                follower.leave(native=True)
+
+    def _wanted(self, moment: ProcessView) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
+        for user in gdb.breakpoints():
+            if follows(user) and user.enabled:
+                if user.condition:
+                    for address in self._shared(moment, user):
+                        yield (user.number, SHARED, address), (user, address)
+                places = self._places(moment, user)
+                only, _ = ranks_of(user.condition)
+                for rank in moment.table.ranks:
+                    if not self.is_here(rank) or (only and not is_in(rank.rank, only)):
+                        continue
+                    for one in rank.placements:
+                        if isinstance(one, Rebase):
+                            for place in places:
+                                address = one.copy + place.offset
+                                if place.object == one.object and shared_memory_ranks.danger(moment, address) is None:
+                                    yield (user.number, rank.rank, address), (user, address)
+
+    def _places(self, moment: ProcessView, user: gdb.Breakpoint) -> frozenset[Place]:
+        """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand."""
+        found = set()
+        for location in locations_in(user, self._inferior):
+            owner = moment.translator.owner(location.address)
+            if owner.object is not None and moment.table.objects[owner.object].privatized:
+                found.add(Place(owner.object, owner.offset))
+        if found or not user.pending:
+            self._followed[user.number] = frozenset(found)
+        return self._followed.get(user.number, frozenset())
+
+    def _shared(self, moment: ProcessView, user: gdb.Breakpoint) -> Iterator[int]:
+        """Where a breakpoint stands in code that ranks share."""
+        for location in locations_in(user, self._inferior):
+            address = location.address
+            owner = moment.translator.owner(address)
+            if (
+                owner.rank is None
+                and is_shared(moment, owner.object)
+                and shared_memory_ranks.danger(moment, address) is None
+            ):
+                yield address
+
+    def stand_for(self, number: int) -> bool:
+        """Whether followers stand for a user's breakpoint here, or have before GDB forgot the places."""
+        return bool(self._followed.get(number)) or any(key[0] == number for key in self._standing)
+
+    @property
+    def stand_in_shared(self) -> bool:
+        return any(rank == SHARED for _, rank, _ in self._standing)
+
+    def is_news(self, user: gdb.Breakpoint) -> bool:
+        """Whether a user's breakpoint is not as it was when this was asked before."""
+        addresses = tuple(one.address for one in locations_in(user, self._inferior))
+        now = (user.enabled, user.commands, user.pending, user.condition, addresses)
+        was = self._known.get(user.number)
+        self._known[user.number] = now
+        return was != now
+
+    def renew(self, pc: int) -> None:
+        """Replace the followers where GDB has stopped, which GDB puts into several inferiors.
+
+        As symbols move it would warn that it no longer knows at which of their locations that was.
+        """
+        for key, old in list(self._standing.items()):
+            if old.address == pc:
+                self._standing[key] = old.renewed()
+                old.delete()
+
+    def is_here(self, rank: Rank) -> bool:
+        return rank.state not in (EXITED, MIGRATED_OUT) and rank.rank not in self._leaving
+
+    def let_go(self, rank: int) -> None:
+        """Take all that is ours out of a rank's copies: its bytes leave for another process now."""
+        self._leaving.add(rank)
+        self.ranks.discard(rank)
+        self.drop(lambda follower: follower.rank == rank)
+
+    def arrived(self, rank: int) -> None:
+        """The rank is (back) in this process."""
+        self._leaving.discard(rank)
+
+    def drop(self, which: Callable[[Follower], bool]) -> None:
+        for key in [key for key, follower in self._standing.items() if which(follower)]:
+            follower = self._standing.pop(key)
+            if follower.is_valid():
+                follower.delete()
+
+    def deleted(self, number: int) -> None:
+        """A user's breakpoint is no more; its followers are still there."""
+        self._followed.pop(number, None)
+        self._known.pop(number, None)
+
+    def forget(self) -> None:
+        """The process is gone."""
+        self.drop(lambda follower: True)
+        self._followed.clear()
+        self._known.clear()
+        self._leaving.clear()
+        self.ranks.clear()
+
+
+class Follower(Pinned):
+    """Stands in one rank's copy for a user's breakpoint."""
+
+    def __init__(
+        self,
+        face: GdbDebugger,
+        on_hit: Callable[[Hit], None],
+        hits: Hits,
+        user: gdb.Breakpoint,
+        key: Key,
+        address: int,
+    ) -> None:
+        super().__init__(address)
+        self._hits = hits
+        self.key = key
+        self.rank = None if key[1] == SHARED else key[1]
+        self._on_hit = on_hit
+        self._face = face
+        self._user = user
+        self.is_silenced = False
+
+    def renewed(self) -> Follower:
+        found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        found.adopt_commands()
+        return found
+
+    def leave(self, native: bool) -> None:
+        """Leave it to GDB itself to stop here, or take it from GDB."""
+        for one in locations_in(self._user, self.home) if self._user.is_valid() else ():
+            if one.address == self.address and bool(one.enabled) != native:
+                one.enabled = native
+
+    def adopt_commands(self) -> None:
+        wanted = self._user.commands
+        if self.commands != wanted:
+            self.commands = wanted
+
+    def stop(self) -> bool:
+        """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
+        is_interrupted = False
+        if self.is_silenced:
+            self.is_silenced = False
+            self.adopt_commands()
+        try:
+            if not self._is_meant():
+                return self._stops_for_a_change()
+        except KeyboardInterrupt:  # so does GDB where Ctrl-C comes while it tests a condition
+            is_interrupted = True
+            self._tell_error("Quit")
+        with suppress(KeyboardInterrupt), uninterrupted():
+            if self._is_ignored() and not is_interrupted:
+                return False
+            self._on_hit(self._hit())
+        return True
+
+    def _stops_for_a_change(self) -> bool:
+        """Whether GDB misses what a watchpoint is for, because symbols have moved; not by the user's commands then."""
+        if not self._face.watches.changes.unseen:
+            return False
+        self.is_silenced = True
+        self.commands = ""
+        return True
+
+    def _is_meant(self) -> bool:
+        user = self._user
+        if not user.is_valid() or not user.enabled or self.home != gdb.selected_inferior().num:
+            return False
+        if self._is_native() or not self._is_thread():
+            return False
+        only, condition = ranks_of(user.condition)
+        try:
+            if self.key[1] == SHARED:
+                self.rank = self._face.rank_that_runs()
+            if only is not None and (self.rank is None or not is_in(self.rank, only)):
+                return False
+            if hasattr(user, "stop"):  # a user's class of breakpoints; GDB allows it no other condition
+                return self._says_stop()
+            return condition is None or self._is_true(condition)
+        except (gdb.error, RanklensError) as error:
+            self._tell_error(str(error))
+            return True
+
+    def _tell_error(self, error: str) -> None:
+        from pieglobalsfind.shell.escape import escape
+
+        gdb.write(f"Error in testing condition for breakpoint {self._user.number}:\n{escape(error)}\n")
+
+    def _is_ignored(self) -> bool:
+        """Count a hit; whether the user wants to ignore it."""
+        self._hits.add(self._user.number, self.rank)
+        if self._user.ignore_count > 0:
+            self._user.ignore_count -= 1
+            return True
+        return False
+
+    def _hit(self) -> Hit:
+        user = self._user
+        with warnings("the rank's symbols are missing"):
+            self._move_symbols()
+        silent = has_silent_commands(user)
+        where = self._where() if user.commands and not silent else ""
+        return Hit(user, user.number, self.rank, bool(user.temporary), silent, where)
+
+    def _where(self) -> str:
+        """What GDB prints of the place at a stop.
+
+        For breakpoints with commands it is told now: once GDB has stopped, each command that we have it execute makes
+        it execute the user's before.
+        """
+        line = frame.line_of(gdb.newest_frame())
+        sal = gdb.newest_frame().find_sal()
+        if sal.symtab is None:
+            return f"{line}\n"
+        try:
+            source = execute(f"list {quoted(path_of(sal.symtab))}:{sal.line},{sal.line}")
+        except DebuggerError:
+            from pieglobalsfind.shell.escape import escape
+
+            source = f"{sal.line}\tin {escape(path_of(sal.symtab))}\n"
+        return f"{line}\n{source}"
+
+    def _is_native(self) -> bool:
+        """Whether GDB has a location of the user's breakpoint here, and stops by itself."""
+        return any(one.enabled and one.address == self.address for one in locations_in(self._user, self.home))
+
+    def _is_thread(self) -> bool:
+        wanted = self._user.thread
+        return wanted is None or wanted == gdb.selected_thread().global_num
+
+    def _is_true(self, condition: str) -> bool:
+        """The condition with the rank's own globals and the frame's locals.
+
+        While another rank steps, its symbols stay: GDB knows the step's end by them.
+        """
+        focus = self._face.state().focus
+        if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
+            from gdbext.breakpoints import conditions
+
+            return conditions.is_true(focus, self._face.moment(), self.rank, condition)
+        self._move_symbols()
+        return bool(gdb.parse_and_eval(condition))
+
+    def _says_stop(self) -> bool:
+        """What the user's own `stop` method says; an error in it stops, as in GDB."""
+        stepping = self._face.state().focus.rank
+        if self.rank is not None and stepping not in (None, self.rank) and is_stepping():
+            raise TargetError(f"its stop() can't be asked of rank {self.rank} while rank {stepping} steps")
+        self._move_symbols()
+        try:
+            return bool(self._user.stop())
+        except Exception as error:
+            gdb.write(f"Python Exception {type(error)}: {error}\n", gdb.STDERR)
+            return True
+
+    def _move_symbols(self) -> None:
+        if self.rank is not None:
+            self._face.state().focus.move(self._face.moment(), self.rank, inserted=True)
+
+
+def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
+    """Whether all ranks use one copy of an object, now and later; None is none of the program's."""
+    if number is None or not moment.table.objects[number].privatized:
+        return True
+    return not is_copying(moment) and not has_copy(moment, number, moment.table.ranks[0].rank)
+
+
+def follows(breakpoint: Any) -> bool:
+    """Whether it is a user's breakpoint on code."""
+    return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
+
+
+def is_in_data(moment: ProcessView, address: int) -> bool:
+    """Whether an address lies in an object's variables: GDB takes symbols of variables in views for functions."""
+    owner = moment.translator.owner(address)
+    segments = moment.table.objects[owner.object].segments if owner.object is not None else ()
+    code = (one for one in segments if one.executable)
+    return bool(segments) and not any(one.offset <= owner.offset < one.offset + one.memory_size for one in code)
+
+
+def catches_in_code(breakpoint: Any) -> bool:
+    """Whether it is a user's `catch throw` or the like: in a library's code, unlike `catch syscall`.
+
+    GDB 12 tells Python of none.
+    """
+    if not breakpoint.is_valid() or breakpoint.type != getattr(gdb, "BP_CATCHPOINT", None):
+        return False
+    return bool(breakpoint.pending) or any(one.address for one in locations_of(breakpoint))
+
+
+def is_anything_in_code() -> bool:
+    """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
+    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints())
+
+
+def leave_to_followers(user: gdb.Breakpoint) -> None:
+    """Where several inferiors have ranks, GDB can't tell in a condition whose `$_rank` is meant; followers can."""
+    if user.condition and re.search(RANK_IN_FOCUS, user.condition) and ranks_of(user.condition)[1]:
+        for one in locations_of(user):
+            if one.enabled:
+                one.enabled = False

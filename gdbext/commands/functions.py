@@ -1,0 +1,90 @@
+"""`$_rankaddr("symbol", N)`, `$_rank_of(ADDRESS)` and `$_rank_globals()`.
+
+Takes the face; usable in every expression, conditions included. `$_rank` and `$_rank_count`, variables, are kept by the
+selection and by what knows the inferiors' ranks.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import sentences, set_convenience
+from gdbext.selection.debugger import ADDRESS, GdbDebugger
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Root
+
+
+class RankAddress(gdb.Function):
+    """$_rankaddr("SYMBOL", N): the address of rank N's own SYMBOL (a global, a function or a file static)."""
+
+    def __init__(self, face: GdbDebugger) -> None:
+        super().__init__("_rankaddr")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> gdb.Value:
+        with sentences():
+            symbol, rank = taken(args, 2, '$_rankaddr("SYMBOL", RANK)')
+            # late, as is all that sourcing the extension does not need
+            from gdbext.symbols.rank_symbol import address_of
+
+            found = address_of(self._face, symbol.string(), int(rank))
+            return gdb.Value(found).cast(gdb.lookup_type("void").pointer())
+
+
+class RankOf(gdb.Function):
+    """$_rank_of(ADDRESS): the rank to which an address belongs, -1 if to none."""
+
+    def __init__(self, face: GdbDebugger) -> None:
+        super().__init__("_rank_of")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> int:
+        with sentences():
+            (address,) = taken(args, 1, "$_rank_of(ADDRESS)")
+            owner = self._face.owner(int(address) % ADDRESS)
+            return -1 if owner.rank is None else owner.rank
+
+
+class RankGlobals(gdb.Function):
+    """$_rank_globals(): the struct in which the rank in question itself keeps its globals, if it has told where.
+
+    That is the selected one; in a breakpoint's condition the one that stops, and each in turn in `rank print`.
+    """
+
+    def __init__(self, face: GdbDebugger) -> None:
+        super().__init__("_rank_globals")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> gdb.Value:
+        with sentences():
+            taken(args, 0, "$_rank_globals()")
+            moment, rank = self._face.moment(), self._face.in_focus
+            if rank is None:
+                raise UsageError("no rank is selected", "select one by `rank N`")
+            for one in moment.rank(rank).placements:
+                if isinstance(one, Root):
+                    return gdb.Value(one.address).cast(lookup_type(one.type_name).pointer()).dereference()
+            raise UsageError(f"rank {rank} has not told where it keeps its globals", "see rank_program.h")
+
+
+def lookup_type(name: str) -> gdb.Type:
+    """A type by its name, in C by its tag as well."""
+    with suppress(gdb.error):
+        return gdb.lookup_type(name)
+    return gdb.lookup_type(f"struct {name}")
+
+
+def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb.Value, ...]:
+    """The arguments of a call, if they are as many as there should be."""
+    if len(arguments) != count:
+        raise UsageError(f"{usage} takes {count} arguments, not {len(arguments)}")
+    return arguments
+
+
+def bind(face: GdbDebugger) -> None:
+    for kind in (RankAddress, RankOf, RankGlobals):
+        kind(face)
+    set_convenience("_rank", -1)
+    set_convenience("_rank_count", 0)

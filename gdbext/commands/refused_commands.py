@@ -1,0 +1,74 @@
+"""Commands that make a rank go on, refused while the selected rank is suspended: only the runtime can make it go on.
+
+Takes GDB's hooks (gdb_api/hooks.py). Calls inside expressions GDB itself refuses (selection.py), in its own words and
+before Python could say a word; those name a setting, and whoever asks for that setting or changes it is told here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gdb
+
+from gdbext.gdb_api import hooks
+from gdbext.gdb_api.momentary_breakpoints import InlineFinish
+from gdbext.gdb_api.run_gdb import warnings
+from gdbext.gdb_api.target import is_core
+from gdbext.selection.debugger import GdbDebugger
+from gdbext.selection.selection import INSTEAD, MAY_CALL, NO_CALLS
+
+GO_ON = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
+CALL = ("hook-call", "compile hook-code", "compile hook-file", "compile hook-print")
+CHECK, CHECK_CALL, CHECK_SETTING = "ranklens-check-running", "ranklens-check-call", "ranklens-check-may-call"
+SETTING_HOOKS = {f"set hookpost-{MAY_CALL}": CHECK_SETTING, f"show hookpost-{MAY_CALL}": CHECK_SETTING}
+
+
+class CheckRunning(gdb.Command):
+    """Refuse a command that needs the selected rank to run; `before` is called if it does."""
+
+    def __init__(self, name: str, face: GdbDebugger, before: Callable[[], None], besides: str) -> None:
+        super().__init__(name, gdb.COMMAND_MAINTENANCE)
+        self._face = face
+        self._before = before
+        self._besides = besides
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        selection = self._face.selection
+        if gdb.selected_thread() is None:
+            return  # GDB itself says what is lacking
+        if selection.rank is None or not selection.is_suspended:
+            with warnings("a rank that leaves may take the step's end along"):
+                self._before()
+                if argument == "finish":
+                    InlineFinish.begin()
+            return
+        if is_core():
+            raise gdb.GdbError(f"`{argument}` needs a rank that runs, and nothing runs in a core file{self._besides}")
+        from pieglobalsfind.debugger.wording import state_text
+
+        rank = self._face.job().shown(selection.rank)
+        raise gdb.GdbError(
+            f"`{argument}` needs a rank that runs, and rank {rank.rank} is {state_text(rank)}: set a breakpoint where "
+            f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`{self._besides}"
+        )
+
+
+def keep_calls_off(face: GdbDebugger) -> None:
+    """After `set` and `show may-call-functions`: it is off while a suspended rank is selected, which we say."""
+    if not face.selection.forbids_calls:
+        return
+    if gdb.parameter(MAY_CALL):
+        gdb.execute(f"set {MAY_CALL} off", to_string=True)
+    gdb.write(f"{NO_CALLS.capitalize()}, and the selected one is suspended: {INSTEAD}.\n")
+
+
+def bind(face: GdbDebugger, before_step: Callable[[], None]) -> None:
+    """`before_step` is called before a command that makes a rank go on."""
+    CheckRunning(CHECK, face, before_step, "")
+    CheckRunning(CHECK_CALL, face, lambda: None, "; `print EXPR` shows what needs no call")
+    hooks.Called(CHECK_SETTING, lambda: keep_calls_off(face))
+    hooks.define(
+        *({f"hook-{command}": f"{CHECK} {command}"} for command in GO_ON),
+        *({hook: f"{CHECK_CALL} {hook.replace('hook-', '')}"} for hook in CALL),
+        *({hook: command} for hook, command in SETTING_HOOKS.items()),
+    )

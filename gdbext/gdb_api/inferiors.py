@@ -1,0 +1,245 @@
+"""The inferiors of one GDB: what is known of each between two stops, and which of them are processes of one job.
+
+Takes GDB's inferiors; gives rank tables. It goes from one inferior to another and back, and runs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import execute, gdb_errors, set_convenience
+from gdbext.gdb_api.settings import Settings
+from gdbext.gdb_api.target import LocalInferior, connection_kind, open_inferior
+from gdbext.selection.displays import Displays
+from gdbext.selection.selection import Selection
+from gdbext.selection.unwinder import select_level
+from gdbext.symbols.focus import Focus
+from gdbext.watchpoints.watchpoints import Watches
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.hints import TYPE_CHECKING, Optional
+from pieglobalsfind.model import RankTable
+from pieglobalsfind.session.process_view import ProcessView
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from pieglobalsfind.session.job_view import JobView, Process
+
+JobKey = tuple[str, object]
+
+
+class State:
+    """What is known of one inferior."""
+
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
+        self.pid = 0
+        self.moment: Optional[ProcessView] = None
+        self.focus = Focus(settings, displays, watches)
+        self.told: set[str] = set()
+
+
+class Inferiors:
+    """All inferiors, and the rank tables of their processes while these stand still."""
+
+    def __init__(self, selection: Selection, settings: Settings, displays: Displays, watches: Watches) -> None:
+        self._selection = selection
+        self._settings = settings
+        self._displays = displays
+        self._watches = watches
+        self._states: dict[int, State] = {}
+        self._jobs: dict[int, JobView] = {}
+        self.runs = 0  # how often something has run since
+        self.hit_moves = False  # whether a breakpoint may have stopped whose places move with symbols
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there are several processes."""
+        return sum(bool(one.pid) for one in gdb.inferiors()) > 1
+
+    def state(self) -> State:
+        """Of the selected inferior; a process that has been replaced is forgotten."""
+        inferior = gdb.selected_inferior()
+        state = self._states.get(inferior.num)
+        if state is None:
+            state = self._states[inferior.num] = State(self._settings, self._displays, self._watches)
+        if state.pid != inferior.pid:
+            state.pid = inferior.pid
+            state.told.clear()
+            state.focus.forget()
+            state.focus.restore_program()
+            self.forget_moment()
+            if self._selection.inferior in (0, inferior.num):
+                self._selection.forget("the process is new")
+        return state
+
+    def forget_moment(self) -> None:
+        """The selected inferior's ranks are to be read again."""
+        state = self._states.get(gdb.selected_inferior().num)
+        if state is not None:
+            state.moment = None
+        self._jobs.clear()
+
+    def has_run(self) -> None:
+        """What was read of any inferior may be no longer so."""
+        self.runs += 1
+        self.hit_moves = False
+        self._jobs.clear()
+        for state in self._states.values():
+            state.moment = None
+
+    def ended(self, inferior: gdb.Inferior) -> None:
+        """Its process is gone."""
+        self.has_run()
+        set_convenience("_rank_count", 0)
+        if not any(one.pid and one.num != inferior.num for one in gdb.inferiors()):
+            self.state().focus.forget()
+        elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
+            self._states[inferior.num].pid = -1
+        if self._selection.inferior == inferior.num:
+            self._selection.clear("the process has ended")
+
+    def settle(self) -> None:
+        """After the end of the selected inferior's process: only then may GDB be told what its program is."""
+        here = gdb.selected_inferior()
+        if not here.pid and here.num in self._states:
+            self._states[here.num].focus.restore_program()
+
+    def removed(self, inferior: gdb.Inferior) -> None:
+        """GDB has no such inferior any more."""
+        self._states.pop(inferior.num, None)
+        self._jobs.clear()
+
+    def moment(self) -> ProcessView:
+        """Of the selected inferior; raises `RanklensError` if it has no ranks."""
+        state = self.state()
+        if state.moment is None:
+            target = open_inferior()
+            state.moment = ProcessView(target, decode(target))
+        set_convenience("_rank_count", state.moment.table.rank_count)
+        return state.moment
+
+    def job(self) -> JobView:
+        """The processes of the selected inferior's job; of the only job if that inferior is in none."""
+        here = gdb.selected_inferior()
+        state = self.state()
+        if here.num in self._jobs and (state.moment is not None or not here.pid):
+            return self._jobs[here.num]
+        from pieglobalsfind.session.job_view import JobView, Process
+
+        if not any(one.pid and one.num != here.num for one in gdb.inferiors()):
+            found = JobView((Process(self.moment(), name_of(here), here.pid),))
+        else:
+            found = self._gathered(here)
+        self._jobs[here.num] = found
+        for one in self._states:
+            if any(self._states[one].moment is process.moment for process in found.processes):
+                self._jobs[one] = found
+        return found
+
+    def _gathered(self, here: gdb.Inferior) -> JobView:
+        """The job of one among several inferiors."""
+        from pieglobalsfind.session.job_view import JobView, Process
+
+        processes: dict[JobKey, list[Process]] = {}
+        keys: dict[int, JobKey] = {}
+        failures: dict[int, str] = {}
+        for inferior in (one for one in gdb.inferiors() if one.pid):
+            try:
+                moment = self._moment_of(inferior)
+            except NotVirtualizedError:  # a launcher, for instance
+                continue
+            except RanklensError as error:
+                failures[inferior.num] = f"inferior {inferior.num} is left out: {error.sentence}"
+                continue
+            key = keys[inferior.num] = job_of(inferior, moment.table)
+            processes.setdefault(key, []).append(Process(moment, name_of(inferior), inferior.pid))
+        if here.num not in keys and len(processes) != 1:
+            if processes:
+                raise UsageError(f"inferior {here.num} has no ranks, and the others are of several jobs", "select one")
+            self.moment()  # says why it has none
+        own = keys.get(here.num, next(iter(processes), None))
+        strangers = [number for number, key in keys.items() if key != own]
+        told = [f"inferior {one} runs another job: select it, and rank numbers mean that one" for one in strangers]
+        return JobView(processes.get(own, ()) if own else (), (*failures.values(), *told))
+
+    def _moment_of(self, inferior: gdb.Inferior) -> ProcessView:
+        if is_running(inferior) and inferior.num != gdb.selected_inferior().num:
+            raise TargetError("it runs", "stop it first: interrupt -a")
+        check_is_alive(inferior)
+        with within(inferior.num):
+            return self.moment()
+
+    def enter(self, process: Process) -> None:
+        """Make the process's inferior the selected one."""
+        for number, state in self._states.items():
+            if state.moment is process.moment:
+                enter(number)
+
+
+def name_of(inferior: gdb.Inferior) -> str:
+    return f"inferior {inferior.num} ({inferior.pid})"
+
+
+def job_of(inferior: gdb.Inferior, table: RankTable) -> JobKey:
+    """What processes of one job have in common: the id in their registries, or else what launched them."""
+    if table.job_id:
+        return "job", table.job_id
+    if table.process_count > 1 and connection_kind(inferior) == "native":
+        from pieglobalsfind.jobs import launch, processes
+
+        known = processes.processes()
+        own = known.get(inferior.pid)
+        if own is not None:
+            return "launch", own.launch or launch.launcher_of(own.pid, known) or own.parent
+    return "inferior", inferior.num
+
+
+def check_is_alive(inferior: gdb.Inferior) -> None:
+    """Raises `TargetEndedError` where GDB can't know it yet: it tells of one of several deaths at a time.
+
+    From a thread whose registers can't be read GDB finds no way back to an inferior without threads: it looks for the
+    selected frame, in whose scope `inferior N` has its number.
+    """
+    if connection_kind(inferior) == "native":
+        LocalInferior(inferior).check_is_alive()
+
+
+def is_running(inferior: gdb.Inferior) -> bool:
+    return any(one.is_running() for one in inferior.threads())
+
+
+def enter(number: int) -> None:
+    """Make an inferior the selected one, without GDB's words about it."""
+    if number == gdb.selected_inferior().num:
+        return
+    with gdb_errors():
+        found = next((one for one in gdb.inferiors() if one.num == number), None)
+        threads = found.threads() if found is not None else ()
+        if threads:
+            min(threads, key=lambda one: one.num).switch()
+        else:
+            execute(f"with suppress-cli-notifications on -- inferior {number}")
+
+
+@contextmanager
+def within(number: int) -> Iterator[None]:
+    """An inferior is the selected one inside; then the thread and the frame are that were selected before."""
+    before = gdb.selected_inferior().num
+    if number == before:
+        yield
+        return
+    thread = gdb.selected_thread()
+    level = 0
+    if thread is not None and not thread.is_running():
+        level = gdb.selected_frame().level()
+    try:
+        enter(number)  # GDB may have gone there before it finds that the process has just died
+        yield
+    finally:
+        if thread is not None and thread.is_valid():
+            thread.switch()
+            select_level(level)
+        else:
+            enter(before)

@@ -1,0 +1,26 @@
+"""The language in which GDB reads expressions, which follows the selected frame.
+
+Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB tells only the user.
+"""
+
+from __future__ import annotations
+
+import re
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import execute
+
+CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
+C_FAMILY = ("c", "c++")
+
+
+def language() -> str:
+    """The name of the language, as `set language` takes it."""
+    found = re.search(CURRENT_LANGUAGE, execute("show language"))
+    return found.group(1) if found else "c"
+
+
+def is_automatic() -> bool:
+    """Whether GDB chooses the language by the selected frame."""
+    return gdb.parameter("language") == "auto"

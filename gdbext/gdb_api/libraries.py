@@ -1,0 +1,80 @@
+"""Libraries that GDB forgets, though it has a command for all of them only.
+
+Takes the names of those that stay; GDB has these afterwards as before, without having read their files again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+
+import gdb
+
+from gdbext.gdb_api.locations import taken_out
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted
+from gdbext.gdb_api.target import FROM_STUB, connection_kind, path_of
+
+KERNEL_LIBRARY = "system-supplied DSO at "  # what GDB calls it, and where it is
+WITHOUT_SCRIPTS = "with auto-load python-scripts off -- with auto-load gdb-scripts off --"
+NOWHERE = 1 << 62  # no process has anything there (x86-64: not canonical)
+APART = 1 << 40  # bytes; more than a library spans
+
+
+def kept_names(stay: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
+    """The names of the libraries that stay; a view has its original's name, and is none."""
+    without = {os.path.basename(path) for path in originals}
+    return frozenset(os.path.basename(path_of(one)) for one in stay) - without
+
+
+def library_files(loaded: list[gdb.Objfile]) -> tuple[str, ...]:
+    """Those that GDB has as libraries, and only so (not what a user has added), but for what a stub has sent."""
+    paths = [path for path in map(path_of, loaded) if not path.startswith(FROM_STUB)]
+    listed = execute("info sharedlibrary").splitlines()
+    return tuple(one for one in paths if paths.count(one) == 1 and any(line.endswith(f" {one}") for line in listed))
+
+
+@contextmanager
+def kept_in_memory(paths: tuple[str, ...]) -> Iterator[None]:
+    """What GDB has read of files, and of their debug files, stays read inside, though it forgets their libraries.
+
+    They are nowhere then. Of a path that it is given GDB follows symbolic links, and would not know the file again,
+    unless it is told that the path is the target's.
+    """
+    is_here = connection_kind(gdb.selected_inferior()) in ("native", "core")
+    prefix, added = FROM_STUB if is_here else "", []
+    try:
+        for number, path in enumerate(paths):
+            with suppress(DebuggerError):  # it only takes longer then
+                execute(f"{WITHOUT_SCRIPTS} add-symbol-file {quoted(prefix + path)} -o {NOWHERE + number * APART:#x}")
+                added.append(path)
+        yield
+    finally:
+        for path in added:
+            with suppress(DebuggerError):
+                execute(f"remove-symbol-file {quoted(path)}")
+
+
+def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, inserted: bool) -> None:
+    """Drop all libraries' symbols, then read those of `keep` and at `kernel` again: GDB has no command for one library.
+
+    GDB does not read their `files` again.
+
+    Forgetting a library makes GDB believe that breakpoints in it are no longer in memory. Where they are (`inserted`:
+    inside a breakpoint's stop method, for instance) they are taken out before.
+    """
+    pattern = r"\|".join("/" + re.sub(r"[^\w/-]", ".", name) + "$" for name in sorted(keep))
+    with taken_out() if inserted else nullcontext():
+        with kept_in_memory(files):
+            execute("nosharedlibrary")
+            if pattern:
+                execute(f"sharedlibrary {pattern}")
+        if kernel:
+            execute(f"add-symbol-file-from-memory {kernel}")
+
+
+def kernel_library() -> str:
+    """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
+    names = (path_of(one, "username").partition(KERNEL_LIBRARY) for one in gdb.objfiles())
+    return next((address for before, found, address in names if found and not before), "")

@@ -1,0 +1,122 @@
+"""Where breakpoints stand, inferior by inferior.
+
+Takes GDB's breakpoints; gives their locations: as GDB tells them from version 13 on, before that as it prints them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from pieglobalsfind.hints import Union
+
+IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
+
+
+TELLS_LOCATIONS = hasattr(gdb.Breakpoint, "locations")
+# 1.2  y  0x0000555555555130 in f at f.c:1 inf 1
+PRINTED = r"(?m)^(-?\d+\.\d+) .*?\b([yn])-? +(0x[0-9a-f]+)\b.*?(?: inf (\d+(?:, \d+)*))?$"
+
+
+class PrintedLocation:
+    """A location that GDB has printed; `name` is its number in GDB's commands."""
+
+    def __init__(self, name: str, enabled: bool, address: int, thread_groups: Sequence[int]) -> None:
+        self._name = name
+        self._enabled = enabled
+        self.address = address
+        self.thread_groups = list(thread_groups)
+
+    @property
+    def enabled(self) -> bool:
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, wanted: bool) -> None:
+        with suppress(DebuggerError):  # there are no commands for internal breakpoints
+            execute(f"{'enable' if wanted else 'disable'} {self._name}")
+            self._enabled = wanted
+
+
+Location = Union["gdb.BreakpointLocation", PrintedLocation]
+
+
+def locations_of(breakpoint: gdb.Breakpoint) -> Sequence[Location]:
+    """Where a breakpoint stands; nowhere while it is pending."""
+    if breakpoint.pending:
+        return ()
+    return breakpoint.locations if TELLS_LOCATIONS else printed_locations(breakpoint.number)
+
+
+def printed_locations(number: int) -> list[PrintedLocation]:
+    """Where the breakpoint of a number stands, by what GDB prints of it."""
+    here = str(gdb.selected_inferior().num)
+    return [
+        PrintedLocation(name, enabled == "y", int(address, 16), [int(one) for one in (groups or here).split(", ")])
+        for name, enabled, address, groups in re.findall(PRINTED, execute(f"maint info breakpoints {number}"))
+    ]
+
+
+def locations_in(breakpoint: gdb.Breakpoint, inferior: int) -> list[Location]:
+    """Where a breakpoint stands in an inferior."""
+    return [one for one in locations_of(breakpoint) if inferior in one.thread_groups]
+
+
+def has_silent_commands(breakpoint: gdb.Breakpoint) -> bool:
+    """Whether it stops without a word."""
+    if not breakpoint.is_valid():
+        return False
+    return bool(breakpoint.silent) or (breakpoint.commands or "").split("\n")[0].strip() == "silent"
+
+
+def forget_hit() -> None:
+    """Have GDB forget at which location of which breakpoint the selected thread has stopped.
+
+    While symbols move a breakpoint has two locations, of the file's old place and its new one. GDB 13 no longer finds
+    among them the one where it stopped, and warns of it at every command until the program goes on. It forgets at an
+    `advance`, before it finds that there is no such place.
+    """
+    with suppress(gdb.error):
+        gdb.execute("advance *$_ranklens_is_nowhere()", to_string=True)
+
+
+@contextmanager
+def taken_out() -> Iterator[None]:
+    """No breakpoint is in the selected inferior's memory inside; in others, which may run meanwhile, they stay."""
+    found = [one for one in gdb.breakpoints() if one.enabled and one.type in IN_MEMORY]
+    number = gdb.selected_inferior().num
+    if not any(one.pid and one.num != number for one in gdb.inferiors()):
+        with disabled(found):
+            yield
+        return
+    off = {one.number: {at.address for at in locations_in(one, number) if not at.enabled} for one in found}
+    switch(found, number, off, False)
+    try:
+        yield
+    finally:
+        switch([one for one in found if one.is_valid()], number, off, True)
+
+
+@contextmanager
+def disabled(found: list[gdb.Breakpoint]) -> Iterator[None]:
+    """The breakpoints as such are disabled inside."""
+    for one in found:
+        one.enabled = False
+    try:
+        yield
+    finally:
+        for one in found:
+            if one.is_valid():
+                one.enabled = True
+
+
+def switch(found: list[gdb.Breakpoint], inferior: int, off: dict[int, set[int]], on: bool) -> None:
+    """Enable or disable breakpoints in one inferior, but for the addresses where they are `off` anyway."""
+    for one in found:
+        for location in locations_in(one, inferior):
+            if location.address not in off[one.number] and bool(location.enabled) != on:
+                location.enabled = on

@@ -1,0 +1,58 @@
+"""GDB's momentary breakpoints, for what a thread is on its way to: the ends of step, next, finish, until and advance.
+
+GDB tells nobody that a step goes on, but lists these: it numbers all of them 0. For the end of an inlined function it
+has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import DebuggerError, execute
+
+LISTED = r"0(?:\.\d+)?\s"
+LOCATION = r"0\.1\s.*?\b(0x[0-9a-f]+)"
+
+
+class InlineFinish:
+    """Whether a `finish` out of an inlined function goes on, which GDB does step by step."""
+
+    inferior = 0
+
+    @classmethod
+    def begin(cls) -> None:
+        """Before `finish`."""
+        if gdb.selected_frame().type() == gdb.INLINE_FRAME:
+            cls.inferior = gdb.selected_inferior().num
+
+    @classmethod
+    def end(cls) -> None:
+        """Something has stopped, or is no more."""
+        cls.inferior = 0
+
+
+def is_stepping() -> bool:
+    """Whether a thread of the selected inferior is on its way to the end of a command, while another may have stopped.
+
+    Not in the midst of `stepi`, which is over after an instruction. GDB makes ready for a longjmp in all others.
+    """
+    return InlineFinish.inferior == gdb.selected_inferior().num or any(True for _ in _lines())
+
+
+def own_locations() -> Iterator[int]:
+    """Where GDB has breakpoints of its own."""
+    for line in _lines():
+        found = re.match(LOCATION, line)
+        if found is not None:
+            yield int(found[1], 16)
+
+
+def _lines() -> Iterator[str]:
+    try:
+        listed = execute("maint info breakpoints 0")
+    except DebuggerError:  # a GDB that takes no 0 for a number
+        listed = execute("maint info breakpoints")
+    return (line for line in listed.splitlines() if re.match(LISTED, line))

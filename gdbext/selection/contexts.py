@@ -1,0 +1,29 @@
+"""A stack that is no rank's, by its saved registers: selected and walked as a suspended rank's is.
+
+Takes what `rank context` has found; afterwards GDB's own commands mean that stack.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from gdbext.gdb_api.run_gdb import gdb_errors
+from gdbext.selection import frame as stacks
+from gdbext.selection import unwinder
+from gdbext.selection.selection import Selection
+from pieglobalsfind.errors import TargetError
+from pieglobalsfind.stacks.frame import Backtrace
+
+
+def walk(selection: Selection, registers: Mapping[int, int], reason: str) -> Backtrace:
+    """Select the innermost of its frames; raises `TargetError` if there is none."""
+    with gdb_errors():
+        stack = selection.choose_registers(registers, reason)
+        own = unwinder.own(stack, unwinder.chain(), lambda frame: frame)
+        found = list(itertools.islice(own, stacks.MOST_FRAMES))
+        if not found:
+            selection.clear("the stack that you asked for can't be walked")
+            raise TargetError("GDB can't walk that stack")
+        found[0].select()
+        return Backtrace(tuple(stacks.describe(frame, False) for frame in found), "")

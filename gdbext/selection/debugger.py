@@ -1,0 +1,179 @@
+"""GDB as a `Debugger`: what the shared commands may ask of a debugger, answered by GDB.
+
+Takes the rank that a question is about, and goes there for the answer (visiting.py).
+Never prints, and never catches what commands should report.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import gdb
+
+from gdbext.gdb_api.language import C_FAMILY, language
+from gdbext.gdb_api.progress import Progress
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
+from gdbext.gdb_api.target import path_of
+from gdbext.selection import frame as stacks
+from gdbext.selection import frame_style
+from gdbext.selection import unwinder as frames
+from gdbext.selection.selection import rank_at
+from gdbext.selection.visiting import RankVisitor
+from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
+from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
+from pieglobalsfind.model import Absent, Owner
+from pieglobalsfind.stacks.frame import Frame
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.backtraces.quick_backtraces import QuickBacktraces
+
+RESULT = "_rank_value"  # the convenience variable through which values, or their addresses, are printed
+ADDRESS = 1 << 64
+
+
+class GdbDebugger(RankVisitor):
+    """The one object behind every command."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.progress = Progress()
+        self._quick: dict[int, QuickBacktraces] = {}  # by inferior
+
+    def _has_returned(self) -> None:
+        self._quick.clear()
+
+    @property
+    def width(self) -> int:
+        return int(gdb.parameter("width") or 0)
+
+    @property
+    def without_rank(self) -> str:
+        return "frames are the thread's, globals the unprivatized original's"
+
+    def counted(self, numbers: Sequence[int]) -> Iterator[int]:
+        return self.progress.counted(numbers)
+
+    def rank_that_runs(self) -> Optional[int]:
+        """On the thread, inside a breakpoint's `stop`: there nothing of it has been selected yet."""
+        found = rank_at(self.moment(), int(gdb.parse_and_eval("$rsp")) % ADDRESS)
+        return None if found is None else found.rank
+
+    def own_frames(self) -> Iterator[gdb.Frame]:
+        """The selected rank's frames, innermost first."""
+        stack = self.selection.stack
+        if stack is None:
+            return frames.chain()
+        return frames.own(stack, frames.chain(), lambda frame: frame)
+
+    def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        with self.visiting(rank), gdb_errors():
+            most = limit or stacks.MOST_FRAMES
+            found = [stacks.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))]
+        return iter(found)
+
+    def _user_frame(self, rank: int) -> Optional[gdb.Frame]:
+        """The innermost frame in the program's own copy; in any copy if there is none."""
+        from pieglobalsfind.session.runtime_frames import user_frame
+
+        frames = itertools.islice(self.own_frames(), stacks.MOST_FRAMES)
+        return user_frame(self.moment(), rank, frames, gdb.Frame.pc)
+
+    def location(self, rank: int) -> str:
+        try:
+            with self.visiting(rank), gdb_errors():
+                frame = self._user_frame(rank)
+                if frame is None:
+                    return ""
+                line = frame.find_sal()
+                place = f" at {os.path.basename(path_of(line.symtab))}:{line.line}" if line.symtab is not None else ""
+                return (frame.name() or "??") + place
+        except TargetEndedError:
+            raise
+        except RanklensError:
+            return ""
+
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+        with self._evaluating(rank):
+            try:
+                with self.selection.explaining_calls():
+                    value = gdb.parse_and_eval(expression)
+                    address = value.address
+                    keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
+                    gdb.set_convenience_variable(RESULT, address if keeps_place else value)
+                    text = execute(f"output{form} {'*' if keeps_place else ''}${RESULT}")
+                return Value(text, None if address is None else int(address) % ADDRESS)
+            except DebuggerError as error:
+                return Absent(error.sentence, error.hint)
+            finally:
+                gdb.set_convenience_variable(RESULT, None)
+
+    @contextmanager
+    def at_user_frame(self, rank: int) -> Iterator[None]:
+        """In a rank's nearest user frame, which GDB's own commands then mean."""
+        with self._evaluating(rank):
+            yield
+
+    @contextmanager
+    def _evaluating(self, rank: int) -> Iterator[None]:
+        """In the rank's nearest user frame; with its globals alone where it has no frames any more."""
+        with ExitStack() as inside:
+            try:
+                inside.enter_context(self.visiting(rank))
+            except UsageError:
+                inside.enter_context(self.returning())
+                self._move(self._go_to(rank), rank)
+            else:
+                frame = self._user_frame(rank)
+                if frame is not None:
+                    frame.select()
+            yield
+
+    def address(self, expression: str) -> int:
+        with gdb_errors():
+            value = gdb.parse_and_eval(expression)
+            is_pointer = value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR
+            if value.address is not None and not is_pointer:
+                return int(value.address) % ADDRESS
+            return int(value) % ADDRESS
+
+    def owner(self, address: int) -> Owner:
+        return self.moment().translator.owner(address)
+
+    def execute(self, rank: int, command: str) -> str:
+        if re.fullmatch(frame_style.BACKTRACE, command):
+            with self.returning():
+                self._go_to(rank)
+                return self._backtraces().text(rank, command)
+        with self.visiting(rank), self._applying(rank), self.selection.explaining_calls():
+            return execute(command)
+
+    @contextmanager
+    def _applying(self, rank: int) -> Iterator[None]:
+        """To the command that is carried out inside the rank is the selected one, as a thread is to `thread apply`."""
+        before, self._applied = self._applied, rank
+        try:
+            yield
+        finally:
+            self._applied = before
+
+    def _backtraces(self) -> QuickBacktraces:
+        """They live until the user's command ends: what the user sets later may change how frames look."""
+        from gdbext.backtraces.quick_backtraces import QuickBacktraces
+
+        number = gdb.selected_inferior().num
+        if number not in self._quick:
+            self._quick[number] = QuickBacktraces(self)
+        return self._quick[number]
+
+
+def has_parts(kind: gdb.Type) -> bool:
+    """Whether a value's printer may ask for its address: that of a std::list knows the end of the list by it.
+
+    In a convenience variable it has none. What is no struct may be a few bits, which a pointer can't mean.
+    """
+    return kind.strip_typedefs().code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)

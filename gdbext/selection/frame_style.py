@@ -1,0 +1,96 @@
+"""Makes frames in filtered backtraces look as they do in GDB's backtraces without filters.
+
+GDB prints a backtrace by other code when a frame filter is at work: functions get their parameters' types, and an
+argument that can't be read ends the line in a Python error. Takes frame decorators; has GDB print each frame in its
+usual way, and passes that text on. Programs that drive GDB get variables, with their types.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import gdb
+from gdb.FrameDecorator import FrameDecorator
+
+from gdbext.gdb_api.front_end import speaks_mi
+from gdbext.selection import frame
+from pieglobalsfind.hints import Any, Optional
+
+BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
+
+
+class RankFrame(FrameDecorator):
+    """A frame of a rank in a backtrace."""
+
+    def function(self) -> Any:
+        """Without the parameters' types.
+
+        Where a function has no name `super` gives the pc, for which GDB takes any symbol there, also the next one.
+        """
+        name = self.inferior_frame().name() or super().function()
+        return name if isinstance(name, str) else "??"
+
+    def frame_args(self) -> Any:
+        if speaks_mi():
+            return super().frame_args()
+        return list(pieces(frame.arguments_text(self.inferior_frame()), "="))
+
+    def frame_locals(self) -> Any:
+        if speaks_mi():
+            return super().frame_locals()
+        return list(pieces(frame.locals_text(self.inferior_frame()).replace("\n", "\n        "), " = "))
+
+
+def pieces(text: str, between: str) -> Iterator[Piece]:
+    """One piece for the whole text, if GDB can be made to print it: it prints NAME, `between`, VALUE."""
+    name, found, value = text.partition(between)
+    if found:
+        yield Piece(name, value)
+
+
+class Piece:
+    """What GDB takes for a variable: all that follows the first name is its value."""
+
+    def __init__(self, name: str, value: str) -> None:
+        self._name = name
+        self._value = value
+
+    def symbol(self) -> str:
+        return self._name
+
+    def value(self) -> gdb.Value:
+        return text_value(self._value)
+
+
+def text_value(text: str) -> gdb.Value:
+    """A value that GDB prints as `text`: GDB takes values here, and only scalars are not shortened to "..."."""
+    number = next(TextPrinter.numbers)
+    TextPrinter.texts[number] = text
+    return gdb.Value(number)
+
+
+class TextPrinter:
+    """The pretty-printer of such values; each is printed once."""
+
+    numbers = itertools.count(0x52414E4B << 24)
+    texts: dict[int, str] = {}  # noqa: RUF012 - what was made and not yet printed
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def to_string(self) -> str:
+        return self._text
+
+
+def ranklens_texts(value: gdb.Value) -> Optional[TextPrinter]:
+    """The lookup function; outside of a backtrace there are no texts, and it costs nothing."""
+    if not TextPrinter.texts or value.address is not None or value.type.code != gdb.TYPE_CODE_INT:
+        return None
+    text = TextPrinter.texts.pop(int(value), None)
+    return None if text is None else TextPrinter(text)
+
+
+def install_printer() -> None:
+    """Let GDB print text values as they are."""
+    gdb.pretty_printers.insert(0, ranklens_texts)

@@ -1,0 +1,205 @@
+"""Which rank GDB's own commands mean.
+
+Takes a rank to select, or GDB's stop; keeps the rank, the reason, and what the unwinder and the filter need. A rank
+runs if a thread's stack pointer lies in its stack, whatever the registry says: a switch takes several instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_convenience
+from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
+from gdbext.selection.unwinder import PAST_MAIN, RankFilter, RankUnwinder, Stack, select_level
+from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.facts import replace
+from pieglobalsfind.hints import Optional
+from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_registers_here
+
+MAY_CALL = "may-call-functions"
+NO_CALLS = "functions can be called only in a rank that runs"
+INSTEAD = "`rank list --state running` tells them"
+NO_RANK = -1
+NOT_YET = "nothing has been looked at yet"
+
+
+class Selection:
+    """The selected rank, or none; `reason` follows "because"."""
+
+    def __init__(self, unwinder: RankUnwinder, filter_: RankFilter) -> None:
+        self._unwinder = unwinder
+        self._filter = filter_
+        self.rank: Optional[int] = None
+        self.reason = NOT_YET
+        self.stack: Optional[Stack] = None
+        self.thread = 0
+        self.inferior = 0
+        self.forbids_calls = False  # what the user has not
+        self._registers: dict[int, Mapping[int, int]] = {}  # of threads, since the last stop
+
+    @property
+    def is_suspended(self) -> bool:
+        return self.stack is not None and self.stack.registers is not None
+
+    def clear(self, reason: str) -> None:
+        self._set(None, None, reason)
+
+    def forget(self, reason: str) -> None:
+        """The same, but the thread is still to be looked at."""
+        self.clear(reason)
+        self.thread = 0
+
+    def choose(self, moment: ProcessView, number: int, reason: str) -> None:
+        """Select a rank; a running one selects its thread too. Raises `UsageError` if it has no frames."""
+        rank = moment.rank(number)
+        self._set(number, stack_of(moment, rank), reason)
+
+    def choose_registers(self, registers: Mapping[int, int], reason: str) -> Stack:
+        """Select a stack that is no rank's, by its saved registers."""
+        frame = gdb.newest_frame()
+        pointer, inferior = int(frame.read_register("rsp")), gdb.selected_inferior().num
+        stack = Stack(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
+        self._set(None, stack, reason)
+        return stack
+
+    def follow_thread(self, moment: ProcessView) -> None:
+        """Select the rank that runs on GDB's thread, or none."""
+        self._registers.clear()
+        thread = gdb.selected_thread()
+        if thread is None:
+            return self.clear("GDB has no thread")
+        rank = rank_at(moment, stack_pointer())
+        if rank is None:
+            return self.clear(f"none runs on thread {thread.num}")
+        stack = Stack(rank.rank, None, entry_of(moment))
+        return self._set(rank.rank, stack, f"it runs on the stopped thread {thread.num}")
+
+    def _set(self, rank: Optional[int], stack: Optional[Stack], reason: str) -> None:
+        was_suspended = self.is_suspended
+        if self.stack is not None and self.stack.needs_past_main:
+            execute(f"set {PAST_MAIN} off")
+        if stack is not None and stack.registers is not None and ends_at_main():
+            stack = replace(stack, needs_past_main=True)
+            execute(f"set {PAST_MAIN} on")
+        self.rank, self.stack, self.reason = rank, stack, reason
+        self.show()
+        if self.is_suspended and self.thread not in self._registers:
+            self._registers[self.thread] = thread_registers()
+        if was_suspended or self.is_suspended:
+            gdb.invalidate_cached_frames()
+
+    def undo_register_writes(self) -> list[str]:
+        """Give the thread its registers back, where GDB has written to them for a rank that is suspended; their names.
+
+        GDB takes a register that some frame has not saved for the thread's own: it would change another rank's.
+        """
+        before = self._registers.pop(self.thread, {})  # writing them is no news
+        if not before or not self.is_suspended:
+            self._registers.clear()
+            return []
+        selected, newest = gdb.selected_frame(), gdb.newest_frame()
+        changed = [number for number, value in thread_registers().items() if before.get(number) != value]
+        if changed:
+            newest.select()
+            for number in changed:
+                execute(f"set variable ${NAMES[number]} = {before[number]:#x}")
+            select_level(selected.level())
+        self._registers[self.thread] = before
+        return [NAMES[number] for number in changed]
+
+    def show(self) -> None:
+        """Make the unwinder, the filter and `$_rank` tell the selection."""
+        thread = gdb.selected_thread()
+        self.inferior = gdb.selected_inferior().num
+        self.thread = thread.global_num if thread is not None else 0
+        self._unwinder.stack = self._filter.stack = self.stack
+        if self.is_suspended:
+            self._unwinder.register()
+        self._filter.enabled = self.stack is not None
+        self._permit_calls()
+        set_convenience("_rank", -1 if self.rank is None else self.rank)
+
+    def _permit_calls(self) -> None:
+        """A function called from a suspended rank would run on another rank's stack: not while one is selected."""
+        if self.is_suspended and not self.forbids_calls and gdb.parameter(MAY_CALL) and not is_core():
+            execute(f"set {MAY_CALL} off")
+            self.forbids_calls = True
+        elif self.forbids_calls and not self.is_suspended:
+            self.forbids_calls = False
+            execute(f"set {MAY_CALL} on")
+
+    @contextmanager
+    def explaining_calls(self) -> Iterator[None]:
+        """GDB's errors become `DebuggerError`; of calls that we have forbidden in our words."""
+        try:
+            with gdb_errors():
+                yield
+        except DebuggerError as error:
+            if self.forbids_calls and MAY_CALL in error.sentence:
+                raise DebuggerError(NO_CALLS, INSTEAD) from error
+            raise
+
+
+def ends_at_main() -> bool:
+    """Whether GDB would not ask for the caller of the thread's own frame, as which a suspended rank poses.
+
+    It asks for none of the `main` of what it takes for the program, where ranks run in that itself.
+    """
+    frame = gdb.newest_frame()
+    return frame.name() == "main" and frame.older() is None
+
+
+def stack_of(moment: ProcessView, rank: Rank) -> Stack:
+    """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
+    check_is_here(rank)
+    if switch_to_thread_of(rank):
+        return Stack(rank.rank, None, entry_of(moment))
+    if isinstance(rank.context, Absent):
+        raise no_registers_here(rank) if rank.address_space else no_registers(rank.rank, rank.context)
+    registers = moment.contexts.registers(rank)
+    frame = gdb.newest_frame()
+    return Stack(rank.rank, registers, entry_of(moment), frame.pc(), stack_pointer(), gdb.selected_inferior().num)
+
+
+def entry_of(moment: ProcessView) -> Region:
+    return Region(moment.table.entry_function, moment.table.entry_function_size)
+
+
+def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:
+    """The rank in whose stack an address lies."""
+    ranks = moment.table.ranks
+    holding = (i for i, (start, end) in enumerate(columns_of(ranks).stacks) if start <= address < end)
+    return next((ranks[index] for index in holding if ranks[index].state != EXITED), None)
+
+
+def stack_pointer() -> int:
+    """The thread's, whichever of its frames is selected."""
+    with gdb_errors():
+        return thread_registers({RSP: NAMES[RSP]})[RSP]
+
+
+def switch_to_thread_of(rank: Rank) -> bool:
+    """Select the thread on whose stack pointer the rank's stack lies; False if it runs on none."""
+    if isinstance(rank.stack, Absent):
+        return False
+    before = gdb.selected_thread()
+    for thread in candidates(rank):
+        if not is_selected(thread):
+            thread.switch()
+        if stack_pointer() in rank.stack:
+            return True
+    if before is not None and before.is_valid() and not is_selected(before):
+        before.switch()
+    return False
+
+
+def candidates(rank: Rank) -> Iterator[gdb.InferiorThread]:
+    """The threads that may run the rank, the likeliest first."""
+    threads = gdb.selected_inferior().threads()
+    own = [one for one in threads if rank.kernel_thread in one.ptid[1:]]
+    yield from own or threads

@@ -1,0 +1,173 @@
+"""A suspended rank's frames in GDB's own stack: its saved registers posing as the caller of the thread's frame.
+
+Takes a rank's saved registers; afterwards bt, up, frame, info locals and print work on that rank's stack, in live
+processes and core files alike. The target's registers are neither written nor needed to be.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import gdb
+import gdb.unwinder
+
+from gdbext.gdb_api.language import language
+from gdbext.gdb_api.target import NAMES
+from gdbext.selection import frame as stacks
+from gdbext.selection import frame_style
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
+from pieglobalsfind.model import PC, RSP, Region
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from pieglobalsfind.session.runtime_frames import Folded
+
+    Folding = Callable[[Iterable[Any], Callable[[Any], gdb.Frame]], Folded[Any]]
+
+PAST_MAIN = "backtrace past-main"
+BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner to) its innermost frame
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
+
+    The backtrace ends at `main`, as a process's does, or else at the function `entry`. `live_pc` and `live_sp` are
+    those of the thread in whose chain the rank's frames appear, `inferior` is the one that it is in. `needs_past_main`:
+    the user does not want to see callers of `main`, and GDB has to look for them.
+    """
+
+    rank: int
+    registers: Optional[Mapping[int, int]]
+    entry: Region
+    live_pc: int = 0
+    live_sp: int = 0
+    inferior: int = 0
+    needs_past_main: bool = False
+
+
+class RankUnwinder(gdb.unwinder.Unwinder):
+    """Answers for the thread's own frame while a suspended rank is selected: its caller is the rank."""
+
+    def __init__(self) -> None:
+        super().__init__("ranklens")
+        self.stack: Optional[Stack] = None
+        self._is_registered = False
+
+    def register(self) -> None:
+        """Make GDB ask it: only once there is something to answer, as GDB looks for all frames anew then."""
+        if not self._is_registered:
+            gdb.unwinder.register_unwinder(None, self, replace=True)
+            self._is_registered = True
+
+    def __call__(self, pending_frame: gdb.PendingFrame) -> Optional[gdb.UnwindInfo]:
+        stack = self.stack
+        if stack is None or stack.registers is None or stack.inferior != gdb.selected_inferior().num:
+            return None
+        pc, sp = pending_frame.read_register("rip"), pending_frame.read_register("rsp")
+        if int(pc) != stack.live_pc or int(sp) != stack.live_sp:
+            return None
+        below = gdb.Value(stack.registers[RSP] - BELOW).cast(sp.type)
+        found = pending_frame.create_unwind_info(FrameId(below, pc))
+        for number, value in stack.registers.items():
+            name = NAMES.get(number)
+            if name is not None:
+                found.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
+        return found
+
+
+class FrameId:
+    """What GDB tells frames apart by; it demands that both are values of the target."""
+
+    def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
+        self.sp = sp
+        self.pc = pc
+
+
+class RankFilter:
+    """Leaves a rank's own frames in backtraces: no posing frame before them, nothing beyond the rank's entry.
+
+    `folded` leaves out more of them, and says how many.
+    """
+
+    def __init__(self, folded: Folding) -> None:
+        self._folded = folded
+        self.name = "ranklens"
+        self.priority = 100
+        self.enabled = False
+        self.stack: Optional[Stack] = None
+        gdb.frame_filters[self.name] = self
+        frame_style.install_printer()
+
+    def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
+        if self.stack is None or not is_chained(self.stack):
+            return decorators
+        mine = own(self.stack, decorators, lambda decorator: decorator.inferior_frame())
+        folded = self._folded(mine, lambda decorator: decorator.inferior_frame())
+        if folded.note:
+            gdb.write(f"{folded.note}\n")
+        return map(frame_style.RankFrame, folded.shown)
+
+
+def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
+    """Those of `items` that stand for the rank's own frames; `frame_of` gives an item's GDB frame."""
+    if stack.registers is not None:
+        first = stack.registers[PC], stack.registers[RSP]
+        items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
+    past_main = bool(gdb.parameter(PAST_MAIN)) and not stack.needs_past_main
+    for item in items:
+        yield item
+        frame = frame_of(item)
+        if frame.pc() in stack.entry or (frame.name() == "main" and not past_main):
+            return
+
+
+def is_chained(stack: Stack) -> bool:
+    """Whether the frames appear in GDB's chain: not if another thread has been selected since."""
+    return stack.registers is None or place(gdb.newest_frame()) == (stack.live_pc, stack.live_sp)
+
+
+def place(frame: gdb.Frame) -> tuple[int, int]:
+    """A frame's pc and stack pointer."""
+    return frame.pc(), int(frame.read_register("rsp"))
+
+
+def chain() -> Iterator[gdb.Frame]:
+    """GDB's frames, innermost first."""
+    frame: Optional[gdb.Frame] = gdb.newest_frame()
+    while frame is not None and frame.is_valid():
+        yield frame
+        frame = frame.older()
+
+
+def speak_as_program(stack: Stack) -> None:
+    """Have GDB read expressions in the program's language in frames that have none, as those of the MPI library.
+
+    GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one
+    takes that of `main` in what it has been told to debug, which is the launcher here.
+    """
+    for frame in itertools.islice(own(stack, chain(), lambda frame: frame), stacks.MOST_FRAMES):
+        if frame.find_sal().symtab is not None:
+            frame.select()
+            return
+
+
+def speak(wanted: str, level: int) -> None:
+    """Have GDB read expressions in a language, the frame of a level selected.
+
+    GDB takes the language of the frame that is selected, and keeps it where the next one has none.
+    """
+    for frame in itertools.islice(chain(), stacks.MOST_FRAMES):
+        frame.select()
+        if language() == wanted:
+            break
+    next((frame for frame in chain() if frame.level() == level), gdb.newest_frame()).select()
+
+
+def select_level(level: int) -> None:
+    """Select the frame of a level in GDB's chain, if there is one."""
+    for frame in chain() if level else ():
+        if frame.level() == level:
+            frame.select()
+            return

@@ -1,0 +1,4 @@
+"""Which rank's symbols GDB has, and the views from which it reads them.
+
+It imports `gdb_api`.
+"""

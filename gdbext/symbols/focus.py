@@ -1,0 +1,357 @@
+"""Whose symbols GDB has: those of one rank's copies at a time, and never the original's beside them.
+
+Takes a rank (or none: then the original's); tells GDB where the copied objects' symbols lie. Names, lines, scopes and
+call frame information then mean that rank in every frame, those of the MPI library included. Several copies at once
+would not: GDB's lookups by name, by `'file.c'::name` and of static members take the first file that fits.
+
+Never writes to the target and never runs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import gdb
+
+from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
+from gdbext.gdb_api.settings import Settings
+from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
+from gdbext.selection.displays import Displays
+from gdbext.watchpoints.watchpoints import Watches
+from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
+from pieglobalsfind.elf.locate import identity_of, object_path
+from pieglobalsfind.errors import ObjectFileError, TargetError
+from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
+from pieglobalsfind.model import Absent, Object, Rebase
+from pieglobalsfind.ranks.variable_address import data_place, lies_apart
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.targets import in_address_space
+
+if TYPE_CHECKING:  # what only some targets need is imported when it is needed: sourcing the extension must be quick
+    from pieglobalsfind.debugger.rank_debug_file import Apart
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
+
+    `is_main`: in place of the main program's own, which GDB looks into before all others.
+    """
+
+    path: str
+    bias: int
+    is_main: bool = False
+
+
+class Focus:
+    """The focus of one inferior."""
+
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
+        self._settings = settings
+        self._displays = displays
+        self._watches = watches
+        self.rank: Optional[int] = None
+        self._placed: tuple[Placed, ...] = ()
+        self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
+        self._is_back = False  # one of these has been loaded again
+        self._views_apart: dict[tuple[int, int, Placed], Placed] = {}
+        self._files: dict[str, Union[str, Absent]] = {}
+        self._debug_files: dict[str, str] = {}
+        self._kernel_library = ""
+        self._main_program = ""
+        self._instead: tuple[Placed, ...] = ()
+        self._apart: Optional[Apart] = None
+        self.moving = False
+        self.moves = 0  # how often GDB's symbols were replaced
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files whose symbols are in focus."""
+        return frozenset(one.path for one in self._placed)
+
+    def forget(self) -> None:
+        """The process is gone, or another one runs: GDB has dropped what belonged to it.
+
+        What stands for the main program stays until `restore_program`.
+        """
+        if self._placed:
+            self._displays.save()
+        self._instead = tuple(one for one in self._placed if one.is_main) or self._instead
+        self._remove(tuple(one for one in self._placed if not one.is_main))
+        self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
+        self._kernel_library = ""
+
+    def restore_program(self) -> None:
+        """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
+        if self._main_program:
+            with suppress(DebuggerError):  # another program may be there by now
+                execute(f"symbol-file {quoted(self._main_program)}")
+        self._remove(self._instead)
+        self._instead, self._main_program = (), ""
+
+    def original_loaded(self, path: str) -> None:
+        """GDB has read symbols of `path` by itself."""
+        if not self.moving and path in self._out:
+            self._out -= {path}
+            self._is_back = True
+
+    def has_originals(self, moment: ProcessView) -> bool:
+        """Whether GDB may have symbols of originals, or of copies that are files, by itself.
+
+        While ranks are made, a file may be loaded for long before it is known whose copy it is.
+        """
+        return not copied_paths(moment) <= self._out
+
+    def are_lost(self) -> bool:
+        """Whether GDB has dropped symbols in focus, or the originals' are beside them: they are forgotten then.
+
+        It does so at `symbol-file` and `file`.
+        """
+        if self.moving or not self._placed:
+            return False
+        there = {path_of(one) for one in gdb.objfiles()}
+        lost = not self.paths <= there or self._is_back
+        if lost:
+            self._remove(tuple(one for one in self._placed if one.path in there))
+            self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
+        return lost
+
+    def move(self, moment: ProcessView, rank: Optional[int], inserted: bool = False) -> tuple[str, ...]:
+        """Make symbols mean `rank`, or the original if None; returns why files could not be used.
+
+        `inserted`: breakpoints may be in the target's memory now, as they are inside a breakpoint's stop method.
+        """
+        if not inserted:
+            self.are_lost()
+        # What a breakpoint in the original writes there now would be copied into every rank.
+        nowhere = rank is None and is_copying(moment)
+        wanted = {one.index: None if nowhere else bias_of(moment, one, rank) for one in copied(moment)}
+        self.moving = True
+        try:
+            if wanted and self.has_originals(moment):
+                with uninterrupted():
+                    self._tell_program(moment)
+                    self.take_out(moment, inserted)
+            placed, failures = self._planned(moment, rank, wanted)
+            with uninterrupted():  # GDB's symbols and what is known of them here must agree
+                if placed != self._placed:
+                    with self._watches.changes.unmissed():
+                        if rank != self.rank:
+                            self._watches.leave(self.rank, inserted)
+                        self._place(placed)
+                self.rank = rank
+                self.announce()
+        finally:
+            self.moving = False
+        return failures
+
+    @contextmanager
+    def beside(self, moment: ProcessView, rank: int) -> Iterator[tuple[gdb.Objfile, ...]]:
+        """Let GDB have a rank's symbols, too, inside; gives them. Those in focus stay, and names are theirs first.
+
+        Raises `TargetError` where only one rank's can be there.
+        """
+        wanted = {one.index: bias_of(moment, one, rank) for one in copied(moment)}
+        kept = self._views_apart
+        placed, failures = self._planned(moment, rank, wanted)
+        self._views_apart = kept  # those of `rank` are gone afterwards
+        if failures or any(one.is_main for one in placed):
+            raise TargetError(f"rank {rank} can't be looked into while rank {self.rank} steps", "the step ends here")
+        known, added, stepping = gdb.objfiles(), [], self.rank
+        self.moving = True
+        try:
+            with uninterrupted(), self._watches.changes.unmissed():
+                for one in placed:
+                    if one not in self._placed:
+                        execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
+                        added.append(one)
+            self.rank = rank
+            self.announce()
+            yield tuple(one for one in gdb.objfiles() if one not in known)
+        finally:
+            with uninterrupted(), self._watches.changes.unmissed():
+                for one in added:
+                    execute(f"remove-symbol-file -a {one.bias + code_of(one.path):#x}")
+                    if self._apart is not None:
+                        self._apart.drop(one.path)
+            self.rank = stepping
+            self.announce()
+            self.moving = False
+
+    def announce(self) -> None:
+        """Let `$_rank` tell the rank in focus: conditions are evaluated before the selection can follow."""
+        set_convenience("_rank", -1 if self.rank is None else self.rank)
+
+    def _planned(
+        self, moment: ProcessView, rank: Optional[int], wanted: dict[int, Optional[int]]
+    ) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
+        placed, failures = [], []
+        for found in copied(moment):
+            bias, file = wanted[found.index], self._file(moment, found)
+            if isinstance(file, Absent):
+                failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
+            elif bias is not None:
+                view = self._view(moment, found, rank, Placed(file, bias))
+                if rank is not None and not has_copy(moment, found.index, rank) and is_elsewhere(moment, rank):
+                    process = moment.rank(rank).pages_of
+                    remedy = "a core file of that one has them" if is_core() else "attach to that one"
+                    failures.append(f"rank {rank}'s variables are in process {process}'s own pages: {remedy}")
+                if isinstance(view, Absent):
+                    failures.append(str(view))
+                elif not self._is_there(found, file, view):
+                    placed.append(self._as_main(found, file, view))
+        return tuple(placed), tuple(failures)
+
+    def _is_there(self, found: Object, file: str, view: Placed) -> bool:
+        """Whether GDB has it as the main program already: at one address a second one answers, too."""
+        is_plain = view.path == file and view.bias == found.load_bias
+        return is_plain and self._main_program != found.path and is_main_program(found)
+
+    def _as_main(self, found: Object, file: str, view: Placed) -> Placed:
+        """Thread-local variables of the main program have to lie in what GDB takes for it, until it is gone."""
+        if view.path != file and is_main_program(found):
+            self._main_program = found.path
+        return replace(view, is_main=bool(self._main_program) and self._main_program == found.path)
+
+    def _view(self, moment: ProcessView, found: Object, rank: Optional[int], plain: Placed) -> Union[Placed, Absent]:
+        """The file as it is, or with the addresses of what lies apart on this rank."""
+        if rank is None:
+            return plain
+        elsewhere = is_elsewhere(moment, rank)
+        if not elsewhere and not lies_apart(moment.rank(rank), found):
+            return plain
+        from pieglobalsfind.debugger import rank_debug_file
+        from pieglobalsfind.dwarf import variable_cache
+
+        key = (rank, moment.table.generation, plain)
+        if key not in self._views_apart:
+            try:
+                path = object_path(moment.target, identity_of(found), self._settings.object_path)
+                variables = variable_cache.declared(str(path), found.build_id).variables
+                self._apart = self._apart or rank_debug_file.Apart()
+                made = self._apart.view(
+                    plain.path, variables, rank_debug_file.Instance(moment.rank(rank), found, elsewhere), plain.bias
+                )
+            except (OSError, ObjectFileError) as error:
+                return Absent(f"variables of {found.path} that lie apart can't be placed, {error}")
+            self._views_apart = {key: Placed(made, plain.bias)}
+        return self._views_apart[key]
+
+    def _file(self, moment: ProcessView, found: Object) -> Union[str, Absent]:
+        if found.path not in self._files or isinstance(self._files[found.path], Absent):
+            self._files[found.path] = self._make_file(moment, found)
+        return self._files[found.path]
+
+    def _make_file(self, moment: ProcessView, found: Object) -> Union[str, Absent]:
+        path = object_path(moment.target, identity_of(found), self._settings.object_path)
+        if isinstance(path, Absent):
+            return Absent(path.reason, "name the folder that has it by `set rank object-path`")
+        from gdbext.symbols import views
+
+        try:
+            return views.view_of(path, found.build_id, self._debug_files.get(found.path, ""))
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+
+    def _place(self, wanted: tuple[Placed, ...]) -> None:
+        """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
+        self._displays.save()
+        self.moves += 1
+        old = self._placed
+        for one in wanted:
+            command = "symbol-file" if one.is_main else "add-symbol-file"
+            execute(f"{command} {quoted(one.path)} -o {one.bias:#x}")
+            self._placed += (one,)
+        self._remove(old)
+        self._placed = wanted
+
+    def _remove(self, placed: tuple[Placed, ...]) -> None:
+        """Of two places of a file GDB removes the one that it has had for longer."""
+        for one in placed:
+            if not one.is_main:  # those are replaced
+                with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
+                    execute(f"remove-symbol-file {quoted(one.path)}")
+            if self._apart is not None:
+                self._apart.drop(one.path)
+                self._views_apart = {key: view for key, view in self._views_apart.items() if view.path != one.path}
+
+    def _tell_program(self, moment: ProcessView) -> None:
+        if is_core():
+            from gdbext.symbols.program import tell_program
+
+            tell_program(moment.target, self._settings.object_path)
+
+    def take_out(self, moment: ProcessView, inserted: bool) -> None:
+        """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
+        paths = copied_paths(moment)
+        loaded = [one for one in gdb.objfiles() if is_from_file(one) and one.owner is None]
+        for one in gdb.objfiles():
+            if one.owner is not None and path_in_target(one.owner) in paths:
+                self._debug_files[path_in_target(one.owner)] = path_here(one)
+        if any(path_in_target(one) in paths for one in loaded):
+            self._displays.save()
+            self._kernel_library = kernel_library() or self._kernel_library
+            stay = [one for one in loaded if path_in_target(one) not in paths]
+            keep, files = kept_names(stay, paths), library_files(stay)
+            forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
+        self._out, self._is_back = self._out | paths, False
+
+
+def is_from_file(objfile: gdb.Objfile) -> bool:
+    """Whether GDB has read it from a file, and not from memory; GDB 12 does not tell, and names what is from memory."""
+    return bool(getattr(objfile, "is_file", not path_of(objfile).startswith(KERNEL_LIBRARY)))
+
+
+def code_of(path: str) -> int:
+    """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
+    with open_elf(path) as file:
+        return next(one.address for one in file.sections if one.flags & SHF_EXECINSTR)
+
+
+def always_inserted() -> bool:
+    """Whether GDB leaves breakpoints in memory while the target is stopped."""
+    return bool(gdb.parameter("breakpoint always-inserted")) or bool(gdb.parameter("non-stop"))
+
+
+def copied(moment: ProcessView) -> tuple[Object, ...]:
+    return tuple(one for one in moment.table.objects if one.privatized and one.path.startswith("/"))
+
+
+def is_main_program(found: Object) -> bool:
+    """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
+    space = gdb.current_progspace()
+    program = path_of(space) if space is not None else ""
+    return bool(program) and os.path.basename(program) == os.path.basename(found.path)
+
+
+def is_elsewhere(moment: ProcessView, rank: int) -> bool:
+    """Whether the rank's memory is another process's than GDB is attached to."""
+    return isinstance(in_address_space(moment.target, moment.rank(rank).pages_of), Absent)
+
+
+def has_copy(moment: ProcessView, number: int, rank: int) -> bool:
+    """Whether a rank has its own copy of the object of a number."""
+    return any(isinstance(one, Rebase) and one.object == number for one in moment.rank(rank).placements)
+
+
+def is_copying(moment: ProcessView) -> bool:
+    """Whether ranks are still being made, so that the originals are about to be copied."""
+    table = moment.table
+    return not table.ranks or table.process_count > 1 or len(table.ranks) < table.rank_count
+
+
+def copied_paths(moment: ProcessView) -> frozenset[str]:
+    """The files of the copied objects, and those that GDB has loaded copies from."""
+    return moment.copy_paths.union(one.path for one in copied(moment))
+
+
+def bias_of(moment: ProcessView, found: Object, rank: Optional[int]) -> Optional[int]:
+    """What to add to the object's p_vaddr's in a rank; None if it is not known where the rank has it."""
+    if rank is None:
+        return found.load_bias
+    base = data_place(moment.rank(rank), found, found.base)
+    return found.load_bias + base - found.base if isinstance(base, int) else None

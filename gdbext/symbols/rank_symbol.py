@@ -1,0 +1,46 @@
+"""Where a rank has its own instance of a symbol, whichever rank's symbols GDB has: `$_rankaddr`.
+
+Takes a name as the program has it; an instance that lies in another inferior is none of this one's addresses.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import gdb_errors
+from gdbext.gdb_api.target import path_of
+from gdbext.selection.debugger import GdbDebugger
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import MIGRATED_OUT
+
+
+def address_of(face: GdbDebugger, name: str, rank: int) -> int:
+    """Raises `DebuggerError` if there is no such symbol."""
+    moment = face.moment()
+    if not is_here(face, rank):
+        process = face.job().process(rank)
+        raise UsageError(f"rank {rank} is in {process.name}, whose memory is another", f"rank print {rank} -- {name}")
+    with gdb_errors():
+        found = address_in_focus(face, name)
+    owner = moment.translator.owner(found)
+    if owner.object is None:
+        raise UsageError(f"{name} is not private to ranks", f"print &{name} tells its one address")
+    return moment.translator.rank_address(rank, owner.object, owner.offset)
+
+
+def is_here(face: GdbDebugger, rank: int) -> bool:
+    """Whether the selected inferior has a rank; others are read only if it has not."""
+    moment = face.moment()
+    here = any(one.rank == rank and one.state != MIGRATED_OUT for one in moment.table.ranks)
+    return here or face.job().of(rank) is moment
+
+
+def address_in_focus(face: GdbDebugger, name: str) -> int:
+    """Of a symbol of the copied objects before one of the same name elsewhere."""
+    paths = face.state().focus.paths
+    for objfile in gdb.objfiles():
+        if path_of(objfile) in paths:
+            symbol = objfile.lookup_global_symbol(name) or objfile.lookup_static_symbol(name)
+            if symbol is not None and not symbol.needs_frame and symbol.value().address is not None:
+                return int(symbol.value().address or 0)
+    return face.address(f"&{name}")

@@ -1,0 +1,148 @@
+"""Changes of what is watched that GDB does not find.
+
+Takes users' watchpoints on a place; tells which of them have changed since GDB has told last. Whenever symbols move GDB
+reads watched values anew, and what another thread has written by then, whose stop it has not handled yet, is no change
+to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import execute
+from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import TYPE_CHECKING, Optional
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.watchpoints.by_address import Place
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A place, or an expression by addresses."""
+
+    place: Optional[Place]
+    expression: str
+
+    def read(self) -> bytes:
+        """What is there, or the value's text; zeros where nothing is."""
+        try:
+            if self.place is None:
+                return gdb.parse_and_eval(self.expression).format_string().encode()
+            return bytes(gdb.selected_inferior().read_memory(self.place.address, self.place.size))
+        except gdb.error:
+            return bytes(1 if self.place is None else self.place.size)
+
+    def text(self, content: bytes) -> str:
+        """What has been read, as GDB shows it."""
+        if self.place is None:
+            return content.decode()
+        language = gdb.parameter("language")
+        execute("set language c")
+        try:
+            return gdb.Value(content, gdb.parse_and_eval(self.place.text).type).format_string()
+        finally:
+            execute(f"set language {language}")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is watched, as GDB has told it last, in a rank."""
+
+    inferior: int
+    rank: int
+    watched: Watched
+    content: bytes
+    hits: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """One that GDB will not find."""
+
+    number: int
+    expression: str
+    before: Known
+    now: bytes
+
+    def text(self) -> str:
+        """In GDB's words."""
+        old, new = map(self.before.watched.text, (self.before.content, self.now))
+        return f"\nHardware watchpoint {self.number}: {self.expression}\n\nOld value = {old}\nNew value = {new}\n"
+
+
+class Changes:
+    """Of all users' watchpoints of one GDB."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Known] = {}
+        self.unseen: list[Change] = []
+
+    def begin(self, number: int, rank: int, place: Optional[Place], expression: Optional[str]) -> None:
+        """A watchpoint is new; `place` is None if it watches several, `expression` if these can't be told."""
+        here = gdb.selected_inferior().num
+        if place is not None or expression is not None:
+            watched = Watched(place, expression or "")
+            self._known[number] = Known(here, rank, watched, watched.read())
+
+    def go_on(self, number: int, successor: int) -> None:
+        """Another watchpoint takes over."""
+        if number in self._known:
+            self._known[successor] = replace(self._known.pop(number), hits=0)
+
+    def forget(self, number: int) -> None:
+        self._known.pop(number, None)
+
+    def look(self) -> None:
+        """The user may have changed what is watched."""
+        here = gdb.selected_inferior().num
+        self._known.update(
+            {
+                number: replace(one, content=one.watched.read())
+                for number, one in self._known.items()
+                if one.inferior == here
+            }
+        )
+
+    def has_told(self, hit: Iterable[gdb.Breakpoint]) -> None:
+        """GDB has stopped, and told of these."""
+        for one in hit:
+            known = self._known.get(one.number)
+            if known is not None:
+                self._known[one.number] = replace(known, content=known.watched.read(), hits=one.hit_count)
+
+    @contextmanager
+    def unmissed(self) -> Iterator[None]:
+        """GDB's symbols change inside, and it reads watched values anew.
+
+        It would not find them changed then by a thread of which it has yet to handle the stop: other threads run while
+        one has stopped at a breakpoint whose condition is tested.
+        """
+        yield
+        inferior = gdb.selected_inferior()
+        if not self._known or len(inferior.threads()) < 2:
+            return
+        users = {one.number: one for one in gdb.breakpoints()}
+        for number, known in list(self._known.items()):
+            found = known.watched.read() if known.inferior == inferior.num and number in users else known.content
+            if found != known.content:
+                user = users[number]
+                self._known[number] = replace(known, content=found, hits=user.hit_count)
+                if user.hit_count == known.hits and is_meant(user):  # else GDB has found it, and ignored it
+                    self.unseen.append(Change(number, user.expression or "", known, found))
+
+
+def is_meant(user: gdb.Breakpoint) -> bool:
+    """Whether a watchpoint stops for a change, by its condition and its ignore count."""
+    if not user.enabled or user.type == gdb.BP_READ_WATCHPOINT:
+        return False
+    with suppress(gdb.error):
+        if user.condition and not gdb.parse_and_eval(user.condition):
+            return False
+    if user.ignore_count > 0:
+        user.ignore_count -= 1
+        return False
+    return True

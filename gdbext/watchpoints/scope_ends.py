@@ -1,0 +1,32 @@
+"""The ends of watched variables of functions, where GDB no longer knows that they are such.
+
+Takes a watchpoint on a place, and where the function returns to. GDB stops there itself for a watchpoint by name.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdbext.breakpoints.internal_breakpoint import Pinned
+
+# GDB's words.
+LEFT = "\nWatchpoint {} deleted because the program has left the block in\nwhich its expression is valid.\n"
+
+
+class ScopeEnd(Pinned):
+    """Behind the call of a function, for the one call alone."""
+
+    def __init__(self, watchpoint: gdb.Breakpoint, returns_to: tuple[int, int]) -> None:
+        address, self._stack_pointer = returns_to
+        super().__init__(address)
+        self.watchpoint = watchpoint
+        self.is_reached = False
+
+    def stop(self) -> bool:
+        if not self.watchpoint.is_valid() or self.home != gdb.selected_inferior().num:
+            return False
+        self.is_reached = int(gdb.newest_frame().read_register("rsp")) == self._stack_pointer
+        return self.is_reached
+
+    def text(self) -> str:
+        return LEFT.format(self.watchpoint.number)

@@ -1,0 +1,213 @@
+"""Plain watchpoints (`watch ticks`) stay with the rank in which they were set.
+
+Takes users' watchpoints as they come, and the rank whose symbols GDB is about to lose. GDB reads the expression of a
+watchpoint anew whenever symbols change, and would go on with another rank's variable of that name; of one of a function
+it would say that the program had left the block. Where symbols move, a watchpoint on the place takes over.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, warnings
+from gdbext.watchpoints.missed_changes import Changes
+from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
+    from gdbext.watchpoints.by_address import Place
+    from gdbext.watchpoints.scope_ends import ScopeEnd
+
+COMMANDS = {
+    gdb.BP_WATCHPOINT: "watch",
+    gdb.BP_HARDWARE_WATCHPOINT: "watch",
+    gdb.BP_READ_WATCHPOINT: "rwatch",
+    gdb.BP_ACCESS_WATCHPOINT: "awatch",
+}
+RETURNS = r"(?s)saved rip = (0x[0-9a-f]+).*Previous frame's sp is (0x[0-9a-f]+)"
+LOCATION = "-location "  # how the expression of a watchpoint begins that keeps its place by itself
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a watchpoint was set, and what it means there by addresses: a `place`, or an `expression` of several.
+
+    `text` and `condition` are as the user has written them, `restriction` is the condition by addresses. What is None
+    can't be told so. `returns_to`: the address and stack pointer behind the call in whose frame the place is.
+    """
+
+    inferior: int
+    rank: int
+    text: str
+    place: Optional[Place]
+    expression: Optional[str]
+    condition: str
+    restriction: Optional[str]
+    returns_to: Optional[tuple[int, int]]
+
+
+class Watches:
+    """The users' watchpoints of one GDB."""
+
+    def __init__(self) -> None:
+        self.changes = Changes()
+        self._homes: dict[int, Home] = {}
+        self._replaced: list[gdb.Breakpoint] = []
+        self._ends: list[ScopeEnd] = []
+        self._replaces = False
+        self._newest = 0
+
+    def noticed(self, one: Any, rank: Optional[int]) -> None:
+        """A breakpoint of any kind was made or changed; `rank` is the one whose symbols GDB has."""
+        if self._replaces or rank is None or not one.is_valid() or not one.visible or one.type not in COMMANDS:
+            return
+        known, condition = self._homes.get(one.number), one.condition or ""
+        if known is None and one.number > self._newest:
+            self._newest = one.number
+            home = self._homes[one.number] = home_of(rank, one.expression, condition)
+            self.changes.begin(one.number, rank, home.place, home.expression)
+        elif known is not None and known.condition != condition and known.rank == rank:
+            self._homes[one.number] = replace(known, condition=condition, restriction=restriction_of(condition))
+
+    def leave(self, rank: Optional[int], inside_stop: bool) -> None:
+        """Before symbols move away from a rank. Inside a breakpoint's `stop` nothing may be deleted."""
+        here = gdb.selected_inferior().num
+        left = {number: home for number, home in self._homes.items() if (home.inferior, home.rank) == (here, rank)}
+        if not left:
+            return
+        users = {one.number: one for one in gdb.breakpoints()}
+        self._replaces = True
+        try:
+            for number, home in left.items():
+                if number in users:
+                    with warnings(f"watchpoint {number} may mean another rank"):
+                        self._keep(users[number], home)
+        finally:
+            self._replaces = False
+        if not inside_stop:
+            self.settle()
+
+    def _keep(self, user: gdb.Breakpoint, home: Home) -> None:
+        if home.text.startswith(LOCATION):
+            if home.restriction and (user.condition or "") == home.condition:
+                user.condition = home.restriction
+                self._homes[user.number] = replace(home, condition=home.restriction)
+            return
+        if home.expression == home.text and home.restriction == home.condition:  # it names no variable
+            return
+        del self._homes[user.number]
+        made = self._made(user, home)
+        if made is None:
+            if user.enabled:
+                user.enabled = False
+                gdb.write(
+                    f"[Watchpoint {user.number} is disabled, {home.text} would mean another rank than {home.rank}: "
+                    "`rank watch` watches a variable or a part of one]\n"
+                )
+            return
+        made.ignore_count = user.ignore_count
+        if user.commands:
+            made.commands = user.commands
+        made.silent = user.silent
+        made.thread = user.thread
+        made.enabled, user.enabled = user.enabled, False
+        self._replaced.append(user)
+        gdb.write(f"[Watchpoint {user.number} goes on as {made.number}: {home.text} of rank {home.rank}]\n")
+        if home.returns_to is not None:
+            from gdbext.watchpoints.scope_ends import ScopeEnd
+
+            self._ends.append(ScopeEnd(made, home.returns_to))
+
+    def _made(self, user: gdb.Breakpoint, home: Home) -> Optional[gdb.Breakpoint]:
+        """The watchpoint that takes over; None if what was watched can't be told by addresses."""
+        from gdbext.gdb_api.language import language
+
+        watched, reading = home.expression, ""
+        if home.place is not None:
+            is_fortran = language() == "fortran"
+            watched = LOCATION + (home.place.text if is_fortran else spelled(home, home.place))
+            reading = "with language c -- " if is_fortran else ""
+        if watched is None or home.restriction is None:
+            return None
+        known = {one.number for one in gdb.breakpoints()}
+        try:
+            execute(f"{reading}{COMMANDS[user.type]} {watched}")
+        except DebuggerError:
+            return None
+        made = next(one for one in gdb.breakpoints() if one.number not in known)
+        self._newest = made.number
+        kept = replace(home, text=made.expression or "", condition=home.restriction, returns_to=None)
+        self._homes[made.number] = kept
+        self.changes.go_on(user.number, made.number)
+        if home.restriction:
+            made.condition = home.restriction
+        return made
+
+    def settle(self) -> None:
+        """Delete what others have taken over from, once GDB is not in the midst of a stop."""
+        replaced, self._replaced = self._replaced, []
+        for one in replaced:
+            if one.is_valid():
+                one.delete()
+        there = {one.number for one in gdb.breakpoints()} if self._homes else set()
+        for number in self._homes.keys() - there:
+            del self._homes[number]
+            self.changes.forget(number)
+        over = [one for one in self._ends if not one.watchpoint.is_valid()]
+        self._ends = [one for one in self._ends if one not in over]
+        for end in over:
+            if end.is_valid():
+                end.delete()
+
+    def tell_ends(self) -> bool:
+        """After a stop: whether a watched variable is no more, which GDB's words tell then."""
+        left = [one for one in self._ends if one.is_reached and one.watchpoint.is_valid()]
+        for one in left:
+            gdb.write(one.text())
+            one.watchpoint.delete()
+        if left:
+            gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
+        return bool(left)
+
+
+def home_of(rank: int, expression: str, condition: str) -> Home:
+    """What a watchpoint means in the selected frame of a rank."""
+    from gdbext.watchpoints import by_address
+
+    here = gdb.selected_inferior().num
+    if expression.startswith(LOCATION):
+        place = None
+        with suppress(gdb.error):
+            place = by_address.place_of(expression[len(LOCATION) :])
+        return Home(here, rank, expression, place, None, condition, restriction_of(condition), None)
+    place, text = by_address.part_of_variable(expression), by_address.by_address(expression)
+    returns_to = caller() if place is not None and place.is_local else None
+    return Home(here, rank, expression, place, text, condition, restriction_of(condition), returns_to)
+
+
+def restriction_of(condition: str) -> Optional[str]:
+    from gdbext.watchpoints import by_address
+
+    return by_address.by_address(condition) if condition else ""
+
+
+def caller() -> Optional[tuple[int, int]]:
+    """Where the selected frame's function returns to, and the stack pointer then."""
+    frame: Optional[gdb.Frame] = gdb.selected_frame()
+    while frame is not None and frame.type() == gdb.INLINE_FRAME:
+        frame = frame.older()
+    # Not by its caller, whom GDB does not look for behind `main`.
+    found = re.search(RETURNS, execute(f"info frame level {frame.level()}")) if frame is not None else None
+    return None if found is None else (int(found[1], 16), int(found[2], 16))
+
+
+def spelled(home: Home, place: Place) -> str:
+    """The place as the user calls it, where that still means it."""
+    with suppress(gdb.error):
+        found = gdb.parse_and_eval(f"&({home.text})")
+        if int(found) % (1 << 64) == place.address:
+            return home.text
+    return place.text

@@ -1,0 +1,258 @@
+"""What can go wrong with a program under a method of privatization: each diagnosis with cause, evidence and cure.
+
+Takes the facts of a program's file; says per method which diagnoses apply. Ids are stable, docs/diagnoses.md lists
+them. It knows methods by name, as their users do: nothing else of the tools does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf.types import COMMON, FILE_STATIC, FUNCTION_STATIC, GLOBAL, MODULE, THREAD_LOCAL, Variable
+from pieglobalsfind.model import Absent, RankTable
+
+from .program import Facts
+
+METHODS = ("pie", "hls", "pip", "pipthread", "pipprocess", "fs", "tls", "tls-word", "swap", "struct", "tpsl", "none")
+BYTE_COPIES = ("pie", "hls")
+NAMESPACES = ("pip", "pipthread", "pipprocess")
+DATA = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, COMMON, MODULE)
+
+# How bad it is
+REFUSED = "refused"  # the program can't run so
+LOST = "lost"  # variables stay shared, or results are wrong
+RISK = "risk"  # under some runtimes or sizes
+AT_START = ("too-many-namespaces",)  # it ends a job before its first rank runs
+OF_AMPI = ("unaligned-writable-segment", "exceptions-in-byte-copy")  # the embedded runtime does otherwise
+OF_SCAN = ("misaligned-pointer",)  # who goes by relocations meets these too
+SURPLUS = 1664  # bytes of static TLS that glibc keeps for what is loaded later (rtld.optional_static_tls and rtld.nns)
+NAMES = 5  # variables that a sentence names
+
+# The storage that each method makes private
+PRIVATE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(BYTE_COPIES, DATA),
+    **dict.fromkeys((*NAMESPACES, "fs", "tpsl"), (*DATA, THREAD_LOCAL)),
+    **dict.fromkeys(("tls", "tls-word"), (THREAD_LOCAL,)),
+    "swap": (GLOBAL, COMMON, MODULE),
+    "struct": (),
+    "none": (),
+}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """`evidence` is from this program; `gravity` one of REFUSED, LOST, RISK."""
+
+    id: str
+    gravity: str
+    cause: str
+    evidence: str
+    cure: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One method for one program. `private` and `shared`: how many mutable variables, or why that is not known."""
+
+    method: str
+    private: Union[int, Absent]
+    shared: Union[int, Absent]
+    diagnoses: tuple[Diagnosis, ...]
+
+    @property
+    def verdict(self) -> Union[str, Absent]:
+        """Unknown variables may be shared ones: then only what is wrong without them can be told."""
+        gravities = {one.gravity for one in self.diagnoses}
+        for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
+            if one in gravities:
+                return text
+        if isinstance(self.shared, Absent):
+            return self.shared
+        return "private, at a risk" if RISK in gravities else "private"
+
+
+def judge(facts: Facts, method: str) -> Judgement:
+    """How the program fares under a method."""
+    found = tuple(one for methods, check in CHECKS if method in methods for one in (check(facts),) if one is not None)
+    variables = facts.variables
+    if isinstance(variables, Absent):
+        return Judgement(method, variables, variables, found)
+    private = sum(one.storage in PRIVATE[method] for one in variables)
+    diagnoses = (*found, *shared_storage(variables, method))
+    return Judgement(method, private, len(variables) - private, diagnoses)
+
+
+def applying(found: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
+    """Those that hold for a job that runs: its runtime is known, and how it looks for pointers."""
+    of_runtime = OF_AMPI if table.runtime.startswith("embedded") else ()
+    of_rewrite = OF_SCAN if table.rewrite_mode == "exact" else ()
+    return tuple(one for one in found if one.id not in (*AT_START, *of_runtime, *of_rewrite))
+
+
+def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Diagnosis]:
+    """The variables that a method does not touch by its nature."""
+    left = [one for one in variables if one.storage not in PRIVATE[method]]
+    if method in BYTE_COPIES:
+        left = [one for one in left if one.storage != THREAD_LOCAL]  # these are refused
+    if left:
+        yield Diagnosis(
+            "storage-not-private",
+            LOST,
+            f"{method} makes {private_text(method)} private",
+            f"{len(left)} variables stay one for all ranks: {named([one.name for one in left])}",
+            "tag them thread_local, or move them into what is private, or choose another method"
+            if method in ("tls", "tls-word", "swap")
+            else "choose a method that makes them private",
+        )
+
+
+def private_text(method: str) -> str:
+    *first, last = PRIVATE[method] or ("no",)
+    kinds = f"{', '.join(first)} and {last}" if first else last
+    return f"{kinds} variables alone" if PRIVATE[method] else "no variable"
+
+
+def named(names: list[str]) -> str:
+    more = len(names) - NAMES
+    return ", ".join(names[:NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+# ---- the checks: None where all is well ----
+
+Check = Callable[[Facts], Optional["Diagnosis"]]
+
+
+def unaligned_segment(facts: Facts) -> Optional[Diagnosis]:
+    if facts.unaligned is None:
+        return None
+    return Diagnosis(
+        "unaligned-writable-segment",
+        RISK,
+        "AMPI's PIEglobals looks for pointers at every eighth byte from the segment's start, so that it meets none",
+        f"the writable PT_LOAD begins at {facts.unaligned.vaddr:#x}, no multiple of 8",
+        "remove the small thread_local variable that comes first, or align it: _Alignas(8)",
+    )
+
+
+def exceptions(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.exception_tables:
+        return None
+    return Diagnosis(
+        "exceptions-in-byte-copy",
+        RISK,
+        "AMPI's PIEglobals does not tell the unwinder of its copies, so that no exception is caught in a rank",
+        f".gcc_except_table has {facts.exception_tables} bytes",
+        "use pip or fs there, or a runtime that registers the copies' frames, as the embedded one does",
+    )
+
+
+def unique(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.unique:
+        return None
+    return Diagnosis(
+        "unique-symbols",
+        LOST,
+        "the loader keeps one instance of a STB_GNU_UNIQUE symbol, however many copies of the file there are",
+        f"{len(facts.unique)} such variables: {named(list(facts.unique))}",
+        "compile with -fno-gnu-unique, as rankcxx --method fs does",
+    )
+
+
+def direct_access(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.direct:
+        return None
+    return Diagnosis(
+        "direct-thread-local-access",
+        LOST,
+        "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges",
+        f"{len(facts.direct)} instructions, the first at {facts.direct[0]:#x}",
+        "compile with -mno-tls-direct-seg-refs, as rankcc --method tls-word does",
+    )
+
+
+def dynamic_tls(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.tls_size or facts.static_tls:
+        return None
+    return Diagnosis(
+        "dynamic-thread-local-storage",
+        REFUSED,
+        "the loader may put the variables anywhere, not beside the thread pointer that a rank gets",
+        f"{facts.tls_size} bytes of thread-local variables, and no DF_STATIC_TLS",
+        "compile with -ftls-model=initial-exec, as rankcc --method tls does",
+    )
+
+
+def no_slots(facts: Facts) -> Optional[Diagnosis]:
+    variables = () if isinstance(facts.variables, Absent) else facts.variables
+    exported = [one for one in variables if one.storage in PRIVATE["swap"]]
+    if facts.slots or not exported:
+        return None
+    return Diagnosis(
+        "no-got-slots",
+        REFUSED,
+        "the linker has bound every access directly, so that there is no word to exchange",
+        f"no GLOB_DAT relocation names one of the {len(exported)} variables with external linkage",
+        "link as a shared object with the names left open, as rankcc --method swap does",
+    )
+
+
+def misaligned(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.misaligned:
+        return None
+    return Diagnosis(
+        "misaligned-pointer",
+        RISK,
+        "a scan for pointers looks at multiples of 8, so that this one goes on naming the original",
+        f"{len(facts.misaligned)} relocations, the first at {facts.misaligned[0]:#x}",
+        "unpack the struct, or use rankrun --rewrite=exact",
+    )
+
+
+def thread_local_copies(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.tls_size:
+        return None
+    return Diagnosis(
+        "thread-local-in-byte-copy",
+        REFUSED,
+        "a copy of code and data shares the kernel thread's block of thread-local variables",
+        f"PT_TLS has {facts.tls_size} bytes",
+        "remove thread_local, __thread or threadprivate, or use pip, fs or tls",
+    )
+
+
+def tls_budget(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.static_tls or facts.tls_size * 2 <= SURPLUS:
+        return None
+    return Diagnosis(
+        "static-tls-budget",
+        RISK,
+        "every copy takes static TLS of the loader's reserve",
+        f"{facts.tls_size} bytes each: {SURPLUS // facts.tls_size} copies fit into {SURPLUS} bytes",
+        "set GLIBC_TUNABLES=glibc.rtld.optional_static_tls, or leave out -ftls-model=initial-exec",
+    )
+
+
+def namespaces(facts: Facts) -> Optional[Diagnosis]:
+    return Diagnosis(
+        "too-many-namespaces",
+        RISK,
+        "the loader has 16 namespaces, and each rank takes one",
+        "any program",
+        "run at most 15 ranks in a process",
+    )
+
+
+CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
+    (BYTE_COPIES, thread_local_copies),
+    (BYTE_COPIES, unaligned_segment),
+    (BYTE_COPIES, exceptions),
+    (BYTE_COPIES, misaligned),
+    (NAMESPACES, namespaces),
+    ((*NAMESPACES, "fs"), tls_budget),
+    (("fs",), unique),
+    (("tls", "tls-word"), dynamic_tls),
+    (("tls-word",), direct_access),
+    (("swap",), no_slots),
+)

@@ -1,0 +1,353 @@
+"""The values of every global on every rank, grouped: equal on all, or which value on which ranks.
+
+Takes a `Job`; reads each rank's data once. Two pointers count as equal when both name the same place in their own rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.types import ROOT, Array, MemberPointer, Pointer, Struct, TypeTable, Variable, Variables
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import Absent, Object, Rank, Root
+from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
+
+from ..job.job import Job
+from ..job.memory import RankMemory
+from ..job.progress import through
+from ..output.text import DIFFERENCE, harmless
+from ..values.addresses import AddressNames
+from ..values.equality import Meaning, shown_whole
+from ..values.layout import WORD, address_offsets
+from ..values.pristine import Pristine
+from ..values.untyped_variables import by_symbols, undescribed
+from ..values.values import Object as Bytes
+from ..values.values import Surroundings, decode, elements_of
+
+# What the ranks' values say of a variable
+DIFFERS = "differs"  # it has to be private
+EQUAL = "equal everywhere"  # written, with the same bytes on all ranks
+# written, and its pointers lead to the same place of each rank's own image: it has to be private, and what C and C++
+# have behind them is not compared
+ADDRESSED = "equal but for addresses"
+NEVER_WRITTEN = "never written"  # still what the file holds, on all ranks
+SHARED = "shared"  # there is one for several ranks, whatever they write
+UNKNOWN = "unknown"
+NOT_DESCRIBED = "variables of the program that its debug information does not describe"
+UNREAD = b"unread"  # in place of a digest, which is longer
+SMALL = 64  # bytes that are their own key
+PIECE = 1 << 20  # bytes of large variables that are compared at once
+NOBODY = -1  # whose own no address is: what ranks share is the same whoever looks
+VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The ranks, ascending, on which a variable has one value."""
+
+    ranks: tuple[int, ...]
+    value: str
+    digest: bytes = b""  # of the whole value, where the text leaves something out
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the value was read; else it is the reason why not."""
+        return self.digest != UNREAD
+
+
+@dataclass(frozen=True)
+class GlobalValues:
+    """A variable and its values; `size` in bytes, `object` the path of the file that declares it.
+
+    `verdict` is one of VERDICTS. `needless`: bytes that each rank has of its own, though they are the same on all.
+    """
+
+    name: str
+    object: str
+    file: str
+    line: int
+    type: str
+    size: int
+    storage: str
+    groups: tuple[Group, ...]
+    verdict: str
+    needless: int = 0
+    place: int = 0  # vaddr, or offset in the TLS block
+
+    @property
+    def differs(self) -> bool:
+        return sum(one.is_known for one in self.groups) > 1
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any rank's value was read."""
+        return any(one.is_known for one in self.groups)
+
+
+@dataclass(frozen=True)
+class Globals:
+    """All variables of all copied objects; `absent` says which objects could not be looked into."""
+
+    values: tuple[GlobalValues, ...]
+    absent: tuple[Absent, ...]
+
+    @property
+    def needless(self) -> int:
+        """Bytes per rank that need not be private as far as this moment tells: what overlaps counts once."""
+        places: dict[tuple[str, int], int] = {}
+        for one in self.values:
+            places[one.object, one.place] = max(one.needless, places.get((one.object, one.place), 0))
+        return sum(places.values())
+
+
+def read_globals(job: Job) -> Globals:
+    """Read and group every variable of every copied object that debug information describes."""
+    columns, absent = [], []
+    for found in job.privatized:
+        declared = job.declared(found)
+        if isinstance(declared, Variables):
+            pristine = job.pristine(found)
+            columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
+            for bare in beside(job, found, declared) if found.is_program else ():
+                columns += [Column(found, bare.types, one, pristine) for one in bare]
+                absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
+        elif found.is_program:
+            absent.append(declared)
+            columns += [
+                Column(found, bare.types, one, job.pristine(found)) for bare in untyped(job, found) for one in bare
+            ]
+    for found, known in roots(job):
+        if isinstance(known, Variables):
+            columns += [Column(found, known.types, one, None) for one in known.variables]
+        else:
+            absent.append(known)
+    memory, names = RankMemory(job.target), AddressNames(job)
+    for rank in through(job.present, "globals"):
+        memory.load(rank, job.privatized)
+        for column in columns:
+            column.add(rank, memory, names)
+    return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+
+
+def untyped(job: Job, program: Object) -> Iterator[Variables]:
+    """What symbols tell of a program without debug information, if its file is there."""
+    path = job.file(program)
+    if not isinstance(path, Absent):
+        with suppress(ObjectFileError):
+            yield by_symbols(path)
+
+
+def beside(job: Job, program: Object, declared: Variables) -> Iterator[Variables]:
+    """What symbols tell of variables that the program's debug information lacks, if there are any."""
+    path = job.file(program)
+    if not isinstance(path, Absent):
+        with suppress(ObjectFileError):
+            found = undescribed(path, declared)
+            if found.variables:
+                yield found
+
+
+def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:
+    """The structs in which the program itself keeps its globals, each type once."""
+    parts = (one for rank in job.present for one in rank.placements)
+    told = dict.fromkeys((one.object, one.type_name) for one in parts if isinstance(one, Root))
+    for index, name in told:
+        yield job.table.objects[index], job.root(job.table.objects[index], name)
+
+
+class Evidence:
+    """What is noted of one variable, rank by rank, for its verdict."""
+
+    def __init__(
+        self, found: Object, variable: Variable, pristine: Optional[Pristine], pointers: Sequence[int]
+    ) -> None:
+        """`pointers` are the offsets of all that the variable holds, or may hold."""
+        self._object = found
+        self._variable = variable
+        self._pristine = pristine
+        self._first: Optional[bytes] = None
+        self._last: Optional[bytes] = None  # that was held against the file
+        self._relocated = pristine is not None and pristine.is_relocated(variable)
+        self._same_bytes = True
+        self._pointers = pointers
+        self._words: Optional[list[bytes]] = None  # the first rank's pointers
+        self._addressed = False
+        self._unwritten: Optional[bool] = True
+        self._shared = False
+        self._roots: set[tuple[int, int]] = set()  # where ranks have their structs of globals
+        self._ranks = 0
+
+    def add(self, rank: Rank, address: int, data: memoryview, key: bytes) -> None:
+        """`key` is the data, or its digest: equal for equal data."""
+        self._ranks += 1
+        self._first = key if self._first is None else self._first
+        self._same_bytes = self._same_bytes and key == self._first
+        if self._pointers and not self._addressed:
+            words = [bytes(data[at : at + WORD]) for at in self._pointers]
+            self._words = self._words or words
+            self._addressed = words != self._words
+        self._shared = self._shared or is_shared(rank, self._object, self._variable)
+        if self._variable.storage == ROOT:
+            self._shared = self._shared or (rank.pages_of, address) in self._roots
+            self._roots.add((rank.pages_of, address))
+        if self._unwritten and (key != self._last or self._relocated):
+            base = data_place(rank, self._object, self._object.base)
+            bias = base - self._object.base + self._object.load_bias if isinstance(base, int) else 0
+            pristine = self._pristine
+            self._unwritten = None if pristine is None else pristine.is_unwritten(self._variable, bytes(data), bias)
+            self._last = key
+
+    def verdict(self, groups: int, is_whole: bool) -> str:
+        """`groups`: how many values are known; `is_whole`: every rank's is."""
+        if not self._ranks:
+            return UNKNOWN
+        if self._shared:
+            return SHARED
+        if self._unwritten and is_whole:
+            return NEVER_WRITTEN
+        if groups > 1 or not is_whole:
+            return DIFFERS if groups > 1 else UNKNOWN
+        return ADDRESSED if self._addressed else EQUAL
+
+    @property
+    def needless(self) -> int:
+        """Equal bytes that every rank has of its own. One rank alone tells nothing."""
+        vaddr = self._variable.address
+        offset = None if vaddr is None else vaddr + self._object.load_bias - self._object.base
+        writable = (one for one in self._object.segments if one.writable)
+        private = not self._shared and (offset is None or any(one.offset <= offset < one.end for one in writable))
+        return self._variable.size if self._ranks > 1 and self._same_bytes and private else 0
+
+
+class Column:
+    """One variable while the ranks are gone through."""
+
+    def __init__(self, found: Object, types: TypeTable, variable: Variable, pristine: Optional[Pristine]) -> None:
+        self._object = found
+        self._types = types
+        self._variable = variable
+        self._place_matters = holds_pointers(types, variable.type)
+        self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
+        self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
+        self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
+        self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
+        pointers = address_offsets(types, variable.type) if self._place_matters else []
+        self._evidence = Evidence(found, variable, pristine, pointers)
+
+    def add(self, rank: Rank, memory: RankMemory, names: AddressNames) -> None:
+        self._ranks.setdefault(self._value(rank, memory, names), []).append(rank)
+
+    def _value(self, rank: Rank, memory: RankMemory, names: AddressNames) -> tuple[str, bytes]:
+        """The text, and a digest where the text may leave something out."""
+        address = place(rank, self._object, self._variable)
+        if isinstance(address, Absent):
+            return str(address), UNREAD
+        try:
+            data = memory.view(address, self._variable.size)
+        except MemoryUnreadable as error:
+            return f"<can't be read, {error.why}>", UNREAD
+        key = bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
+        self._evidence.add(rank, address, data, key)
+        if not self._place_matters and key in self._known:
+            return self._known[key], b"" if self._meaning is None else key
+        if not self._place_matters or not is_shared(rank, self._object, self._variable):
+            return self._decoded(rank, address, data, key, memory, partial(names.name, rank.rank))
+        if address not in self._shared:
+            self._shared[address] = self._decoded(rank, address, data, key, memory, partial(names.name, NOBODY))
+        return self._shared[address]
+
+    def _decoded(
+        self, rank: Rank, address: int, data: memoryview, key: bytes, memory: RankMemory, name: Callable[[int], str]
+    ) -> tuple[str, bytes]:
+        around = Surroundings(self._types, self._variable.language, memory.read, name)
+        whole = Bytes(address, bytes(data))
+        text = decode(around, self._variable.type, whole)
+        if not self._place_matters:
+            self._known[key] = text
+            return text, b"" if self._meaning is None else key
+        if self._meaning is None:
+            return text, b""
+        return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
+
+    def result(self, memory: RankMemory) -> GlobalValues:
+        variable = self._variable
+        groups = tuple(sorted(self._groups(memory), key=lambda one: one.ranks))
+        is_whole = all(one.is_known for one in groups)
+        return GlobalValues(
+            name=harmless(variable.name),
+            object=harmless(self._object.path),
+            file=harmless(variable.file),
+            line=variable.line,
+            type=harmless(type_name(self._types, variable.type, variable.language)),
+            size=variable.size,
+            storage=variable.storage,
+            groups=groups,
+            verdict=self._evidence.verdict(sum(one.is_known for one in groups), is_whole),
+            needless=self._evidence.needless if is_whole else 0,
+            place=variable.address or variable.tls_offset or 0,
+        )
+
+    def _groups(self, memory: RankMemory) -> Iterator[Group]:
+        """A group per value; of values that look the same each but the first says where it differs from that."""
+        alike: dict[str, list[tuple[bytes, list[Rank]]]] = {}
+        for (text, digest), ranks in self._ranks.items():
+            alike.setdefault(text, []).append((digest, ranks))
+        for text, ((whole, first), *others) in alike.items():
+            same = list(first)
+            for digest, ranks in others:
+                where = self._difference(first[0], ranks[0], memory)
+                if where is None:
+                    same += ranks
+                else:
+                    note = f"{text}{DIFFERENCE}{first[0].rank} at {harmless(variable_path(where))})"
+                    yield Group(tuple(one.rank for one in ranks), note, digest)
+            yield Group(tuple(sorted(one.rank for one in same)), text, whole)
+
+    def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
+        if self._meaning is None or self._is_described():
+            return ""
+        size = self._variable.size
+        step = size if self._place_matters else PIECE  # mostly the first piece tells
+        try:
+            for start in range(0, size, step):
+                part = min(step, size - start)
+                left, right = (memory.read(self._address(rank) + start, part) for rank in (one, other))
+                where = self._meaning.first_difference(one, left, other, right, start)
+                if where is not None:
+                    return where
+        except MemoryUnreadable:
+            return ""
+        return None
+
+    def _address(self, rank: Rank) -> int:
+        address = place(rank, self._object, self._variable)
+        return address if isinstance(address, int) else 0
+
+    def _is_described(self) -> bool:
+        bare = self._types.strip(self._variable.type)
+        return isinstance(bare, Array) and bare.data_location is not None
+
+
+def variable_path(path: str) -> str:
+    return path or "an element that is not shown"
+
+
+def holds_pointers(types: TypeTable, index: int) -> bool:
+    """Whether equal bytes may mean different things on two ranks."""
+    bare = types.strip(index)
+    if isinstance(bare, Struct):
+        return bare.opaque or any(holds_pointers(types, one.type) for one in bare.members)
+    if isinstance(bare, Array):
+        return bare.data_location is not None or holds_pointers(types, bare.element)
+    return isinstance(bare, (Pointer, MemberPointer))
+
+
+def differing(found: Globals) -> Iterator[GlobalValues]:
+    """Those that ranks hold different values of."""
+    return (one for one in found.values if one.differs)

@@ -1,0 +1,178 @@
+"""What would move with each rank, in bytes by category.
+
+Takes a `Job`; counts the rank's image as the registry and the objects' program headers describe it. It reads no memory
+but the saved stack pointer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Union
+
+from pieglobalsfind.decoders.ampi.unlisted_bytes import gap_bytes
+from pieglobalsfind.elf.file import PT_GNU_RELRO, open_elf
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import RSP, Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
+
+from ..job.job import Job
+from ..job.progress import through
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One rank's bytes. `relro` is what is written only while relocating; of a stack whose pointer is unknown all
+    counts as used. `gaps` is what lies between those parts, where a runtime sends a rank's memory as one piece."""
+
+    rank: int
+    code: int
+    rodata: int
+    relro: int
+    data: int
+    bss: int
+    heap_used: int
+    heap_free: int
+    stack_used: int
+    stack_unused: int
+    tls: int
+    gaps: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(getattr(self, name) for name in CATEGORIES)
+
+
+CATEGORIES = tuple(one.name for one in fields(Payload) if one.name not in ("rank", "notes"))
+
+
+@dataclass(frozen=True)
+class Sections:
+    """What one copy of an object takes."""
+
+    code: int = 0
+    rodata: int = 0
+    relro: int = 0
+    data: int = 0
+    bss: int = 0
+
+    def plus(self, other: Sections) -> Sections:
+        return Sections(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Sections)))
+
+
+def read_payload(job: Job) -> tuple[Payload, ...]:
+    """The payload of every rank whose image is in this process."""
+    sections = {one.index: copy_sections(job, one) for one in job.privatized}
+    return tuple(rank_payload(job, rank, sections) for rank in through(job.present, "memory"))
+
+
+def copy_sections(job: Job, found: Object) -> Sections:
+    relro = relro_bytes(job, found)
+    code = sum(one.memory_size for one in found.segments if one.executable)
+    rodata = sum(one.memory_size for one in found.segments if not one.executable and not one.writable)
+    writable = [one for one in found.segments if one.writable and not one.executable]
+    data = sum(one.file_size for one in writable) - relro
+    return Sections(code, rodata, relro, data, sum(zero_bytes(one) for one in writable))
+
+
+def own_sections(job: Job, copy: Rebase, sections: Sections) -> Sections:
+    """Without the code and the constants that the copy has from a file: all ranks have the same pages then."""
+    found = job.table.objects[copy.object or 0]
+    shared = {
+        one.executable for one in found.segments if not one.writable and is_mapped_file(job, copy.copy + one.offset)
+    }
+    return replace(
+        sections,
+        code=0 if True in shared else sections.code,
+        rodata=0 if False in shared else sections.rodata,
+    )
+
+
+def is_mapped_file(job: Job, address: int) -> bool:
+    mapping = job.translator.mapping(address)
+    return mapping is not None and mapping.path.startswith("/")
+
+
+def zero_bytes(segment: Segment) -> int:
+    return segment.memory_size - segment.file_size
+
+
+def relro_bytes(job: Job, found: Object) -> int:
+    """Bytes of PT_GNU_RELRO that the file holds; 0 when the file can't be read."""
+    path = job.file(found)
+    if isinstance(path, Absent):
+        return 0
+    try:
+        with open_elf(path) as elf:
+            return sum(one.file_size for one in elf.program_headers if one.type == PT_GNU_RELRO)
+    except RanklensError:
+        return 0
+
+
+def rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload:
+    copies = Sections()
+    for one in rank.placements:
+        if isinstance(one, Rebase) and one.object is not None:
+            copies = copies.plus(own_sections(job, one, sections.get(one.object, Sections())))
+    notes: list[str] = []
+    heap_used, heap_free = heap_bytes(rank, notes)
+    stack_used, stack_unused = stack_bytes(job, rank, notes)
+    tls = sum(one.size for one in rank.placements if isinstance(one, TlsBlock) and one.level == 0)
+    return Payload(
+        rank.rank,
+        copies.code,
+        copies.rodata,
+        copies.relro,
+        copies.data,
+        copies.bss,
+        heap_used,
+        heap_free,
+        stack_used,
+        stack_unused,
+        tls,
+        gap_bytes(job.table, rank),
+        tuple(notes),
+    )
+
+
+def heap_bytes(rank: Rank, notes: list[str]) -> tuple[int, int]:
+    if isinstance(rank.heap, Absent):
+        notes.append(f"heap unknown: {rank.heap.reason}")
+        return 0, 0
+    if isinstance(rank.heap_used, Absent):
+        notes.append(f"heap in use unknown: {rank.heap_used.reason}")
+        return rank.heap.size, 0
+    used = min(rank.heap_used, rank.heap.size)
+    return used, rank.heap.size - used
+
+
+def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
+    if isinstance(rank.stack, Absent):
+        notes.append(f"stack unknown: {rank.stack.reason}")
+        return 0, 0
+    pointer = stack_pointer(job, rank, rank.stack)
+    if isinstance(pointer, Absent):
+        notes.append(f"stack in use unknown, all of it counts as used: {pointer.reason}")
+        return rank.stack.size, 0
+    return rank.stack.end - pointer, pointer - rank.stack.start
+
+
+def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
+    """Where the rank's stack ends now: at its saved registers, or where the kernel thread that runs it stands."""
+    if isinstance(rank.context, Absent):
+        return running_stack_pointer(job, rank, stack, rank.context)
+    try:
+        pointer = job.contexts.registers(rank).get(RSP)
+    except RanklensError as error:
+        return Absent(error.sentence)
+    if pointer is None or pointer not in stack:
+        return Absent("its context names no place in its stack")
+    return min(pointer, rank.context) if rank.context in stack else pointer
+
+
+def running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
+    for thread in job.threads:
+        if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
+            pointer = thread.registers.get(RSP)
+            if pointer is not None and pointer in stack:
+                return pointer
+    return why

@@ -1,0 +1,201 @@
+"""What a program's file tells of its variables and of how its code reaches them, before it runs.
+
+Takes the path of an ELF file; gives facts alone. What they mean for a method stands in diagnoses.py.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf import variable_cache
+from pieglobalsfind.dwarf.types import COMMON, Array, Qualified, TypeTable, Variable, Variables
+from pieglobalsfind.elf.file import (
+    DT_SYMTAB,
+    EM_X86_64,
+    PF_W,
+    PT_GNU_RELRO,
+    PT_LOAD,
+    PT_TLS,
+    SHF_EXECINSTR,
+    SHT_DYNSYM,
+    SHT_SYMTAB,
+    SYMBOL_SIZE,
+    ElfFile,
+    ProgramHeader,
+    open_elf,
+)
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.model import Absent
+
+from ..pointers.evidence import R_64, R_GLOB_DAT, R_RELATIVE
+from ..values.untyped_variables import undescribed
+
+DT_FLAGS, DF_STATIC_TLS = 30, 16
+STT_OBJECT, STB_GNU_UNIQUE = 1, 10
+MOST_SYMBOLS = 1 << 20
+LARGEST_FUNCTION = 1 << 24  # bytes
+FS_PREFIX = b"\x64"
+FS_OPERAND = re.compile(r"fs:\[([^]]*)\]")  # as capstone writes it
+SMALL = re.compile(r"0x[0-9a-f]{1,3}|[0-9]")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Addresses are vaddrs of the file. `variables` are those that code may write, each place once."""
+
+    path: str
+    variables: Union[tuple[Variable, ...], Absent]
+    undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
+    unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
+    exception_tables: int = 0  # bytes of .gcc_except_table
+    unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables
+    direct: tuple[int, ...] = ()  # instructions that reach thread-local storage by %fs without reading the word at 0
+    slots: tuple[str, ...] = ()  # own variables that GLOB_DAT relocations name
+    misaligned: tuple[int, ...] = ()  # places of pointer relocations at no multiple of 8
+    tls_size: int = 0
+    static_tls: bool = False
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Mutable variables by storage and language, as Table II of the PIEglobals authors' paper of 2011 counts."""
+        if isinstance(self.variables, Absent):
+            return {}
+        return dict(sorted(Counter((one.storage, one.language) for one in self.variables).items()))
+
+
+def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> Facts:
+    """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
+    with open_elf(path) as elf:
+        declared = variable_cache.declared_or_why(path, elf.build_id) if known is None else known
+        lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
+        tls = next((one for one in elf.program_headers if one.type == PT_TLS), None)
+        relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
+        return Facts(
+            path=path,
+            variables=mutable(elf, declared),
+            undescribed=tuple(sorted(one.name for one in lacking)),
+            unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
+            exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),
+            unique=tuple(sorted(set(unique_symbols(elf)))),
+            direct=tuple(direct_accesses(elf, tls.memory_size if tls is not None else 0)),
+            slots=tuple(own_slots(elf)),
+            misaligned=tuple(one.offset for one in relocations if one.offset % 8),
+            tls_size=tls.memory_size if tls is not None else 0,
+            static_tls=bool((elf.dynamic_value(DT_FLAGS) or 0) & DF_STATIC_TLS),
+        )
+
+
+def loads(elf: ElfFile, flag: int) -> list[ProgramHeader]:
+    return [one for one in elf.program_headers if one.type == PT_LOAD and one.flags & flag]
+
+
+# ---- variables ----
+
+
+def mutable(elf: ElfFile, declared: Union[Variables, Absent]) -> Union[tuple[Variable, ...], Absent]:
+    """The variables that debug information describes and that may be written, without what is constant."""
+    return declared if isinstance(declared, Absent) else tuple(unique_places(written_to(elf, declared)))
+
+
+def written_to(elf: ElfFile, declared: Variables) -> Iterator[Variable]:
+    relro = [one for one in elf.program_headers if one.type == PT_GNU_RELRO]
+    for one in declared.variables:
+        if is_constant(declared.types, one.type):
+            continue
+        if one.tls_offset is not None:
+            yield one
+        elif one.address is not None:
+            inside = any(part.vaddr <= one.address < part.end for part in loads(elf, PF_W))
+            if inside and not any(part.vaddr <= one.address < part.end for part in relro):
+                yield one
+
+
+def is_constant(types: TypeTable, index: int) -> bool:
+    """Whether the variable itself is const (not what it points to)."""
+    found = types[index]
+    if isinstance(found, Array):
+        return is_constant(types, found.element)
+    return isinstance(found, Qualified) and (found.qualifier == "const" or is_constant(types, found.target))
+
+
+def unique_places(variables: Iterator[Variable]) -> Iterator[Variable]:
+    """Units may declare one place several times, and members of a common block under several names."""
+    seen: set[tuple[Optional[int], Optional[int], str]] = set()
+    for one in variables:
+        key = (one.address, one.tls_offset, "" if one.storage == COMMON else one.name)
+        if key not in seen:
+            seen.add(key)
+            yield one
+
+
+# ---- symbols and relocations ----
+
+
+def symbols(elf: ElfFile, kind: int) -> Iterator[tuple[str, int, int, int, int]]:
+    """(name, info, section index, value, size) of a symbol table, SHT_SYMTAB or SHT_DYNSYM."""
+    section = next((one for one in elf.sections if one.type == kind), None)
+    if section is None or section.link >= len(elf.sections):
+        return
+    names = elf.section_bytes(elf.sections[section.link])
+    data = elf.section_bytes(section)
+    whole = len(data) - len(data) % SYMBOL_SIZE
+    for count, entry in enumerate(struct.iter_unpack(elf.header.order + "IBBHQQ", data[:whole])):
+        if count >= MOST_SYMBOLS:
+            return
+        end = names.find(b"\0", entry[0])
+        yield names[entry[0] : max(end, 0)].decode(errors="replace"), entry[1], entry[3], entry[4], entry[5]
+
+
+def unique_symbols(elf: ElfFile) -> Iterator[str]:
+    for name, info, section, _, size in symbols(elf, SHT_DYNSYM):
+        if info >> 4 == STB_GNU_UNIQUE and info & 15 == STT_OBJECT and section and size:
+            yield name
+
+
+def own_slots(elf: ElfFile) -> Iterator[str]:
+    """The file's own variables that its global offset table names by symbol."""
+    table = elf.dynamic_value(DT_SYMTAB)
+    names = [name for name, *_ in symbols(elf, SHT_DYNSYM)]
+    for one in elf.relocations():
+        if table is None or one.type != R_GLOB_DAT:
+            continue
+        entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * one.symbol, SYMBOL_SIZE))
+        is_own = entry[3] and entry[1] & 15 == STT_OBJECT and entry[5]
+        if is_own and any(part.vaddr <= entry[4] < part.end for part in loads(elf, PF_W)):
+            yield names[one.symbol] if one.symbol < len(names) else "?"
+
+
+def direct_accesses(elf: ElfFile, tls_size: int) -> Iterator[int]:
+    """Instructions that reach thread-local storage by %fs and a register or a negative distance.
+
+    Those of the control block (the word at %fs:0, the guard at %fs:0x28) have a small positive one.
+    """
+    if not tls_size or elf.header.machine != EM_X86_64:
+        return
+    import capstone  # late: no other part needs it, and it takes time to load
+
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    decoder.skipdata = True
+    for start, code in functions(elf):
+        if FS_PREFIX in code:
+            for address, _, _, operands in decoder.disasm_lite(code, start):
+                match = FS_OPERAND.search(operands)
+                if match and not SMALL.fullmatch(match.group(1)):
+                    yield address
+
+
+def functions(elf: ElfFile) -> Iterator[tuple[int, bytes]]:
+    """The code of each function that the symbol table knows; of a stripped file each section that holds code."""
+    found = {value: size for _, info, section, value, size in symbols(elf, SHT_SYMTAB) if info & 15 == 2 and section}
+    for start, size in sorted(found.items()):
+        with suppress(ObjectFileError):
+            yield start, elf.at(start, min(size, LARGEST_FUNCTION))
+    if not found:
+        for one in elf.sections:
+            if one.flags & SHF_EXECINSTR:
+                yield one.address, elf.section_bytes(one)

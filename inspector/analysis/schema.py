@@ -1,0 +1,124 @@
+"""The form of a report in JSON, as JSON Schema: what docs/report-schema.md explains.
+
+Takes nothing. A change of meaning is a new number in `NAME`; fields may be added under the same one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..pointers.findings import VERDICTS
+from .globals import VERDICTS as VERDICTS_OF_GLOBALS
+from .payload import CATEGORIES
+
+NAME = "ranklens-report-1"
+
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+_OPTIONAL_COUNT = {"type": ["integer", "null"], "minimum": 0}
+_RANKS = {"type": "string", "pattern": "^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"}
+_ADDRESS = {"type": "string", "pattern": "^0x[0-9a-f]+$"}
+
+
+def _object(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_WAITING = _object({"call": _TEXT, "peer": {"type": "integer"}, "tag": {"type": "integer"}, "communicator": _COUNT})
+_RANK = _object(
+    {
+        "rank": _COUNT,
+        "state": _TEXT,
+        "tier": _TEXT,
+        "source": _TEXT,
+        "process": {"type": "integer"},
+        "moves": _COUNT,
+        "exit_status": _OPTIONAL_COUNT,
+        "processing_element": {"type": "integer"},
+        "kernel_thread": _COUNT,
+        "waiting": {"anyOf": [_WAITING, {"type": "null"}]},
+        "switches": _OPTIONAL_COUNT,
+        "memory": {"anyOf": [_object(dict.fromkeys(CATEGORIES, _OPTIONAL_COUNT)), {"type": "null"}]},
+        "unknown": _list(_TEXT),
+    }
+)
+_GLOBAL = _object(
+    {
+        "name": _TEXT,
+        "object": _TEXT,
+        "file": _TEXT,
+        "line": _COUNT,
+        "type": _TEXT,
+        "size": _COUNT,
+        "storage": _TEXT,
+        "differs": {"type": "boolean"},
+        "verdict": {"enum": list(VERDICTS_OF_GLOBALS)},
+        "needless": _COUNT,
+        "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
+    }
+)
+_DIAGNOSIS = _object(dict.fromkeys(("id", "gravity", "cause", "evidence", "cure"), _TEXT))
+_FINDING = _object(
+    {
+        "rank": _COUNT,
+        "object": _TEXT,
+        "offset": _ADDRESS,
+        "address": _ADDRESS,
+        "symbol": _TEXT,
+        "type": _TEXT,
+        "verdict": {"enum": list(VERDICTS)},
+        "evidence": _TEXT,
+        "old": _ADDRESS,
+        "new": _ADDRESS,
+        "right": {"anyOf": [_ADDRESS, {"type": "null"}]},
+        "demangled": {"anyOf": [_ADDRESS, {"type": "null"}]},
+        "rewritten": {"type": "boolean"},
+        "past_end": {"type": "boolean"},
+    }
+)
+_ALARM = _object({"object": _TEXT, "ranks": _RANKS, "of_ranks": _COUNT, "sentence": _TEXT})
+_POINTERS = _object(
+    {
+        "alarms": _list(_ALARM),
+        "counts": _list(_object({"object": _TEXT, "verdict": {"enum": list(VERDICTS)}, "words": _COUNT})),
+        "changed": _COUNT,
+        "findings": _list(_FINDING),
+        "unread": _list(_object({"ranks": _RANKS, "reason": _TEXT})),
+    }
+)
+_PAYLOAD = _object(
+    {"rank": _COUNT, "total": _COUNT, **dict.fromkeys(CATEGORIES, _COUNT), "notes": _list(_TEXT)},
+)
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    **_object(
+        {
+            "schema": {"const": NAME},
+            "target": _TEXT,
+            "job": _TEXT,
+            "taken": _TEXT,
+            "how": _TEXT,
+            "method": _TEXT,
+            "runtime": _TEXT,
+            "rewrite_mode": _TEXT,
+            "rank_count": _COUNT,
+            "ranks": _list(_RANK),
+            "globals": _list(_GLOBAL),
+            "needless": _COUNT,
+            "diagnoses": _list(_DIAGNOSIS),
+            "pointers": _POINTERS,
+            "payload": _list(_PAYLOAD),
+            "warnings": _list(_TEXT),
+        }
+    ),
+}

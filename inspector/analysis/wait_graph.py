@@ -1,0 +1,229 @@
+"""Who waits for whom: the wait-for graph of one moment, its cycles, and collective calls with those who are not there.
+
+Takes a rank table and the members of its communicators; gives values. It reads no target, and guesses nothing: a
+receive from any rank waits for nobody in particular, and where members are not known nobody is waited for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from pieglobalsfind.decoders.communicators import Communicators, peer_of
+from pieglobalsfind.model import BLOCKED, EXITED, MIGRATED_OUT, READY, Rank, RankTable
+
+COLLECTIVES = (
+    "MPIX_Migrate",
+    "MPI_Allgather",
+    "MPI_Allreduce",
+    "MPI_Alltoall",
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Cart_",
+    "MPI_Comm_",
+    "MPI_Exscan",
+    "MPI_Finalize",
+    "MPI_Gather",
+    "MPI_Init",
+    "MPI_Reduce",
+    "MPI_Scan",
+    "MPI_Scatter",
+)
+# no rank leaves these before every member has come: each needs something of all
+ALL_FOR_ALL = (
+    "MPI_Allgather",
+    "MPI_Allgatherv",
+    "MPI_Allreduce",
+    "MPI_Alltoall",
+    "MPI_Alltoallv",
+    "MPI_Barrier",
+    "MPI_Comm_split",
+    "MPI_Finalize",
+    "MPI_Init",
+    "MPI_Init_thread",
+    "MPI_Reduce_scatter",
+    "MPI_Reduce_scatter_block",
+)
+ALONE = ("MPIX_Migrate_to",)
+ANY = -1  # Waiting.peer
+Graph = Mapping[int, tuple[int, ...]]  # ranks, and as -1, -2, ... collective calls
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective call that some ranks are in, and those of its members that are not.
+
+    Where `members` are not known, `lacking` are all ranks that are not in it. `exited` of these never come. `needed` of
+    these have surely not come: somebody inside needs a message of theirs next, or it is `of_all` and all inside are
+    blocked. Others may have come and left.
+    """
+
+    call: str
+    communicator: int
+    members: Optional[tuple[int, ...]]
+    inside: tuple[int, ...]
+    lacking: tuple[int, ...]
+    exited: tuple[int, ...]
+    needed: tuple[int, ...]
+
+    @property
+    def of_all(self) -> bool:
+        """Whether each rank in it needs something of every other, so that none leaves it before all have come."""
+        return self.call in ALL_FOR_ALL
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Ranks each of which waits for the next, and the last for the first; that is so while all `witnesses` wait."""
+
+    ranks: tuple[int, ...]
+    witnesses: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Waits:
+    """`peers`: a waiting rank and the one rank that can let it go on. `cycles` never end by themselves.
+
+    In a collective that is the rank whose message it needs next. `untold`: ranks that wait for one of a communicator
+    whose members are not known. `standstill`: the job's ranks that have not exited, if every one of them is blocked.
+    `unknown`: ranks of whose call nobody tells some argument, and why. `unsure`: what would be cycles if it were known
+    that no message is on its way, and why that is not known.
+    """
+
+    peers: dict[int, int]
+    cycles: tuple[Cycle, ...]
+    collectives: tuple[Collective, ...]
+    of_any: tuple[int, ...]
+    untold: tuple[int, ...]
+    standstill: tuple[int, ...]
+    unknown: tuple[tuple[int, str], ...] = ()
+    unsure: tuple[tuple[Cycle, str], ...] = ()
+
+
+def is_collective(call: str) -> bool:
+    return call.startswith(COLLECTIVES) and call not in ALONE
+
+
+def find(table: RankTable, members: Communicators) -> Waits:
+    """The wait-for graph of one moment. Who is ready has got what it waited for, and waits for nobody any more."""
+    waiting = [rank for rank in table.ranks if rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT)]
+    needy = [(rank.rank, rank.waiting) for rank in waiting if rank.waiting and rank.state != READY]
+    told = {rank: peer_of(one, members) for rank, one in needy if one.peer >= 0}
+    peers = {rank: peer for rank, peer in told.items() if peer is not None}
+    called = tuple(collectives(waiting, table, members, peers))
+    return Waits(
+        peers,
+        tuple(cycles(table, peers, called)),
+        called,
+        tuple(rank for rank, one in needy if one.peer == ANY and not is_collective(one.call)),
+        tuple(rank for rank, peer in told.items() if peer is None),
+        standstill(table),
+        tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
+    )
+
+
+def standstill(table: RankTable) -> tuple[int, ...]:
+    """All of the job's ranks that have not exited, if all are known and blocked; else none."""
+    living = [rank for rank in table.ranks if rank.state != EXITED]
+    if len(table.ranks) < table.rank_count or any(rank.state != BLOCKED for rank in living):
+        return ()
+    return tuple(rank.rank for rank in living)
+
+
+def collectives(
+    waiting: list[Rank], table: RankTable, members: Communicators, peers: Mapping[int, int]
+) -> Iterator[Collective]:
+    """Ranks in one collective of one communicator together; lacking are those that are in no such call.
+
+    As long as one inside is ready, a call that needs something of all may be over, and others may have left it.
+    """
+    calls: dict[tuple[str, int], list[int]] = {}
+    for rank in waiting:
+        if rank.waiting is not None and is_collective(rank.waiting.call):
+            calls.setdefault((rank.waiting.call, rank.waiting.communicator), []).append(rank.rank)
+    here = {rank.rank: rank.state for rank in table.ranks if rank.state != MIGRATED_OUT}
+    for (call, communicator), ranks in calls.items():
+        known = members.get(communicator)
+        outside = sorted(here.keys() & known if known is not None else (one for one in here if here[one] != EXITED))
+        inside = set(ranks)
+        lacking = tuple(one for one in outside if one not in inside)
+        exited = tuple(one for one in lacking if here[one] == EXITED)
+        needed = tuple(sorted({peers[one] for one in ranks if one in peers} - inside))
+        found = Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
+        is_open = found.of_all and all(here[one] == BLOCKED for one in ranks)
+        yield replace(found, needed=lacking) if is_open else found
+
+
+def cycles(table: RankTable, peers: Mapping[int, int], called: tuple[Collective, ...]) -> Iterator[Cycle]:
+    """A cycle of each set of ranks that wait for one another, from the lowest of these on.
+
+    As long as a rank in a collective is ready, it may let the others go on. In a call that needs something of all, a
+    rank waits for each that is not in it; in others for its peer alone.
+    """
+    blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
+    graph: dict[int, tuple[int, ...]] = {rank: (peer,) for rank, peer in peers.items() if rank in blocked}
+    for number, one in enumerate(called, 1):
+        whole = one.members is not None and len(one.members) == len(one.inside) + len(one.lacking)
+        if one.of_all and whole and blocked.issuperset(one.inside):
+            graph[-number] = one.lacking
+            graph.update(dict.fromkeys(one.inside, (-number,)))
+    for together in components(graph):
+        ring = shortest_ring(graph, min(one for one in together if one >= 0), together)
+        inside = (called[-one - 1].inside for one in ring if one < 0)
+        ranks = tuple(one for one in ring if one >= 0)
+        yield Cycle(ranks, frozenset(ranks).union(*inside))
+
+
+def components(graph: Graph) -> list[frozenset[int]]:
+    """Sets of those that reach one another, in the order of their lowest ranks (Tarjan 1972, without recursion)."""
+    low: dict[int, int] = {}
+    path: list[int] = []  # of those whose set is not known yet
+    depth: dict[int, int] = {}
+    found: list[frozenset[int]] = []
+    for root in graph:
+        work = [] if root in low else [(root, iter(graph[root]))]
+        while work:
+            node, left = work[-1]
+            if node not in low:
+                low[node] = depth[node] = len(low)
+                path.append(node)
+            following = next((one for one in left if one in graph and (one not in low or one in depth)), None)
+            if following is None:
+                work.pop()
+                if low[node] == depth[node]:
+                    found.append(frozenset(taken_from(path, node)))
+                    for one in found[-1]:
+                        del depth[one]
+                elif work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+            elif following in low:
+                low[node] = min(low[node], depth[following])
+            else:
+                work.append((following, iter(graph[following])))
+    rings = (one for one in found if len(one) > 1 or one.issubset(graph[min(one)]))
+    return sorted(rings, key=lambda one: min(rank for rank in one if rank >= 0))
+
+
+def taken_from(path: list[int], node: int) -> Iterator[int]:
+    """The end of a path, from a node on."""
+    while path[-1] != node:
+        yield path.pop()
+    yield path.pop()
+
+
+def shortest_ring(graph: Graph, start: int, together: frozenset[int]) -> list[int]:
+    """From `start` back to it, within a set of those that reach one another; `start` stands first alone."""
+    before: dict[int, int] = {}
+    left = deque([start])
+    while start not in before:
+        node = left.popleft()
+        for one in graph[node]:
+            if one in together and one not in before:
+                before[one] = node
+                left.append(one)
+    ring = [before[start]]
+    while ring[-1] != start:
+        ring.append(before[ring[-1]])
+    return ring[::-1]

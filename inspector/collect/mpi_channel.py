@@ -1,0 +1,122 @@
+"""Carries messages between collectors by the site's own MPI, in a process of its own: MPI may hang, or end it.
+
+MPI_Init waits for every process of the launch, and a library whose peer is gone may end its own process. Takes orders
+from a channel; gives what comes. It knows nothing of what the messages mean.
+
+Uses mpi4py, because sites have an MPI and its launcher, and nothing else that starts a process on each node.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Union
+
+from .worker_process import Channel
+
+PAUSE = 0.002  # seconds between two looks for a message
+# Seconds in which nobody calls MPI before all end it: under MPICH 4.0 with UCX over TCP, MPI_Finalize hangs where
+# another process still answered while the first ones had begun it, and answers no more once it begins its own.
+QUIET = 0.3
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """There is no mpi4py, or no MPI for it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Begun:
+    """This collector's place among all of them, and its host."""
+
+    place: int
+    size: int
+    host: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """All have said all; what is left is MPI's own end."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """To be sent to a place, or come from one."""
+
+    place: int
+    tag: int
+    content: bytes
+
+
+def speak(channel: Channel) -> None:
+    """Until the order is None, and everything has been sent."""
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        channel.send(Unavailable(str(error)))
+        return
+    world = MPI.COMM_WORLD
+    channel.send(Begun(world.Get_rank(), world.Get_size(), MPI.Get_processor_name()))
+    told: Told = SimpleQueue()
+    teller = Thread(target=tell, args=(channel, told), daemon=True)
+    teller.start()
+    sent: list[Any] = []  # requests, kept until they are done
+    ends = False
+    while sent or not ends:
+        pass_on(MPI, told)
+        sent = [one for one in sent if not is_done(MPI, one)]
+        readable, _, _ = select.select([] if ends else [channel], [], [], PAUSE)
+        if readable:
+            order = channel.receive()
+            ends = order is None
+            if order is not None:
+                sent += send(MPI, order)
+    together = world.Ibarrier()
+    while not is_done(MPI, together):
+        pass_on(MPI, told)  # or who has sent what is not needed here any more never comes to the barrier
+        time.sleep(PAUSE)
+    told.put(Ending())
+    told.put(None)
+    teller.join()
+    time.sleep(QUIET)
+    MPI.Finalize()
+
+
+Told = SimpleQueue[Union[Message, Ending, None]]  # for the collector; None: that was all
+
+
+def tell(channel: Channel, told: Told) -> None:
+    """A thread of its own: where the collector sends just then, each would wait for the other to listen."""
+    with suppress(OSError):  # the collector has ended
+        while (one := told.get()) is not None:
+            channel.send(one)
+
+
+def pass_on(mpi: Any, told: Told) -> None:
+    """What has come from others."""
+    world, status = mpi.COMM_WORLD, mpi.Status()
+    while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
+        place, tag = status.Get_source(), status.Get_tag()
+        told.put(Message(place, tag, world.recv(source=place, tag=tag)))
+
+
+def send(mpi: Any, order: Message) -> list[Any]:
+    """The request to wait for; none if who was to have it is gone."""
+    try:
+        return [mpi.COMM_WORLD.isend(order.content, dest=order.place, tag=order.tag)]
+    except mpi.Exception:
+        return []
+
+
+def is_done(mpi: Any, request: Any) -> bool:
+    """Also if it never will be, as who was to have it is gone."""
+    try:
+        return bool(request.Test())
+    except mpi.Exception:
+        return True

@@ -1,0 +1,171 @@
+"""`inspector audit`: which variables a program has, and how it would fare under each method of privatization.
+
+Takes a program's file, or a job or core file whose program is then judged under its own method. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Union
+
+from rich.console import Console
+from rich.text import Text
+
+from pieglobalsfind.elf.file import ET_CORE, open_elf
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.targets.snapshot import is_snapshot
+
+from ..analysis.diagnoses import METHODS, Judgement, judge
+from ..analysis.program import Facts, read_facts
+from ..analysis.report import diagnosis_as_json
+from ..job.job import open_job
+from ..output.console import console
+from ..output.listing import Listing
+from ..output.render import heading
+from ..output.text import harmless
+
+SCHEMA = "ranklens-audit-1"
+MOST_NAMES = 20  # of variables that are not judged
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Count the variables that a program may write, by storage and language, and judge every method of "
+        "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
+    )
+    parser.epilog = (
+        "exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
+        "unreadable file"
+    )
+    parser.add_argument(
+        "target",
+        metavar="BINARY|PID|FILE",
+        help="a program; or a process, core file or snapshot whose program is meant",
+    )
+    parser.add_argument("--method", metavar="M", help="judge this method alone")
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    path, method = program_of(options)
+    if method and method not in METHODS:
+        raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
+    facts = read_facts(path)
+    judged = [judge(facts, one) for one in ((method,) if method else METHODS)]
+    if options.json:
+        json.dump(as_json(facts, judged), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        show(facts, judged, console())
+    return 1 if method and (judged[0].diagnoses or isinstance(judged[0].verdict, Absent)) else 0
+
+
+def program_of(options: argparse.Namespace) -> tuple[str, str]:
+    """The file to judge, and the method to judge it under: a job's own unless another is asked for."""
+    method = options.method or ""
+    if not options.target.isdecimal():
+        if not Path(options.target).is_file():
+            raise UsageError(f"{options.target!r} is neither a file nor a process", "name a program, or a PID")
+        if is_program(options.target):
+            if options.exe is not None:
+                raise UsageError(f"{options.target} is no core file", "leave --exe out")
+            return options.target, method
+    job = open_job(options.target, options.exe)
+    program = next((one for one in job.table.objects if one.is_program), None)
+    path = job.file(program) if program is not None else Absent("the job names no program")
+    if isinstance(path, Absent):
+        raise UsageError(path.reason, path.hint)
+    return path, method or job.table.method
+
+
+def is_program(path: str) -> bool:
+    """Whether it is one, and no core file or snapshot; raises `ObjectFileError` if it is none of them."""
+    if is_snapshot(path):
+        return False
+    with open_elf(path) as elf:
+        return elf.header.type != ET_CORE
+
+
+# ---- what it prints ----
+
+
+def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
+    heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
+    if isinstance(facts.variables, Absent):
+        screen.print(Text(f"! {harmless(str(facts.variables))}", style="bold red"))
+    else:
+        table = Listing(("storage", "language", "variables"), (2,))
+        for (storage, language), count in facts.counts().items():
+            table.add((storage, language, str(count)))
+        table.add(("all", "", str(len(facts.variables))))
+        screen.print(table)
+    if facts.undescribed:
+        screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
+    heading(screen, "Methods", "how the program would fare")
+    table = Listing(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
+    for one in judged:
+        ids = ", ".join(found.id for found in one.diagnoses)
+        cells = (
+            "unknown" if isinstance(cell, Absent) else str(cell) for cell in (one.verdict, one.private, one.shared)
+        )
+        table.add((one.method, *cells, ids or "-"))
+    screen.print(table)
+    for line in explanations(judged):
+        screen.print(Text(harmless(line)), soft_wrap=False)
+
+
+def lacking(facts: Facts) -> str:
+    """What of the program is not judged."""
+    names = ", ".join(facts.undescribed[:MOST_NAMES]) + (", ..." if len(facts.undescribed) > MOST_NAMES else "")
+    return f"not counted and not judged, for want of debug information: {len(facts.undescribed)} variables: {names}"
+
+
+def explanations(judged: list[Judgement]) -> Iterator[str]:
+    """Each diagnosis once, with the methods that it is for."""
+    methods: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in judged:
+        for found in one.diagnoses:
+            key = (found.id, found.cause, found.evidence, found.cure)
+            methods.setdefault(key, []).append(one.method)
+    for (name, cause, evidence, cure), names in methods.items():
+        yield f"{name} ({', '.join(names)})"
+        yield f"  cause: {cause}"
+        yield f"  evidence: {evidence}"
+        yield f"  cure: {cure}"
+
+
+def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
+    """For JSON, which says once why variables are not known: in `absent`."""
+    return None if isinstance(value, Absent) else value
+
+
+def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
+    absent = facts.variables if isinstance(facts.variables, Absent) else None
+    return {
+        "schema": SCHEMA,
+        "program": harmless(facts.path),
+        "absent": None if absent is None else harmless(str(absent)),
+        "undescribed": [harmless(one) for one in facts.undescribed],
+        "variables": [
+            {"storage": storage, "language": language, "count": count}
+            for (storage, language), count in facts.counts().items()
+        ],
+        "methods": [
+            {
+                "method": one.method,
+                "verdict": known(one.verdict),
+                "private": known(one.private),
+                "shared": known(one.shared),
+                "diagnoses": [diagnosis_as_json(found) for found in one.diagnoses],
+            }
+            for one in judged
+        ],
+    }

@@ -1,0 +1,93 @@
+"""`inspector report`: all of it, of one process, a file of one, or a whole job.
+
+Takes the command line's options; prints the report, writes its HTML, and gives an exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from pathlib import Path
+
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.shell.atomic_file import check_place
+
+from ..analysis import stack_groups
+from ..analysis.report import Report, as_json
+from ..job import whole_job
+from ..job.job import add_target, job_named
+from ..job.reading import Way, add_way, read_target, way_of
+from ..job.recorder import seconds_of
+from ..output.console import console
+from ..output.render import print_report
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Show a job's ranks, the globals that differ between them, wrongly rewritten and forgotten "
+        "pointers, and what would move with each rank."
+    )
+    parser.epilog = "exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target"
+    add_target(parser)
+    parser.add_argument(
+        "--mpi", action="store_true", help="with --job JOBID, under mpiexec: a collector on each node, one report"
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", help="with --mpi: how long to wait for a collector that does not answer (60s)"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
+    parser.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
+    add_way(parser)
+    parser.set_defaults(run=run_report)
+
+
+def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
+    from ..output import html  # late: a report without it needs no template engine
+
+    html.write(path, html.as_html(report, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
+
+
+def run_report(options: argparse.Namespace) -> int:
+    if options.html is not None:
+        check_place(Path(options.html), "name another file by --html")
+    if options.mpi:
+        return run_collector(options)
+    if options.timeout is not None:
+        raise UsageError("--timeout is for collectors, which nobody waits for", "add --mpi, or leave it out")
+    members = job_named(options.job, options.target, options.exe)
+    if members is not None:
+        found = whole_job.read_members(members, way_of(options), bool(options.html))
+        report = whole_job.finished(found, members.name, members.count)
+    else:
+        read = functools.partial(whole_job.read_one, pictures=bool(options.html))
+        found, report = read_target(options.target, options.exe, way_of(options), read, with_data=True)
+    return show_report(found, report, options)
+
+
+def run_collector(options: argparse.Namespace) -> int:
+    from ..collect import collectors, launcher_guard  # late: only this needs them
+
+    if options.job is None or options.target is not None or way_of(options) != Way():
+        raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
+    timeout = seconds_of(options.timeout or "60s", "--timeout")
+    status = launcher_guard.keep()
+    if status is not None:
+        return status
+    with collectors.gathered(options.job, bool(options.html), timeout) as gathered:
+        status = 0 if gathered.found is None else show_report(gathered.found, gathered.report(), options)
+        sys.stdout.flush()
+    return status
+
+
+def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
+    if options.html is not None:
+        write_html(found, report, options.html)
+    if options.json:
+        json.dump(as_json(report), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        print_report(report, console())
+    return 0 if report.subject.table.ranks else 1

@@ -1,0 +1,149 @@
+"""`inspector snapshot`: keeps what is needed of a job in one file, for after the job and for other machines.
+
+Takes a process or a core file; writes what pieglobalsfind/targets/snapshot.py reads. The target is not changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from pieglobalsfind.decoders import communicators
+from pieglobalsfind.decoders.registry import layout
+from pieglobalsfind.decoders.saved_context import guard_places
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
+from pieglobalsfind.targets.snapshot import Written, write
+
+from ..analysis.payload import stack_pointer
+from ..job import discovery
+from ..job.job import Job, say_warnings
+from ..job.memory import data_segments
+from ..job.progress import through
+from ..job.reading import add_way, read_target, way_of
+from ..output.console import console
+from ..output.text import byte_count, harmless
+from ..pointers.allocator import is_libc, ranges_of_ranks
+from ..pointers.libc_heap import LibcHeap
+
+NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
+HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes
+BELOW_CONTEXT = 4096  # bytes below a saved stack pointer that belong to the context or the red zone
+AROUND = 1024  # bytes before and behind a pair of the auxiliary vector that have all others
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Write a file that every command here, and pieglobalsfind, reads instead of the job: registry, "
+        "memory map, build-ids, kernel threads' registers, and memory as far as --memory says."
+    )
+    parser.epilog = "exit status: 0 done, 2 bad call, unreadable target or unwritable file"
+    parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
+    parser.add_argument("-o", dest="file", metavar="FILE", required=True, help="where to; an old file is replaced")
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    parser.add_argument(
+        "--memory",
+        choices=(NONE, RANKS, DATA, ALL),
+        default=DATA,
+        help="none: what tells of ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
+        "all: all that can be read",
+    )
+    add_way(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    def keep(job: Job) -> tuple[Job, Written]:
+        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file)
+
+    job, found = read_target(options.target, options.exe, way_of(options), keep, with_data=options.memory != RANKS)
+    say_warnings(job)
+    ranks = len(job.table.ranks)
+    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"
+    console().print(Text(harmless(line)))
+    return 0
+
+
+def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of what the snapshot is to hold; parts may overlap."""
+    yield from registry(job)
+    yield from communicators.places(job.target, job.table)
+    yield from headers(job)
+    yield from discovery.places(job)
+    if memory == ALL:
+        yield from ((one.start, one.end) for one in job.target.maps() if one.readable and one.path != "[vvar]")
+        return
+    for rank in through(job.present if memory != NONE else (), "memory"):
+        yield from stack(job, rank)
+        if memory == DATA:
+            yield from data(job, rank)
+    if memory == DATA:
+        for found in job.table.objects:
+            yield from ((found.base + one.offset, found.base + one.end) for one in found.segments if not one.executable)
+        heap = job.table.constructor_heap
+        if heap is not None:
+            yield heap.start, heap.end
+        yield from libc_heap(job)
+        yield from guard(job)
+
+
+def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
+    """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
+    if is_libc(job):
+        found = LibcHeap(job.target, ranges_of_ranks(job))
+        yield from ((one.mapping.start, one.mapping.end) for one in (*found.heaps, *found.others))
+
+
+def registry(job: Job) -> Iterator[tuple[int, int]]:
+    """The header and the records in use: room for more of them takes no memory before it is read."""
+    for one in job.target.maps():
+        if "rank_debug_registry" in one.path and one.readable:
+            try:
+                content = job.target.read(one.start, layout.HEADER_SIZE)
+                _, tables = layout.parse_header(content, job.table.byte_order)
+            except RanklensError:
+                continue
+            yield one.start, one.start + layout.HEADER_SIZE
+            for table in (*tables, layout.parse_events_table(content, job.table.byte_order)):
+                end = table.address + table.count * table.stride
+                if one.start <= table.address <= end <= one.end:
+                    yield table.address, end
+
+
+def headers(job: Job) -> Iterator[tuple[int, int]]:
+    """Of each loaded file what tells which one it is."""
+    for one in job.target.maps():
+        if one.path.startswith("/") and one.offset == 0:
+            yield one.start, min(one.start + HEADERS, one.end)
+
+
+def guard(job: Job) -> Iterator[tuple[int, int]]:
+    """What the pointers that glibc mangles are found by: pages of the first thread's stack."""
+    for place in guard_places(job.target, job.target.maps()) or ():
+        yield max(place - AROUND, 0), place + AROUND
+
+
+def stack(job: Job, rank: Rank) -> Iterator[tuple[int, int]]:
+    """What the rank uses of its stack, and its saved context; all of it while the rank runs."""
+    if isinstance(rank.stack, Region):
+        pointer = stack_pointer(job, rank, rank.stack)
+        start = rank.stack.start if isinstance(pointer, Absent) else pointer - BELOW_CONTEXT
+        yield max(start, rank.stack.start), rank.stack.end
+    if isinstance(rank.context, int):
+        yield rank.context, rank.context + BELOW_CONTEXT
+
+
+def data(job: Job, rank: Rank) -> Iterator[tuple[int, int]]:
+    for found in job.privatized:
+        yield from ((start, start + segment.memory_size) for segment, start in data_segments(rank, found))
+    if isinstance(rank.heap, Region):
+        yield rank.heap.start, rank.heap.end
+    for one in rank.placements:
+        if isinstance(one, Redirect):
+            yield one.storage, one.storage + one.size
+        if isinstance(one, TlsBlock):
+            below = one.size if one.is_thread_pointer else 0
+            yield one.address - below, one.address - below + one.size

@@ -1,0 +1,270 @@
+"""`inspector waits`: who waits for whom, and which ranks can never go on.
+
+Takes the calls that ranks publish (peer, tag, communicator and its members), of one process or of a whole job; shows
+the wait-for graph, its cycles, and for collectives the ranks that are not in the call yet. A cycle in a running job is
+told only if all its ranks, and all that are in a collective of it, waited at one moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from pieglobalsfind.debugger.wording import waiting_text
+from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
+from pieglobalsfind.decoders.registry.live_state import read_again
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.members import Members
+from pieglobalsfind.model import Rank, Waiting
+from pieglobalsfind.mpi.call_from_stack import TIERS
+from pieglobalsfind.ranks.rankset import compact
+
+from ..analysis.quiescence import why_not_still
+from ..analysis.wait_graph import Collective, Waits, find
+from ..job.job import (
+    Job,
+    Subject,
+    add_target,
+    job_named,
+    running_process,
+    say_warnings,
+    subject_of,
+    with_waiting_calls,
+)
+from ..job.processes import homes_of, read_each, subject_of_all
+from ..job.reading import Way, add_way, read_target, way_of
+from ..output.text import harmless, of_ranks
+
+SCHEMA = "ranklens-waits-1"
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that a "
+        "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD."
+    )
+    parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
+    add_target(parser)
+    add_way(parser)
+    parser.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    members = job_named(options.job, options.target, options.exe)
+    if members is not None:
+        subject, found = read_members(members, way_of(options))
+    else:
+        job, (subject, found) = read_target(
+            options.target, options.exe, way_of(options), read_process, is_whole=lambda read: True
+        )
+        say_warnings(job)
+    if options.json:
+        json.dump(as_json(subject, found), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        show(subject, found)
+    return 0 if any(rank.waiting for rank in subject.table.ranks) else 1
+
+
+def numbers(job: Job) -> Iterator[int]:
+    return (one.rank for one in job.table.ranks)
+
+
+def read_one(opened: Job) -> tuple[Job, Communicators]:
+    job = with_waiting_calls(opened)
+    return job, communicators(job.target, job.table)
+
+
+def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
+    """Of one process, or a file of one."""
+    job, known = read_one(opened)
+    return job, told(subject_of(job), known, dict.fromkeys(numbers(job), job))
+
+
+def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
+    """Of all processes of a job together; a rank's wait is told by the process where it is."""
+    read = read_each(members, way, read_one)
+    jobs = [job for job, _ in read]
+    homes = homes_of(jobs)
+    known = {number: ranks for _, found in read for number, ranks in found.items()}
+    return told(subject_of_all(members, jobs, homes), known, homes)
+
+
+def told(subject: Subject, known: Communicators, homes: Mapping[int, Job]) -> tuple[Subject, Waits]:
+    """The waits, and the subject with peers as ranks of MPI_COMM_WORLD."""
+    found = confirmed(find(subject.table, known), homes)
+    return replace(subject, table=of_world(subject.table, known)), found
+
+
+def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
+    """Without what never was: tables of running processes, and ranks in them, are read one after the other.
+
+    Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
+    """
+
+    first = {id(job): {one.rank: one for one in job.table.ranks} for job in homes.values()}
+
+    def all_wait(ranks: Iterable[int]) -> bool:
+        return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
+
+    cycles = tuple(one for one in found.cycles if all_wait(one.witnesses))
+    called = tuple(one if all_wait(one.inside) else replace(one, needed=()) for one in found.collectives)
+    standstill = found.standstill if all_wait(found.standstill) else ()
+    found = replace(found, cycles=cycles, collectives=called, standstill=standstill)
+    return by_stillness(found, homes)
+
+
+def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
+    """What was read from stacks holds only where no message can be on its way."""
+    told = {rank for cycle in found.cycles for rank in cycle.witnesses}
+    told.update(found.standstill, *(one.inside for one in found.collectives))
+    reasons: dict[int, str] = {}
+    for job in {id(job): job for job in homes.values()}.values():
+        unpublished = {one.rank for one in job.table.ranks if one.evidence.tier in TIERS and homes.get(one.rank) is job}
+        reason = why_not_still(job, unpublished & told) if unpublished & told else ""
+        reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
+
+    def why(ranks: Iterable[int]) -> str:
+        return next((reasons[rank] for rank in ranks if rank in reasons), "")
+
+    return replace(
+        found,
+        cycles=tuple(one for one in found.cycles if not why(one.witnesses)),
+        unsure=tuple((one, why(one.witnesses)) for one in found.cycles if why(one.witnesses)),
+        standstill=() if why(found.standstill) else found.standstill,
+        collectives=tuple(replace(one, needed=()) if why(one.inside) else one for one in found.collectives),
+    )
+
+
+def still_waits(job: Job, before: Rank) -> bool:
+    """Also after a pause: a message may have been on its way while all stood still."""
+    running = running_process(job.target)
+    if running is None or not before.record:
+        return True
+    try:
+        now = read_again(running, job.table, before)
+    except RanklensError:
+        return False
+    return (now.state, now.waiting, now.switches) == (before.state, before.waiting, before.switches)
+
+
+def show(subject: Subject, found: Waits) -> None:
+    from rich.text import Text  # late: not for --json
+
+    from ..output.console import console
+    from ..output.listing import Listing
+    from ..output.render import MOST_RANK_ROWS, by_cells, heading, print_how, ranks_text
+
+    screen = console()
+    print_how(subject, screen)
+    heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
+    table = Listing(("ranks", "wait in"))
+    rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
+    if is_long := len(rows) > MOST_RANK_ROWS:
+        rows = by_cells((rank.rank, (waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
+    for (text,), ranks in rows.items():
+        table.add((ranks_text(ranks), harmless(text)))
+    screen.print(table)
+    if is_long:
+        screen.print(Text("  whom each of so many ranks waits for: see --json", style="dim"))
+    for sentence in sentences(found):
+        screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))
+
+
+def waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
+    return wording(rank.waiting) if rank.waiting else f"({rank.state})"
+
+
+def source(subject: Subject) -> str:
+    return "as ranks publish them" if subject.table.evidence.tier == "registry" else "by the calls on their stacks"
+
+
+def sentences(found: Waits) -> Iterator[str]:
+    for cycle in found.cycles:
+        yield deadlock(cycle.ranks)
+    for cycle, reason in found.unsure:
+        yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
+    if found.standstill:
+        waits = "waits" if len(found.standstill) == 1 else "wait"
+        whom = f"{of_ranks(compact(found.standstill))}, all that have not exited,"
+        yield f"standstill: {whom} {waits}; only a message that is still on its way could let one go on"
+    yield from map(collective, found.collectives)
+    if found.of_any:
+        waits = "waits" if len(found.of_any) == 1 else "wait"
+        yield f"{of_ranks(compact(found.of_any))} {waits} for a message of any rank"
+    if found.untold:
+        waits, whose = ("waits", "its communicator") if len(found.untold) == 1 else ("wait", "their communicators")
+        whom = f"whom {of_ranks(compact(found.untold))} {waits} for"
+        yield f"{whom} is not known: the members of {whose} can't be read"
+    yield from without_arguments(found)
+
+
+def without_arguments(found: Waits) -> Iterator[str]:
+    reasons: dict[str, list[int]] = {}
+    for rank, reason in found.unknown:
+        reasons.setdefault(reason, []).append(rank)
+    for reason, ranks in reasons.items():
+        yield f"not known of the {'call' if len(ranks) == 1 else 'calls'} of {of_ranks(compact(ranks))}: {reason}"
+
+
+def chain_of(ranks: tuple[int, ...]) -> str:
+    return " -> ".join(map(str, (*ranks, ranks[0])))
+
+
+def deadlock(ranks: tuple[int, ...]) -> str:
+    chain = chain_of(ranks)
+    if len(ranks) == 1:
+        return f"deadlock: rank {ranks[0]} waits for itself, {chain}"
+    return f"deadlock: ranks {compact(ranks)} wait for one another, {chain}"
+
+
+def collective(one: Collective) -> str:
+    """`MPI_Barrier: rank 0 is in it, it still lacks 1`, `MPI_Bcast: rank 1 is in it; 0 is not in it, or no more`."""
+    said = f"{one.call}: {of_ranks(compact(one.inside))} {'is' if len(one.inside) == 1 else 'are'} in it"
+    others = [rank for rank in one.lacking if rank not in one.needed]
+    if one.needed:
+        said += f", it still lacks {compact(one.needed)}"
+    elif one.of_all and not one.lacking:
+        said += ", it lacks nobody that is known here"
+    gone = [rank for rank in one.needed if rank in one.exited]
+    if gone:
+        said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
+    if one.needed and one.of_all and one.members is None:
+        said += " (if they belong to its communicator)"
+    if others:
+        belong = "" if one.members is not None else ", or don't belong to its communicator"
+        said += f"; {compact(others)} {'is' if len(others) == 1 else 'are'} not in it, or no more{belong}"
+    elsewhere = len(one.members) - len(one.inside) - len(one.lacking) if one.members is not None else 0
+    return f"{said}; {elsewhere} of its {len(one.members or ())} ranks are in other processes" if elsewhere else said
+
+
+def as_json(subject: Subject, found: Waits) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "target": subject.description,
+        "taken": subject.taken,
+        "waits": [{"rank": rank, "for": peer} for rank, peer in found.peers.items()],
+        "any": compact(found.of_any),
+        "untold": compact(found.untold),
+        "cycles": [list(one.ranks) for one in found.cycles],
+        "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in found.unsure],
+        "unknown": [{"rank": rank, "reason": reason} for rank, reason in found.unknown],
+        "standstill": compact(found.standstill),
+        "collectives": [
+            {
+                "call": one.call,
+                "communicator": one.communicator,
+                "members": None if one.members is None else compact(sorted(one.members)),
+                "inside": compact(one.inside),
+                "lacking": compact(one.lacking),
+                "exited": compact(one.exited),
+                "needed": compact(one.needed),
+            }
+            for one in found.collectives
+        ],
+    }

@@ -1,0 +1,163 @@
+"""`inspector why-different A B TARGET`: where two ranks' stacks part, and the globals that they differ in.
+
+Takes two ranks of a process or a core file; gives the calls that they share, the first that they do not, and the values
+of every global that is not the same. Pointers to the same place of each rank's own count as the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.text import Text
+
+from pieglobalsfind.errors import TargetError, UsageError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.ranks.rankset import Span
+from pieglobalsfind.stacks.call_tree import Call
+
+from ..analysis.globals import read_globals
+from ..job.job import Job, Subject, say_warnings, subject_of
+from ..job.reading import add_way, read_target, way_of
+from ..output.console import console
+from ..output.listing import Listing
+from ..output.render import heading, print_how
+from ..output.text import declared, harmless
+from .parts import on_ranks
+from .stacks import Stacks, label, read_one
+
+SCHEMA = "ranklens-why-different-1"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A global that differs: where it is declared, and its value on either rank ("" if it has none there)."""
+
+    name: str
+    file: str
+    line: int
+    values: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two ranks: the calls that both are in, outermost first, and what each does from there on."""
+
+    ranks: tuple[int, int]
+    shared: tuple[Call, ...]
+    apart: tuple[tuple[Call, ...], tuple[Call, ...]]
+    variables: tuple[Variable, ...]
+    missing: dict[int, str]
+    absent: tuple[Absent, ...]
+    unread: int  # globals that could not be read on one of the ranks
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Compare two ranks: the calls that they share, the first that they do not, and every global whose "
+        "value is not the same. The target is not changed; a process is paused for milliseconds."
+    )
+    parser.epilog = "exit status: 0 done, 1 no difference found, 2 bad call or unreadable target"
+    parser.add_argument("first", metavar="A", type=int, help="a rank")
+    parser.add_argument("second", metavar="B", type=int, help="another rank")
+    parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_way(parser)
+    parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing, unread")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.first == options.second:
+        raise UsageError("a rank does not differ from itself", "name two ranks")
+    try:
+        job, found = read_target(
+            options.target,
+            options.exe,
+            way_of(options),
+            lambda job: (job, compare(job, options.first, options.second)),
+            with_data=True,
+        )
+    except TargetError as error:
+        if options.target.isdecimal() and Path(f"/proc/{options.first}").exists():
+            order = f"inspector why-different {options.second} {options.target} {options.first}"
+            raise UsageError(error.sentence, f"ranks come before the process: {order}") from error
+        raise
+    say_warnings(job)
+    if options.json:
+        json.dump(as_json(found), sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        show(subject_of(job), found)
+    return 0 if found.variables or any(found.apart) else 1
+
+
+def compare(job: Job, first: int, second: int) -> Difference:
+    """Read both ranks; raises `UsageError` if the process does not have them."""
+    stacks = read_one(job, (Span(first, first), Span(second, second)), with_runtime=False)
+    read = read_globals(job)
+    variables = []
+    compared = list(on_ranks(read, frozenset((first, second))))
+    for one in compared:
+        values = {rank: group.value for group in one.groups for rank in group.ranks}
+        if one.differs:
+            variables.append(Variable(one.name, one.file, one.line, (values.get(first, ""), values.get(second, ""))))
+    shared, apart = split(stacks, first, second)
+    unread = sum(not all(group.is_known for group in one.groups) for one in compared)
+    return Difference((first, second), shared, apart, tuple(variables), stacks.missing, read.absent, unread)
+
+
+def split(
+    stacks: Stacks, first: int, second: int
+) -> tuple[tuple[Call, ...], tuple[tuple[Call, ...], tuple[Call, ...]]]:
+    """The common calls, and each rank's own; a rank without a stack shares nothing and has nothing."""
+    one, other = stacks.calls.get(first, ()), stacks.calls.get(second, ())
+    common = 0
+    while common < min(len(one), len(other)) and one[common] == other[common]:
+        common += 1
+    return one[:common], (one[common:], other[common:])
+
+
+def show(subject: Subject, found: Difference) -> None:
+    screen = console()
+    print_how(subject, screen)
+    heading(screen, "Stacks", "outermost call first")
+    for call in found.shared:
+        screen.print(Text(f"both      {harmless(label(call))}"))
+    for rank, calls in zip(found.ranks, found.apart):
+        for call in calls:
+            screen.print(Text(f"rank {rank:<4} {harmless(label(call))}", style="yellow"))
+    for rank, reason in found.missing.items():
+        screen.print(Text(f"! rank {rank}: {harmless(reason)}", style="bold red"))
+    unread = f"; {found.unread} can't be read" if found.unread else ""
+    heading(screen, "Globals", f"{len(found.variables)} differ{unread}")
+    table = Listing(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
+    for one in found.variables:
+        place = declared(one.file, one.line)
+        table.add((harmless(one.name), harmless(place), *(harmless(value) for value in one.values)))
+    screen.print(table)
+    for absent in found.absent:
+        screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
+
+
+def as_json(found: Difference) -> dict[str, object]:
+    def calls(some: Sequence[Call]) -> list[dict[str, object]]:
+        return [{"function": one.function, "file": one.file, "line": one.line} for one in some]
+
+    return {
+        "schema": SCHEMA,
+        "ranks": list(found.ranks),
+        "shared": calls(found.shared),
+        "apart": [calls(one) for one in found.apart],
+        "variables": [
+            {"name": one.name, "file": one.file, "line": one.line, "values": list(one.values)}
+            for one in found.variables
+        ],
+        "missing": {str(rank): reason for rank, reason in found.missing.items()},
+        "unread": found.unread,
+    }

@@ -1,0 +1,280 @@
+"""Opens what the user named (a process or a core file) and holds what every part of a report starts from.
+
+Takes a PID or a path; gives a `Job`: the target, its rank table, and the translation of addresses. It never stops or
+writes to the target, and keeps no values that may change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING, Optional, Union
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.communicators import communicators, of_world
+from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
+from pieglobalsfind.jobs.members import Members, is_folder, launcher_error, members_of
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
+from pieglobalsfind.mpi.call_from_stack import with_calls
+from pieglobalsfind.ranks.symbolize import Symbolizer
+from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.stacks.unwind import Walker
+from pieglobalsfind.target import KernelThread, Target
+from pieglobalsfind.targets import check_is_same, open_target
+from pieglobalsfind.targets.frozen import FrozenTarget
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.paused import PausedTarget
+from pieglobalsfind.targets.snapshot import SnapshotTarget
+
+from . import progress
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf.types import Variables
+
+    from ..values.pristine import Pristine
+
+
+@dataclass(frozen=True)
+class Job:
+    """One target with its ranks. `taken` is when the rank table was read (UTC, ISO 8601).
+
+    `handed` is debug information by build-id that somebody else has read.
+    """
+
+    target: Target
+    table: RankTable
+    translator: Translator
+    symbolizer: Symbolizer
+    taken: str
+    handed: Mapping[bytes, Variables] = field(default_factory=dict)
+
+    @property
+    def how(self) -> str:
+        """How figures of this target come about, in a sentence."""
+        if isinstance(self.target, PausedTarget):
+            if self.target.rest_is_live:
+                return f"{self.target.pause.sentence} but those of heaps, which were read while it ran"
+            return self.target.pause.sentence
+        if self.target.is_live:
+            return "read from the running process without stopping it; figures may be of different moments"
+        if isinstance(self.target, FrozenTarget):
+            return "read from the process while it stood still: all figures are of one moment"
+        if isinstance(self.target, SnapshotTarget):
+            return "read from a snapshot: figures are of when it was taken, of one moment if the job stood still"
+        return "read from a core file: all figures are of one moment"
+
+    def check(self) -> None:
+        """Raises `TargetError` if what was read may be of two programs."""
+        check_is_same(self.target)
+
+    @cached_property
+    def bulk(self) -> Job:
+        """The job with what is too much to be copied during a pause, such as heaps, read while the process runs."""
+        if isinstance(self.target, PausedTarget):
+            return replace(self, target=self.target.with_live_rest())
+        return self
+
+    @property
+    def privatized(self) -> tuple[Object, ...]:
+        """The objects that ranks have copies of."""
+        return tuple(one for one in self.table.objects if one.privatized)
+
+    @property
+    def present(self) -> tuple[Rank, ...]:
+        """The ranks whose image is in this process."""
+        return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """The ranks' saved registers."""
+        return Contexts(self.target, self.table)
+
+    @cached_property
+    def threads(self) -> Sequence[KernelThread]:
+        """The kernel threads, as they were when somebody asked first."""
+        return self.target.threads()
+
+    @cached_property
+    def _declared(self) -> dict[int, Union[Variables, Absent]]:
+        return {}
+
+    def declared(self, found: Object) -> Union[Variables, Absent]:
+        """Variables and types of an object by its debug information, or why there are none."""
+        if found.index not in self._declared:
+            self._declared[found.index] = self._read_declared(found)
+        return self._declared[found.index]
+
+    def _read_declared(self, found: Object) -> Union[Variables, Absent]:
+        if found.build_id in self.handed:
+            return self.handed[found.build_id]
+        path = self.file(found)
+        if isinstance(path, Absent):
+            return path
+        from pieglobalsfind.dwarf import variable_cache  # late: much that is asked needs no variables
+
+        progress.begin("debug information")
+        return variable_cache.declared_or_why(path, found.build_id)
+
+    def root(self, found: Object, type_name: str) -> Union[Variables, Absent]:
+        """The type of a struct of globals, as a variable that each rank has elsewhere."""
+        path = self.file(found)
+        if isinstance(path, Absent):
+            return path
+        from pieglobalsfind.dwarf.debug_info import DebugInfo
+
+        try:
+            information = DebugInfo.open(path)
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+        known = information.root(type_name)
+        information.close()
+        return known or Absent(f"{found.path} defines no type {type_name}", "compile with -g")
+
+    def pristine(self, found: Object) -> Optional[Pristine]:
+        """The object's image before anything was written, None if its file can't be read."""
+        from ..values.pristine import Pristine
+
+        path = self.file(found)
+        try:
+            return Pristine(path, found) if isinstance(path, str) else None
+        except RanklensError:
+            return None
+
+    def file(self, found: Object) -> Union[str, Absent]:
+        """Where the object's file can be opened, if it still is the one that the target runs."""
+        path = self.target.open_path(found.path)
+        if path is None:
+            return Absent(f"the file {found.path} is not there any more", "put it back")
+        try:
+            with open_elf(path) as elf:
+                same = not found.build_id or elf.build_id == found.build_id
+        except ObjectFileError as error:
+            return Absent(error.sentence, error.hint)
+        return path if same else Absent(f"{found.path} is another file now than the one that runs", "put that one back")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a report is about: a process, a file of one, or all processes of a job."""
+
+    description: str
+    table: RankTable
+    taken: str
+    how: str
+
+    @property
+    def present(self) -> tuple[Rank, ...]:
+        """The ranks whose image could be read."""
+        return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+
+
+def subject_of(job: Job) -> Subject:
+    return Subject(job.target.description, job.table, job.taken, job.how)
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Declare what says what is looked at: one target, or all processes of a job."""
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="PID|FILE|DIR",
+        help="a running process, a core file, a snapshot, or a checkpoint's folder",
+    )
+    parser.add_argument(
+        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
+    )
+    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+
+
+def job_named(job: Optional[str], target: Optional[str], exe: Optional[str]) -> Optional[Members]:
+    """The members of the whole job that was asked for: by --job, or by a checkpoint's folder; None: one process.
+
+    Raises `UsageError` where what was asked for does not go together.
+    """
+    if (job is None) == (target is None):
+        raise UsageError("name either one process or file, or a job", "give PID, FILE, DIR or --job JOB")
+    if job is None and not is_folder(str(target)):
+        return None
+    if exe:
+        raise UsageError("--exe is for one file", "leave it out, or name one")
+    return members_of(str(job or target))
+
+
+def open_job(what: str, exe: Optional[str]) -> Job:
+    """Open a PID or a file of one; raises `RanklensError` with a sentence for the user."""
+    return job_of(open_named(what, exe))
+
+
+def open_named(what: str, exe: Optional[str]) -> Target:
+    if what.isdecimal():
+        return open_target(pid=int(what), exe=exe)
+    if is_folder(what):
+        hint = "`report`, `stacks`, `waits` and `events` take a checkpoint's; give others one of the core files in it"
+        raise UsageError(f"{what} is a folder", hint)
+    if os.access(what, os.F_OK):
+        return open_target(core=what, exe=exe)
+    raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
+
+
+def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -> Job:
+    try:
+        table = decode(target)
+    except NotVirtualizedError as error:
+        raise explained(target, error) from error
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    taken = target.pause.taken if isinstance(target, PausedTarget) else now
+    return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), taken, handed or {})
+
+
+def explained(target: Target, error: RanklensError) -> RanklensError:
+    """What to do about a process without ranks, if it has started those that have them."""
+    if isinstance(error, NotVirtualizedError) and isinstance(target, LiveTarget):
+        return launcher_error(target.pid) or error
+    return error
+
+
+def running_process(target: Target) -> Optional[LiveTarget]:
+    """The process that runs while a target of it is looked at, None for one that stands still and for files."""
+    if isinstance(target, PausedTarget):
+        return target.live
+    return target if isinstance(target, LiveTarget) and target.is_live else None
+
+
+def say_warnings(job: Job) -> None:
+    """On standard error, for what has no place for them."""
+    for one in dict.fromkeys(job.table.warnings):
+        complain("inspector", one)
+
+
+def with_waits(job: Job) -> Job:
+    """The job with the MPI call that each rank waits in, and whom it waits for by his number in MPI_COMM_WORLD."""
+    job = with_waiting_calls(job)
+    return replace(job, table=of_world(job.table, communicators(job.target, job.table)))
+
+
+def with_waiting_calls(job: Job) -> Job:
+    """The job with the MPI call that each rank waits in, told from stacks where the runtime does not publish it.
+
+    Peers are as it publishes them: numbers in the call's communicator.
+    """
+    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
+    return replace(job, table=with_calls(job.target, job.table, walker))
+
+
+@contextmanager
+def checked(job: Job) -> Iterator[Job]:
+    """What is read inside is of one program, or `TargetError` is raised in the end."""
+    try:
+        yield job
+    except RanklensError:
+        job.check()  # says why, where that is so
+        raise
+    job.check()

@@ -1,0 +1,88 @@
+"""Reads one rank's data in few large pieces, and hands out small ones.
+
+Takes a target; holds the pieces of one rank at a time, so that a thousand ranks need no more memory than one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from typing import Union
+
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import Absent, Object, Rank, Segment
+from pieglobalsfind.ranks.variable_address import data_place
+from pieglobalsfind.target import Target
+from pieglobalsfind.targets import in_address_space
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+LARGEST_THRESHOLD, KEPT = 32 << 20, 256 << 20  # bytes
+LARGEST_PIECE = 1 << 30  # bytes; a segment beyond is read in the small pieces that are asked for
+
+
+def keep_freed() -> None:
+    """Have the allocator use freed memory again instead of giving it back, where it is the GNU C library's.
+
+    Images of many ranks are read one after the other into as much memory each; fresh pages for every one of them took
+    longer than the reading (mallopt(3); larger blocks than the largest threshold are unaffected).
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGEST_THRESHOLD)
+        mallopt(M_TRIM_THRESHOLD, KEPT)
+
+
+class RankMemory:
+    """The memory of a target as one rank's variables are read from it."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._pieces: list[tuple[int, bytes]] = []
+        self._spaces: dict[int, Union[Target, Absent]] = {}
+        self._space = 0
+
+    def load(self, rank: Rank, objects: Iterable[Object]) -> None:
+        """Forget the last rank; read the data segments of this one's copies."""
+        self._pieces = []
+        self._space = rank.pages_of
+        for found in objects:
+            for segment, start in data_segments(rank, found):
+                if segment.memory_size <= LARGEST_PIECE:
+                    self._load_piece(start, segment.memory_size)
+
+    def _load_piece(self, start: int, size: int) -> None:
+        try:
+            self._pieces.append((start, self._read(start, size)))
+        except MemoryUnreadable:
+            return  # each variable in it will say so itself, or be readable alone
+
+    def view(self, address: int, size: int) -> memoryview:
+        """As `read`, without copying what was read already."""
+        for start, data in self._pieces:
+            if start <= address and address + size <= start + len(data):
+                return memoryview(data)[address - start : address - start + size]
+        return memoryview(self._read(address, size))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Exactly `size` bytes; raises `MemoryUnreadable`."""
+        for start, data in self._pieces:
+            if start <= address and address + size <= start + len(data):
+                return data[address - start : address - start + size]
+        return self._read(address, size)
+
+    def _read(self, address: int, size: int) -> bytes:
+        """Through the page tables of the rank's own process, where it has one."""
+        if self._space not in self._spaces:
+            self._spaces[self._space] = in_address_space(self._target, self._space)
+        space = self._spaces[self._space]
+        if isinstance(space, Absent):
+            raise MemoryUnreadable(address, size, space.reason)
+        return space.read(address, size)
+
+
+def data_segments(rank: Rank, found: Object) -> Iterable[tuple[Segment, int]]:
+    """The segments that hold no code of what the rank uses, its copy or the original, and where each begins."""
+    for segment in found.segments:
+        start = data_place(rank, found, found.base + segment.offset)
+        if isinstance(start, int) and not segment.executable and segment.memory_size:
+            yield segment, start

@@ -1,0 +1,122 @@
+"""How far a long reading is: told to whoever asked for it, and shown to people who wait in front of a terminal.
+
+Takes the ranks (or whatever is gone through) and hands them on one by one. Nothing is shown in the first second, nor
+in a pipe, and nothing on standard output; however the reading ends, no line of it stays on the screen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Callable, Optional, TypeVar
+
+from pieglobalsfind.shell.signals import Finished, Undone
+
+from ..output.terminal import ONE_LINE, Drawn
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+One = TypeVar("One")
+Listener = Callable[[str, int, int], None]  # what is read, how much of it is done, how much there is (0: nobody knows)
+
+PATIENCE = 1.0  # seconds without a word
+
+
+def nobody(what: str, done: int, total: int) -> None:
+    """Listens to nothing."""
+
+
+_listener: ContextVar[Listener] = ContextVar("listener", default=nobody)
+
+
+def through(items: Iterable[One], what: str, total: int = 0) -> Iterator[One]:
+    """The items; the listener hears of each before it is handed on, and may raise to end the reading.
+
+    `total`: how many they are, where they don't know it themselves.
+    """
+    tell = _listener.get()
+    total = len(items) if isinstance(items, Sized) else total
+    for number, one in enumerate(items):
+        tell(what, number, total)
+        yield one
+    tell(what, total, total)
+
+
+def begin(what: str) -> None:
+    """Something begins of which nobody knows how long it takes."""
+    _listener.get()(what, 0, 0)
+
+
+@contextmanager
+def told_to(listener: Listener) -> Iterator[None]:
+    """What this thread reads inside is told to `listener`."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """A bar on standard error while what is done inside lasts, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    bar = Bar()
+    try:
+        with Undone(bar.wipe), told_to(bar.update):
+            yield
+    finally:
+        bar.close()
+
+
+class Bar:
+    """One line that says what is read and how far that is; it appears after `PATIENCE`."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # late: most readings are over, or nobody's, before it would be shown
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self._progress = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._task: Optional[TaskID] = None
+        self._lock = Lock()
+        self._closed = False
+        self._drawn = Drawn(sys.stderr.fileno(), ONE_LINE)
+        self._is_drawn = False
+        self._timer = Timer(PATIENCE, self._appear)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def update(self, what: str, done: int, total: int) -> None:
+        if self._task is None or self._progress.tasks[0].description != what:
+            with self._lock:
+                if self._task is not None:
+                    self._progress.remove_task(self._task)
+                self._task = self._progress.add_task(what, total=total or None)
+        self._progress.update(self._task, completed=done)
+
+    def _appear(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._is_drawn = True
+                self._progress.start()
+
+    def close(self) -> None:
+        """Take the line off the screen; it will not come back."""
+        self._timer.cancel()
+        with Finished(), self._lock:  # rich goes to the next line first, and takes the bar away from there
+            self._closed = True
+            self._progress.stop()
+            self._is_drawn = False
+
+    def wipe(self) -> None:
+        """The same at any moment, whoever holds the lock: nothing is drawn any more, ever."""
+        if self._is_drawn:
+            self._drawn.undo()

@@ -1,0 +1,246 @@
+"""`--job`: one report, or one set of stacks, of all processes of a job.
+
+Takes the members that `pieglobalsfind.jobs.members` has found; reads each by itself and merges what it gives. A rank
+that several processes know is told by the one where it is: of two records, the one with more moves is right. What can't
+be read is said, and the ranks that are lacking for it; the rest is still reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf.types import Variables
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.members import Member, Members, missing, strength
+from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.ranks.rankset import compact
+
+from ..analysis import stack_groups
+from ..analysis.globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
+from ..analysis.migration_cost import WhatIf, what_if
+from ..analysis.report import Report, make_report
+from ..analysis.stack_groups import Message
+from ..commands import stacks
+from ..output.text import of_ranks
+from ..pointers.findings import Alarm, Audit
+from .job import Job, Subject, with_waits
+from .processes import read_together
+from .reading import Way
+
+PRECEDENCE = (
+    SHARED,
+    DIFFERS,
+    ADDRESSED,
+    EQUAL,
+    NEVER_WRITTEN,
+    UNKNOWN,
+)  # which of two processes' verdicts holds for both
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known of some of a job's processes; `report` is None if none of them could be read.
+
+    `processes` are their indices. `calls` and `sizes` (what other ways to migrate would send) are there only if they
+    were asked for.
+    """
+
+    report: Optional[Report]
+    processes: frozenset[int] = frozenset()
+    problems: tuple[str, ...] = ()
+    calls: Message = field(default_factory=Message)
+    sizes: tuple[WhatIf, ...] = ()
+
+
+def read_members(
+    members: Members, way: Way, pictures: bool = False, handed: Optional[Mapping[bytes, Variables]] = None
+) -> Findings:
+    """All members, merged; `pictures`: with what the report's pictures need.
+
+    `handed`: debug information by build-id that is there already.
+    """
+    read = read_together(members, way, lambda job: read_one(job, pictures)[0], True, handed)
+    return merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
+
+
+def findings_of(member: Member, found: Union[Findings, RanklensError]) -> Findings:
+    if isinstance(found, RanklensError):
+        return Findings(None, frozenset((member.index,)), (member.saying(found.sentence),))
+    return replace(found, processes=frozenset((member.index,)))
+
+
+def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
+    """What one process tells, and its report, which is in it."""
+    job = with_waits(job)
+    report = make_report(job)
+    if not pictures:
+        return Findings(report), report
+    return Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)), report
+
+
+def stacks_of(job: Job) -> Message:
+    try:
+        return stack_groups.grouped(stacks.read(job, rankset.parse("all"), False).calls).message()
+    except RanklensError:
+        return Message()  # the report itself says what could not be had
+
+
+def merge(several: Sequence[Findings]) -> Findings:
+    """One of all; the order does not matter, and merged ones can be merged again."""
+    reports = [one.report for one in several if one.report is not None]
+    problems = tuple(dict.fromkeys(text for one in several for text in one.problems))
+    processes = frozenset(index for one in several for index in one.processes)
+    if not reports:
+        return Findings(None, processes, problems)
+    report, mixed = merge_reports(reports)
+    homes = {one.rank for one in report.subject.present}
+    sizes = {size.rank: size for one in several for size in one.sizes if size.rank in homes}
+    ordered = tuple(sizes[rank] for rank in sorted(sizes))
+    return Findings(
+        report, processes, problems + mixed, stack_groups.merge(one.calls for one in several).message(), ordered
+    )
+
+
+def finished(found: Findings, name: str, count: int) -> Report:
+    """The report of a job of `count` processes, problems among its warnings; `RanklensError` if there is none."""
+    if found.report is None:
+        raise RanklensError(f"no process of {name} can be read", "; ".join(found.problems))
+    table = found.report.subject.table
+    known = {one.rank for one in table.ranks}
+    lacking = [rank for rank in range(min(table.rank_count, 1 << 24)) if rank not in known]
+    problems = (
+        *missing(found.processes, count),
+        *found.problems,
+        *elsewhere(table.ranks, found.processes),
+        *((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ()),
+    )
+    table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
+    return replace(found.report, subject=replace(found.report.subject, table=table, description=name))
+
+
+def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]:
+    """A sentence about those that are nowhere among what was read: in a process that was not, or on their way."""
+    gone: dict[int, list[int]] = {}
+    for rank in ranks:
+        if rank.state == MIGRATED_OUT:
+            gone.setdefault(rank.process, []).append(rank.rank)
+    for process, numbers in sorted(gone.items()):
+        whose, one = of_ranks(compact(numbers)), len(numbers) == 1
+        if process in processes:
+            yield f"{whose} {'was' if one else 'were'} moving while the job was read: what is theirs was not found"
+        else:
+            where = f"process {process}" if process >= 0 else "a process"
+            yield f"{whose} {'is' if one else 'are'} in {where}, which can't be read"
+
+
+# ---- merging ----
+
+
+def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
+    """One report, and a sentence for each thing that processes of one job must not differ in."""
+    first = min(reports, key=lambda one: one.subject.table.process_index)
+    homes = homes_of(reports)
+    own = own_of(reports, homes)
+    table = replace(
+        first.subject.table,
+        ranks=tuple(homes[number][0] for number in sorted(homes)),
+        warnings=tuple(dict.fromkeys(text for one in reports for text in one.subject.table.warnings)),
+    )
+    payload = {size.rank: size for one, ranks in zip(reports, own) for size in one.payload if size.rank in ranks}
+    merged = Report(
+        Subject(first.subject.description, table, max(one.subject.taken for one in reports), first.subject.how),
+        merge_globals([one.globals for one in reports], own),
+        merge_audits([one.pointers for one in reports], own),
+        tuple(payload[rank] for rank in sorted(payload)),
+        tuple(dict.fromkeys(found for one in reports for found in one.diagnoses)),
+    )
+    return merged, tuple(mixed([one.subject.table for one in reports]))
+
+
+def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
+    """By rank: its record in the report of the process that knows it best."""
+    homes: dict[int, tuple[Rank, Report]] = {}
+    for report in reports:
+        for rank in report.subject.table.ranks:
+            known = homes.get(rank.rank)
+            if known is None or strength(rank) > strength(known[0]):
+                homes[rank.rank] = rank, report
+    return homes
+
+
+def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) -> list[frozenset[int]]:
+    """The ranks that each report tells of."""
+    own: dict[int, list[int]] = {id(one): [] for one in reports}
+    for number, (_, home) in homes.items():
+        own[id(home)].append(number)
+    return [frozenset(own[id(one)]) for one in reports]
+
+
+def mixed(tables: Sequence[RankTable]) -> Iterable[str]:
+    for what, values in (
+        ("methods", {one.method for one in tables}),
+        ("runtimes", {one.runtime for one in tables}),
+        ("jobs", {one.job_id for one in tables}),
+        ("numbers of ranks", {str(one.rank_count) for one in tables}),
+    ):
+        if len(values) > 1:
+            yield f"its processes are of different {what}: {', '.join(sorted(values))}"
+
+
+def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> Globals:
+    variables: dict[tuple[str, str, int, str], list[GlobalValues]] = {}
+    for found, ranks in zip(several, own):
+        for one in found.values:
+            key = one.object, one.file, one.line, one.name
+            variables.setdefault(key, []).append(replace(one, groups=tuple(kept(one.groups, ranks))))
+    absent = dict.fromkeys(one for found in several for one in found.absent)
+    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent))
+
+
+def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:
+    for one in groups:
+        left = tuple(rank for rank in one.ranks if rank in ranks)
+        if left:
+            yield replace(one, ranks=left)
+
+
+def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
+    values: dict[tuple[str, bytes], list[int]] = {}
+    for one in several:
+        for group in one.groups:
+            values.setdefault((group.value, group.digest), []).extend(group.ranks)
+    groups = [Group(tuple(sorted(ranks)), value, digest) for (value, digest), ranks in values.items()]
+    groups.sort(key=lambda one: (-len(one.ranks), one.ranks))
+    verdict = next((one for one in PRECEDENCE if any(single.verdict == one for single in several)), UNKNOWN)
+    if verdict in (ADDRESSED, EQUAL) and len(groups) > 1:
+        verdict = DIFFERS
+    needless = min(one.needless for one in several) if len(groups) == 1 else 0
+    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless)
+
+
+def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:
+    counts: dict[tuple[str, str], int] = {}
+    for audit in several:
+        for key, words in audit.counts.items():
+            counts[key] = counts.get(key, 0) + words
+    findings = [one for audit, ranks in zip(several, own) for one in audit.findings if one.rank in ranks]
+    alarms: dict[str, Alarm] = {}
+    for alarm in (one for audit in several for one in audit.alarms):
+        known = alarms.get(alarm.object)
+        alarms[alarm.object] = alarm if known is None else both(known, alarm)
+    return Audit(
+        tuple(sorted(findings, key=lambda one: (one.rank, one.address))),
+        counts,
+        tuple(alarms.values()),
+        sum(one.changed for one in several),
+        tuple(dict.fromkeys(one for audit in several for one in audit.absent)),
+        tuple(sorted(one for audit, ranks in zip(several, own) for one in audit.unread if one[0] in ranks)),
+    )
+
+
+def both(first: Alarm, second: Alarm) -> Alarm:
+    ranks = tuple(sorted({*first.ranks, *second.ranks}))
+    return replace(first, ranks=ranks, of_ranks=first.of_ranks + second.of_ranks)

@@ -1,0 +1,126 @@
+"""Events in the Trace Event Format, which Perfetto and chrome://tracing open.
+
+Takes notices in the order of time; writes one JSON object: a process of the job is a process of the trace, a rank is a
+thread of it, its stay there a slice, and each migration a slice of its own from which a flow leads to the stay that it
+ends in. What began before the first event or goes on after the last is drawn to there, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pieglobalsfind.decoders.registry.event_ring import Event
+from pieglobalsfind.shell.atomic_file import write_whole
+
+from ..job.event_sources import Notice
+
+HINT = "name another file by --chrome"
+MOST_EVENTS = 1_000_000  # what is kept until it is written; older ones are left out
+BEGINS, ENDS = ("created", "arrived"), ("leaves", "exited")
+
+Row = dict[str, object]
+
+
+@dataclass
+class Trace:
+    """`pids` are the processes', by their index in the job."""
+
+    name: str
+    pids: Mapping[int, int]
+    _events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
+    _count: int = 0
+
+    def add(self, one: Notice) -> None:
+        if isinstance(one, Event):
+            self._events.append(one)
+            self._count += 1
+
+    def write(self, place: Path) -> None:
+        """In one step; raises `UsageError` if it can't be written."""
+        write_whole(place, json.dumps(self.content()) + "\n", HINT)
+
+    def content(self) -> Row:
+        """The whole trace."""
+        events = sorted(self._events, key=lambda one: one.monotonic)
+        other = {"job": self.name, "events": self._count, "left_out": self._count - len(events)}
+        drawing = Drawing(self.pids, events[0].monotonic, events[-1].monotonic) if events else None
+        rows = list(drawing.rows(events)) if drawing is not None else []
+        return {"traceEvents": rows, "displayTimeUnit": "ns", "otherData": other}
+
+
+@dataclass
+class Drawing:
+    """Between two moments, nanoseconds of CLOCK_MONOTONIC."""
+
+    pids: Mapping[int, int]
+    start: int
+    end: int
+    _stays: dict[tuple[int, int], Event] = field(default_factory=dict)  # by process and rank: how it began
+    _moving: dict[int, tuple[Event, int]] = field(default_factory=dict)  # by rank: how it left, the flow's number
+    _flows: int = 0
+
+    def rows(self, events: list[Event]) -> Iterator[Row]:
+        """Names first, then slices and flows as they end, then what goes on."""
+        yield from self._names(events)
+        for one in events:
+            if one.rank < 0:
+                yield self._row("i", one.kind, one, one.monotonic, s="p")
+            elif one.kind in BEGINS:
+                yield from self._begin(one)
+            elif one.kind in ENDS:
+                yield from self._finish(one)
+            else:
+                yield self._row("i", one.kind, one, one.monotonic, s="t")
+        for begun in self._stays.values():
+            yield self._slice(f"rank {begun.rank}", "stay", begun, begun.monotonic, self.end, goes_on=True)
+        for left, _ in self._moving.values():
+            yield self._slice(moving_name(left), "migration", left, left.monotonic, self.end, goes_on=True)
+
+    def _begin(self, one: Event) -> Iterator[Row]:
+        if one.kind == "arrived" and one.rank in self._moving:
+            left, flow = self._moving.pop(one.rank)
+            yield self._slice(moving_name(left), "migration", left, left.monotonic, one.monotonic)
+            if left.moves == one.moves:
+                yield self._row("s", "migration", left, left.monotonic, id=flow)
+                yield self._row("f", "migration", one, one.monotonic, id=flow, bp="e")
+        self._stays[one.process, one.rank] = one
+
+    def _finish(self, one: Event) -> Iterator[Row]:
+        begun = self._stays.pop((one.process, one.rank), None)
+        since = self.start if begun is None else begun.monotonic
+        yield self._slice(
+            f"rank {one.rank}", "stay", begun or one, since, one.monotonic, began_before=begun is None, ends=one.kind
+        )
+        if one.kind == "leaves":
+            self._flows += 1
+            self._moving[one.rank] = one, self._flows
+
+    def _slice(self, name: str, category: str, one: Event, start: int, end: int, **arguments: object) -> Row:
+        told = {key: value for key, value in arguments.items() if value is not False}
+        told.update(processing_element=one.processing_element, moves=one.moves)
+        row = self._row("X", name, one, start, dur=max(0, end - start) / 1000, args=told)
+        return {**row, "cat": category}
+
+    def _row(self, phase: str, name: str, one: Event, when: int, **more: object) -> Row:
+        row: Row = {"ph": phase, "name": name, "cat": "migration" if phase in "sf" else "event"}
+        return {**row, "ts": when / 1000, "pid": self._pid(one.process), "tid": max(one.rank, 0), **more}
+
+    def _pid(self, process: int) -> int:
+        return self.pids.get(process) or process
+
+    def _names(self, events: list[Event]) -> Iterator[Row]:
+        for process in sorted({one.process for one in events}):
+            pid = self._pid(process)
+            yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": f"process {process}"}}
+            yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": process}}
+            for rank in sorted({one.rank for one in events if one.process == process and one.rank >= 0}):
+                yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": rank, "args": {"name": f"rank {rank}"}}
+                yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": rank, "args": {"sort_index": rank}}
+
+
+def moving_name(left: Event) -> str:
+    return "leaves" if left.other_process < 0 else f"moves to process {left.other_process}"

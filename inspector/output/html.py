@@ -1,0 +1,263 @@
+"""The report as one HTML file: searchable tables, and pictures where people would rather look than read.
+
+Takes a `Report` and what else it draws; gives text. Nothing in the file comes from elsewhere, all that comes from the
+target is escaped by Jinja2, and the browser is told to run no script but the one that is here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Union
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pieglobalsfind.debugger.wording import waiting_text
+from pieglobalsfind.model import Absent
+from pieglobalsfind.ranks.rankset import compact
+from pieglobalsfind.shell.atomic_file import write_whole
+from pieglobalsfind.stacks.call_tree import Call
+
+from ..analysis.migration_cost import WhatIf
+from ..analysis.payload import CATEGORIES, Payload
+from ..analysis.rank_memory import holdings
+from ..analysis.report import Report, diagnosis_as_json
+from .render import by_cells, rank_row, ranks_text, summary, value_rows
+from .text import byte_count, declared, harmless, of_ranks
+
+FOLDER = Path(__file__).resolve().parent / "templates"
+WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes
+MOST_BARS = 64
+SMALLEST_LABEL = 40
+LONGEST_LABEL = 17  # letters that there is room for before a bar
+COLOURS = ("#4c78a8", "#9ecae9", "#f58518", "#ffbf79", "#54a24b", "#88d27a", "#b79a20", "#e45756", "#ff9d98", "#79706e")
+FLAME = ("#f6a04d", "#f2b56b", "#f7c98b", "#ee9a3a")
+
+Cell = Union[str, int]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    id: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    x: float
+    width: float
+    colour: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    label: str
+    y: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """`left`: ranks that there is no room for."""
+
+    title: str
+    caption: str
+    rows: tuple[Bar, ...]
+    legend: tuple[tuple[str, str], ...]
+    left: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """One call of the flame graph."""
+
+    x: float
+    y: int
+    width: float
+    colour: str
+    label: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Flame:
+    caption: str
+    boxes: tuple[Box, ...]
+    height: int
+
+
+def write(path: str, text: str) -> None:
+    """For its owner's eyes alone; raises `UsageError` if it can't be written."""
+    write_whole(Path(path), text, "name another file by --html")
+
+
+def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
+    """The whole file."""
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    script = (FOLDER / "report.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("report.html.j2").render(
+        target=harmless(report.subject.description),
+        summary=summary(report.subject),
+        how=report.subject.how,
+        taken=report.subject.taken,
+        alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
+        diagnoses=[diagnosis_as_json(one) for one in report.diagnoses],
+        flame=flame(stacks, [one.rank for one in report.subject.present]),
+        memory=memory_bars(report.payload),
+        pages=page_bars(cases),
+        tables=(ranks_sheet(report), globals_sheet(report), pointers_sheet(report)),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+
+
+# ---- tables ----
+
+
+def ranks_sheet(report: Report) -> Sheet:
+    found = holdings(report.subject.table.ranks, report.payload)
+    rows: Iterable[tuple[Cell, ...]] = (
+        (one.rank.rank, *rank_row(one.rank, waiting_text), cell(one.switches), cell(one.total)) for one in found
+    )
+    notes = by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown)
+    columns = ("rank", "state", "waits in", "element", "found by", "switches", "bytes")
+    return Sheet(
+        "ranks", "Ranks", columns, tuple(rows), tuple(note_of(note, ranks) for (note,), ranks in notes.items())
+    )
+
+
+def cell(value: Union[int, Absent]) -> Cell:
+    return "?" if isinstance(value, Absent) else value
+
+
+def note_of(note: str, ranks: Sequence[int]) -> str:
+    return f"{of_ranks(ranks_text(ranks))}: {harmless(note)}"
+
+
+def globals_sheet(report: Report) -> Sheet:
+    rows: list[tuple[Cell, ...]] = []
+    for one in report.globals.values:
+        place = declared(one.file, one.line)
+        for ranks, value in value_rows(one):
+            rows.append((one.name, place, one.type, one.size, one.verdict, ranks, value))
+    columns = ("variable", "declared", "type", "bytes", "verdict", "ranks", "value")
+    return Sheet("globals", "Globals", columns, tuple(rows))
+
+
+def pointers_sheet(report: Report) -> Sheet:
+    rows: Iterable[tuple[Cell, ...]] = (
+        (
+            one.rank,
+            one.verdict,
+            one.ground.symbol or one.ground.source,
+            one.ground.type,
+            hex(one.address),
+            hex(one.old),
+            hex(one.new),
+            "?" if isinstance(one.right, Absent) else hex(one.right),
+        )
+        for one in report.pointers.findings
+    )
+    columns = ("rank", "verdict", "word", "type", "address", "was", "is", "right")
+    notes = (note_of(reason, ranks) for reason, ranks in report.pointers.unread_by_reason.items())
+    return Sheet("pointers", "Pointers", columns, tuple(rows), tuple(notes))
+
+
+# ---- pictures ----
+
+
+def memory_bars(payload: Sequence[Payload]) -> Bars:
+    """Without the unused part of stacks, beside which all else would be too narrow to be seen."""
+    names = [name for name in CATEGORIES if name != "stack_unused"]
+    unused = sorted({one.stack_unused for one in payload})
+    caption = "No rank's image is in what was read."
+    if unused:
+        sizes = " to ".join(dict.fromkeys(map(byte_count, (unused[0], unused[-1]))))
+        caption = f"Ranks with the same sizes have one bar. Without the unused part of their stacks, {sizes} of each."
+    rows = [(one.rank, [(name.replace("_", " "), getattr(one, name)) for name in names]) for one in payload]
+    return bars("memory by rank and category", caption, rows)
+
+
+def page_bars(cases: Sequence[WhatIf]) -> Bars:
+    rows = []
+    for one in cases:
+        shared = max(one.common - one.original, 0)  # what is as in the original is common as well
+        alone = max(one.used_stack - one.zero - one.original - shared - one.unread, 0)
+        parts = [("zero", one.zero), ("as in the original", one.original), ("the same on others", shared)]
+        rows.append((one.rank, [*parts, ("its own", alone), ("can't be read", one.unread)]))
+    caption = (
+        "What of each rank is zero, as in the original, the same on other ranks, or its own; without the unused stack."
+    )
+    return bars("pages", caption if rows else "No rank's pages were compared.", rows)
+
+
+def bars(title: str, caption: str, rows: Sequence[tuple[int, list[tuple[str, int]]]]) -> Bars:
+    """A bar for the ranks whose parts have the same sizes, all to one scale."""
+    alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for rank, parts in rows:
+        alike.setdefault(tuple(parts), []).append(rank)
+    largest = max((sum(size for _, size in parts) for parts in alike), default=0) or 1
+    scale = (WIDTH - LABEL) / largest
+    shown = list(alike.items())[:MOST_BARS]
+    drawn = tuple(bar(index, ranks, parts, scale) for index, (parts, ranks) in enumerate(shown))
+    names = [name for name, _ in rows[0][1]] if rows else []
+    left = len(rows) - sum(len(ranks) for _, ranks in shown)
+    return Bars(title, caption, drawn, tuple(zip(names, COLOURS)), left)
+
+
+def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float) -> Bar:
+    found, x = [], float(LABEL)
+    whose, each = of_ranks(ranks_text(ranks)), " each" if len(ranks) > 1 else ""
+    for (name, size), colour in zip(parts, COLOURS):
+        found.append(Part(round(x, 2), round(size * scale, 2), colour, f"{whose}, {name}: {byte_count(size)}{each}"))
+        x += size * scale
+    return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", index * ROW + 2, tuple(found))
+
+
+def flame(stacks: dict[int, tuple[Call, ...]], ranks: Sequence[int]) -> Flame:
+    """The calls of those ranks, callers above; ranks with the same calls stand side by side."""
+    boxes: list[Box] = []
+    if stacks:
+        ordered = sorted(stacks.items(), key=lambda one: [call.function for call in one[1]])
+        place(ordered, 0, 0.0, WIDTH / len(stacks), boxes)
+    lacking = [one for one in ranks if one not in stacks]
+    caption = "Each box is a call, as wide as the number of ranks in it." if boxes else ""
+    if lacking:
+        caption += f" Of {of_ranks(ranks_text(lacking))} no stack could be read: `inspector stacks` says why."
+    return Flame(caption.strip() or "There are no ranks.", tuple(boxes), max((box.y for box in boxes), default=0) + ROW)
+
+
+def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit: float, boxes: list[Box]) -> None:
+    pending = [(stacks, depth, x)]
+    while pending:
+        found, level, left = pending.pop()
+        for call, same in groups(found, level):
+            width = unit * len(same)
+            ranks = compact(sorted(rank for rank, _ in same))
+            where = f" at {call.file.rpartition('/')[2]}:{call.line}" if call.file else ""
+            name = harmless(call.function)
+            label = name[: int(width / 7)] if width >= SMALLEST_LABEL else ""
+            title = f"{name}{harmless(where)}, {of_ranks(ranks)}"
+            boxes.append(Box(round(left, 2), level * ROW, round(width, 2), FLAME[level % len(FLAME)], label, title))
+            pending.append((same, level + 1, left))
+            left += width
+
+
+def groups(
+    stacks: list[tuple[int, tuple[Call, ...]]], depth: int
+) -> Iterable[tuple[Call, list[tuple[int, tuple[Call, ...]]]]]:
+    """The ranks by their call at a depth, in order; those whose stack has ended are left out."""
+    found: dict[str, list[tuple[int, tuple[Call, ...]]]] = {}
+    for one in stacks:
+        if depth < len(one[1]):
+            found.setdefault(one[1][depth].function, []).append(one)
+    return [(same[0][1][depth], same) for same in found.values()]

@@ -1,0 +1,308 @@
+"""A report for people: rich tables that fit the terminal, plain text in a pipe.
+
+Takes a `Report` and a console; every string of the target is put in as literal text, never as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional, Union
+
+from rich.console import Console
+from rich.text import Text
+
+from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
+from pieglobalsfind.model import Absent, Rank, Waiting
+from pieglobalsfind.ranks.rankset import compact
+
+from ..analysis.payload import CATEGORIES, Payload
+from ..analysis.rank_memory import Holding, holdings
+from ..job.job import Job, Subject, subject_of
+from .listing import Listing
+from .text import byte_count, declared, harmless, of_ranks, shortened
+
+if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
+    from ..analysis.diagnoses import Diagnosis
+    from ..analysis.globals import Globals, GlobalValues
+    from ..analysis.migration_cost import Link, WhatIf
+    from ..analysis.report import Report
+    from ..pointers.findings import Audit, Finding
+
+MOST_GROUPS = 6
+MOST_FINDINGS = 40
+MOST_SHARED = 6
+LONGEST_VALUE = 120
+SHORT_VALUE = 24
+LONGEST_RANKS = 30
+MOST_RANK_ROWS = 24
+WIDE = 100  # columns from which on addresses are not folded
+
+
+def print_report(report: Report, console: Console) -> None:
+    """All parts, headed by what was read and how."""
+    table = report.subject.table
+    console.print(Text(subject_summary(report.subject), style="bold"))
+    print_how(report.subject, console)
+    for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
+        console.print(Text(f"! {warning}", style="bold red"))
+    print_diagnoses(report.diagnoses, console)
+    print_ranks(holdings(table.ranks, report.payload), console)
+    print_globals(report, console)
+    print_pointers(report.pointers, console)
+    print_payload(report.payload, console)
+
+
+def print_how(subject: Subject, console: Console) -> None:
+    """How and when the figures that follow were taken."""
+    console.print(Text(f"{subject.how} ({subject.taken})", style="dim"))
+
+
+def job_summary(job: Job) -> str:
+    return subject_summary(subject_of(job))
+
+
+def subject_summary(subject: Subject) -> str:
+    """`process 4711: 8 of 8 ranks, privatized by pie, rewrite scan, runtime embedded 1`."""
+    return f"{harmless(subject.description)}: {summary(subject)}"
+
+
+def summary(subject: Subject) -> str:
+    table = subject.table
+    here = len(subject.present)
+    method = harmless(table.method) + (f", rewrite {harmless(table.rewrite_mode)}" if table.rewrite_mode else "")
+    return f"{here} of {table.rank_count} ranks, privatized by {method}, runtime {harmless(table.runtime)}"
+
+
+def heading(console: Console, title: str, how: str) -> None:
+    console.print()
+    console.print(Text(title, style="bold cyan"), Text(how, style="dim"))
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """`0-3,7`; of many ranges the first few and how many ranks there are: `0,3,20,22,... (471 ranks)`."""
+    found = list(ranks)
+    text = compact(found)
+    if len(text) <= LONGEST_RANKS:
+        return text
+    return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(found)} ranks)"
+
+
+def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
+    from ..analysis.diagnoses import RISK
+
+    for one in found:
+        console.print(Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.gravity != RISK else "yellow"))
+        console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
+
+
+def print_ranks(found: Sequence[Holding], console: Console) -> None:
+    """Ranks of the same state in one row; what differs from rank to rank as its range."""
+    published = all(one.rank.evidence.tier == "registry" for one in found)
+    heading(console, "Ranks", "state as the runtime publishes it" if published else "state as far as it can be found")
+    numbers = {one.rank.rank: one for one in found}
+    rows = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
+    if len(rows) > MOST_RANK_ROWS:
+        rows = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
+    table = Listing(("ranks", "state", "waits in", "element", "found by", "switches", "memory"))
+    for cells, ranks in rows.items():
+        same = [numbers[rank] for rank in ranks]
+        switches = range_text([one.switches for one in same], str)
+        memory = range_text([one.total for one in same], byte_count)
+        table.add((ranks_text(ranks), *cells, switches, memory))
+    console.print(table)
+    for (note,), ranks in by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown).items():
+        console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(note)}", style="dim"))
+
+
+def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], str]) -> str:
+    """`7`, or `3 to 12` of several; `?` if one of them can't be had."""
+    known = [one for one in values if not isinstance(one, Absent)]
+    if len(known) < len(values) or not known:
+        return "?"
+    low, high = wording(min(known)), wording(max(known))
+    return low if low == high else f"{low} to {high}"
+
+
+def print_memory(found: Sequence[Holding], console: Console) -> None:
+    """Bytes by category; ranks that hold the same in one row."""
+    heading(console, "Memory", "of each rank's image, from the registry and the objects' headers")
+    images = [(one.rank.rank, one.memory) for one in found if not isinstance(one.memory, Absent)]
+    shown = [name for name in CATEGORIES if any(sizes[name] != 0 for _, sizes in images)]
+    rows = [(rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images]
+    print_sizes([name.replace("_", " ") for name in shown], rows, console)
+
+
+def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]], console: Console) -> None:
+    """A column for each name, or, where a terminal is too narrow for that, all in one that is folded."""
+    wide = console.width >= WIDE
+    table = Listing(("ranks", *names), range(1, len(names) + 1)) if wide else Listing(("ranks", "of which"))
+    for cells, ranks in by_cells(rows).items():
+        listed = ", ".join(f"{name} {cell}" for name, cell in zip(names, cells))
+        table.add((ranks_text(ranks), *(cells if wide else (listed,))))
+    console.print(table)
+
+
+def size_text(size: Optional[int]) -> str:
+    return "?" if size is None else byte_count(size)
+
+
+def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...], list[int]]:
+    """The ranks that share a row, in the order of the first of them."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for rank, cells in rows:
+        found.setdefault(cells, []).append(rank)
+    return found
+
+
+def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
+    waits = harmless(wording(rank.waiting)) if rank.waiting is not None else "-"
+    return state_word(rank), waits, element_text(rank), rank.evidence.tier
+
+
+def print_globals(report: Report, console: Console) -> None:
+    from ..analysis.globals import differing
+
+    found = list(differing(report.globals))
+    heading(console, "Globals", counted(report.globals.values, "ranks"))
+    print_needless(report.globals, console)
+    print_shared(report.globals, console)
+    if not found:
+        return
+    table = Listing(("variable", "declared", "type", "ranks", "value"))
+    for one in found:
+        add_global(table, one)
+    console.print(table)
+
+
+def counted(found: Sequence[GlobalValues], among: str) -> str:
+    """How many differ between the ranks, are equal, or are not known."""
+    if found and all(sum(len(group.ranks) for group in one.groups) == 1 for one in found):
+        return f"{len(found)} on the only rank, with none to compare them with"
+    differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
+    unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
+    return f"{differing} of {len(found)} differ between {among}; {known - differing} are equal{unread}"
+
+
+def print_needless(found: Globals, console: Console) -> None:
+    """How much of what is private need not be, as far as this moment tells."""
+    if found.needless:
+        size = byte_count(found.needless)
+        console.print(Text(f"  {size} of each rank are the same on all ranks, and might be shared", style="dim"))
+
+
+def print_shared(found: Globals, console: Console) -> None:
+    """What the method leaves one for several ranks: where results differ from a native run's, look here."""
+    from ..analysis.globals import SHARED
+
+    shared = [one for one in found.values if one.verdict == SHARED]
+    names = ", ".join(f"{one.name} in {Path(one.object).name}" for one in shared[:MOST_SHARED])
+    more = f" and {len(shared) - MOST_SHARED} more" if len(shared) > MOST_SHARED else ""
+    if shared:
+        console.print(Text(f"  one for several ranks, whatever they write: {harmless(names)}{more}", style="yellow"))
+
+
+def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> None:
+    verdict = (found.verdict,) if verdicts else ()
+    lead = (found.name, declared(found.file, found.line), found.type)
+    for ranks, value in value_rows(found):
+        table.add((*lead, ranks, shortened(value, LONGEST_VALUE), *verdict))
+        lead, verdict = ("", "", ""), ("",) if verdicts else ()
+
+
+def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+    """A row per value; many short values of one rank each in a single row, `0: 17, 1: 18, ...`."""
+    groups = found.groups
+    if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
+        ranks = ranks_text(rank for one in groups for rank in one.ranks)
+        return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]
+    shown = groups if len(groups) <= MOST_GROUPS else groups[: MOST_GROUPS - 1]
+    rows = [(ranks_text(one.ranks), one.value) for one in shown]
+    left = [rank for one in groups[len(shown) :] for rank in one.ranks]
+    return [*rows, (compact(left), f"... {len(groups) - len(shown)} more values")] if left else rows
+
+
+def print_pointers(audit: Audit, console: Console) -> None:
+    from ..pointers.findings import ALARMING, VERDICTS
+
+    heading(console, "Pointers", "each copy compared with its original, word by word; heaps and stacks looked through")
+    table = Listing(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
+    for name in sorted({name for name, _ in audit.counts}):
+        counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)
+        table.add((harmless(name.rpartition("/")[2]), *counts))
+    console.print(table if audit.counts else Text("  no rank has copies whose words can be read", style="dim"))
+    print_findings([one for one in audit.findings if one.verdict in ALARMING], console)
+    for reason, ranks in audit.unread_by_reason.items():
+        console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(reason)}", style="dim"))
+
+
+def print_findings(found: list[Finding], console: Console) -> None:
+    if not found:
+        return
+    table = Listing(
+        ("ranks", "finding", "word", "type", "was", "is", "right"), (4, 5, 6) if console.width >= WIDE else ()
+    )
+    grouped: dict[tuple[str, str, int, str], list[Finding]] = {}
+    for one in found:
+        grouped.setdefault((one.verdict, one.object, one.offset, one.ground.symbol), []).append(one)
+    for same in list(grouped.values())[:MOST_FINDINGS]:
+        add_finding(table, same)
+    console.print(table)
+    if len(grouped) > MOST_FINDINGS:
+        console.print(Text(f"... {len(grouped) - MOST_FINDINGS} more, see --json", style="dim"))
+
+
+def add_finding(table: Listing, same: list[Finding]) -> None:
+    """One word of all the ranks that share the finding; addresses are the first one's."""
+    from ..pointers.findings import FALSE_POSITIVE
+
+    first = same[0]
+    word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
+    right = "?" if isinstance(first.right, Absent) else hex(first.right)
+    cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
+    table.add((ranks_text(one.rank for one in same), *cells), "yellow" if first.verdict == FALSE_POSITIVE else "red")
+
+
+def print_payload(payload: Sequence[Payload], console: Console) -> None:
+    heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
+    table = Listing(("ranks", "total", "of which"), (1,))
+    for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
+        table.add((ranks_text(numbers), *cells))
+    console.print(table)
+    for (note,), numbers in by_cells((one.rank, (note,)) for one in payload for note in one.notes).items():
+        console.print(Text(f"  {of_ranks(ranks_text(numbers))}: {harmless(note)}", style="dim"))
+
+
+def payload_row(found: Payload) -> tuple[str, ...]:
+    """The total, and the categories that are not empty: `code 1.1 KB, heap used 2.0 MB`."""
+    sizes = ((name.replace("_", " "), getattr(found, name)) for name in CATEGORIES)
+    return byte_count(found.total), ", ".join(f"{name} {byte_count(size)}" for name, size in sizes if size)
+
+
+def print_what_if(found: Sequence[WhatIf], link: Link, console: Console) -> None:
+    from ..analysis.migration_cost import WAYS
+
+    rate = f"{byte_count(int(link.bandwidth))}/s, {link.latency * 1e6:g} us"
+    heading(console, "What if", f"bytes to send, and the time at {rate}, without packing")
+    print_sizes(
+        [name.replace("_", " ") for name in WAYS], [(one.rank, what_if_row(one, link)) for one in found], console
+    )
+    for line in WHAT_IF_WORDS:
+        console.print(Text(f"  {line}", style="dim"))
+    for (unread,), ranks in by_cells((one.rank, (byte_count(one.unread),)) for one in found if one.unread).items():
+        words = f"  {unread} of {of_ranks(ranks_text(ranks))} can't be read, and count as differing"
+        console.print(Text(words, style="yellow"))
+
+
+WHAT_IF_WORDS = (
+    "shared code: code and constants are mapped from the file; used stack: its unused part stays behind;",
+    "differing: pages that are zero or as in the original stay behind, but for the unused stack's, which are not read;",
+    "smallest: the last two together",
+)
+
+
+def what_if_row(found: WhatIf, link: Link) -> tuple[str, ...]:
+    from ..analysis.migration_cost import WAYS
+
+    sizes = (getattr(found, name) for name in WAYS)
+    return tuple(f"{byte_count(size)} {1e6 * link.seconds(size):.1f} us" for size in sizes)

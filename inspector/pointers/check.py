@@ -1,0 +1,63 @@
+"""The pointer audit: which words of a rank's image were rewritten, which rightly, and which pointers were forgotten.
+
+Takes a `Job`; compares each copy with its original (comparison.py), then looks through what else a rank has of its own
+(own_memory.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pieglobalsfind.model import Absent
+
+from ..job.job import Job
+from ..job.progress import through
+from .comparison import Comparison
+from .findings import Alarm, Audit, Finding
+from .originals import Originals
+from .own_memory import OwnMemory
+
+
+def audit_pointers(job: Job, everything: bool = False) -> Audit:
+    """Compare every rank's copies with the originals; right rewrites are only counted unless `everything`."""
+    originals = Originals(job)
+    own = OwnMemory(originals)
+    findings: list[Finding] = []
+    alarms: dict[int, list[tuple[int, int, int]]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    changed = 0
+    for rank in through(job.present, "pointers"):
+        comparison = Comparison(originals, rank)
+        for part in originals.parts:
+            comparison.compare(part)
+        comparison.findings += own.findings(comparison)
+        counts.update((one.object, one.verdict) for one in comparison.findings)
+        findings += [one for one in comparison.findings if everything or not one.healthy]
+        changed += comparison.changed
+        for index, (stale, total) in comparison.relocated.items():
+            if stale:
+                alarms.setdefault(index, []).append((rank.rank, stale, total))
+    found = tuple(alarm(job, *one) for one in alarms.items())
+    absent = (*what_is_unknown(originals), *own.libc.unknown())
+    return Audit(tuple(map(own.libc.checked, findings)), dict(counts), found, changed, absent, tuple(own.unread))
+
+
+def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
+    """Why the program's words can't be judged; of libraries only that types are not known."""
+    job, evidence = originals.job, originals.evidence
+    own = [one for found in job.privatized if found.is_program for one in evidence[found.index].absent]
+    libraries = [found for found in job.privatized if not found.is_program and evidence[found.index].absent]
+    if libraries:
+        names = ", ".join(one.path.rpartition("/")[2] for one in libraries)
+        own.append(Absent(f"pointers in {names} are known by relocations alone, for want of debug information"))
+    if originals.reached.is_cut:
+        own.append(Absent("not all blocks of constructors were told by types, there are too many"))
+    if isinstance(originals.guard, Absent) and originals.guard.hint:
+        own.append(originals.guard)
+    return tuple(own)
+
+
+def alarm(job: Job, index: int, failed: list[tuple[int, int, int]]) -> Alarm:
+    worst = max(failed, key=lambda one: one[1])
+    ranks = tuple(rank for rank, _, _ in failed)
+    return Alarm(job.table.objects[index].path, ranks, len(job.present), worst[1], worst[2])

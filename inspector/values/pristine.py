@@ -1,0 +1,108 @@
+"""What a variable holds before anything has written to it: the file's image, relocated for where a copy lies.
+
+Takes an object and its file; compares bytes of a rank with that. A word whose relocation names another file's symbol is
+left out of the comparison: the loader alone knows what it put there.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Optional
+
+from pieglobalsfind.dwarf.types import Variable
+from pieglobalsfind.elf.file import DT_SYMTAB, PT_TLS, SYMBOL_SIZE, ElfFile
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.model import Object
+
+from ..pointers.evidence import R_64, R_GLOB_DAT, R_RELATIVE
+
+WORD = struct.Struct("<Q")
+MASK = (1 << 64) - 1
+LARGEST = 1 << 28  # bytes of a variable that are compared at once
+
+
+@dataclass(frozen=True)
+class Relocated:
+    """A word that the loader writes: `vaddr` of what it names in the same file, None for another's."""
+
+    place: int
+    vaddr: Optional[int]
+
+
+class Pristine:
+    """The image of one file. Raises `ObjectFileError` if it can't be read."""
+
+    def __init__(self, path: str, found: Object) -> None:
+        self._object = found
+        self._elf = ElfFile(path)
+        self._relocated = sorted(self._relocations(), key=lambda one: one.place)
+        self._places = [one.place for one in self._relocated]
+        self._tls = next((one for one in self._elf.program_headers if one.type == PT_TLS), None)
+        self._image = lru_cache(maxsize=256)(self._read_image)
+
+    def _relocations(self) -> list[Relocated]:
+        return [
+            Relocated(one.offset, self._named(one.type, one.symbol, one.addend))
+            for one in self._elf.relocations()
+            if one.type in (R_64, R_GLOB_DAT, R_RELATIVE)
+        ]
+
+    def _named(self, kind: int, symbol: int, addend: int) -> Optional[int]:
+        if kind == R_RELATIVE:
+            return addend
+        table = self._elf.dynamic_value(DT_SYMTAB)
+        if table is None:
+            return None
+        entry = struct.unpack(
+            self._elf.header.order + "IBBHQQ", self._elf.at(table + SYMBOL_SIZE * symbol, SYMBOL_SIZE)
+        )
+        return entry[4] + addend if entry[3] else None
+
+    def is_relocated(self, variable: Variable) -> bool:
+        """Whether the loader writes to the variable, so that its first bytes depend on the place of the copy."""
+        start = self._vaddr(variable)
+        return start is not None and self._first_relocated(start, variable.size) is not None
+
+    def _first_relocated(self, start: int, size: int) -> Optional[int]:
+        first = bisect_left(self._places, start - WORD.size + 1)
+        return first if first < len(self._places) and self._places[first] < start + size else None
+
+    def is_unwritten(self, variable: Variable, data: bytes, bias: int) -> Optional[bool]:
+        """Whether `data`, which a rank has at `bias` plus the variable's vaddr, is the file's; None if unknown."""
+        start = self._vaddr(variable)
+        if start is None or not 0 < len(data) <= LARGEST:
+            return None
+        try:
+            image = self._image(start, len(data))
+        except ObjectFileError:
+            return None
+        first = self._first_relocated(start, len(data))
+        if first is None:
+            return data == image
+        return self._relocated_image(start, image, data, bias, first) == data
+
+    def _vaddr(self, variable: Variable) -> Optional[int]:
+        if variable.tls_offset is not None:
+            return self._tls.vaddr + variable.tls_offset if self._tls is not None else None
+        return variable.address
+
+    def _read_image(self, start: int, size: int) -> bytes:
+        if self._tls is not None and self._tls.vaddr <= start and start + size <= self._tls.end:
+            held = max(0, min(size, self._tls.vaddr + self._tls.file_size - start))
+            return self._elf.read(self._tls.offset + start - self._tls.vaddr, held) + bytes(size - held)
+        return self._elf.at(start, size)
+
+    def _relocated_image(self, start: int, image: bytes, data: bytes, bias: int, first: int) -> bytes:
+        changed = bytearray(image)
+        for one in self._relocated[first:]:
+            at = one.place - start
+            if at >= len(image):
+                break
+            if at < 0 or at + WORD.size > len(image):
+                continue
+            word = data[at : at + WORD.size] if one.vaddr is None else WORD.pack((one.vaddr + bias) & MASK)
+            changed[at : at + WORD.size] = word
+        return bytes(changed)

@@ -1,0 +1,91 @@
+"""Variables that debug information does not describe: what a program's symbols tell of them, names, places and sizes.
+
+Takes the program's file; gives variables whose type nobody knows, so that their values are bytes. All of them are such
+in a program without debug information, in others those of the files that were compiled without -g.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Optional
+
+from pieglobalsfind.dwarf.types import THREAD_LOCAL, VOID, TypeTable, Variable, Variables, Void
+from pieglobalsfind.elf.demangle import demangle
+from pieglobalsfind.elf.file import PF_W, PT_GNU_RELRO, PT_LOAD, ElfFile
+from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
+
+# What compilers and MPI libraries put into every program: a flag of crtstuff.c, references to personality routines,
+# guards of function statics and virtual tables (Itanium C++ ABI, 5.1.4), MPI's constants and pointers to its functions
+OTHERS = re.compile(
+    r"completed\.\d+$|DW\.ref\.|_ZG[VR]|_ZT[VTISC]|[AP]{0,2}MPI[A-Z]?_|ampi[A-Z]|pup_|mpi(?:priv|fcmb)|mpi_\w+_$"
+)
+UNTYPED = Void(name="?", reason="there is no debug information")
+
+
+def by_symbols(path: str) -> Variables:
+    """The symbols of writable memory that say their size; raises `ObjectFileError` if they can't be read."""
+    with ElfFile(path) as elf:
+        symbols = read_symbols(elf)
+        writable = [one for one in elf.program_headers if one.type == PT_LOAD and one.flags & PF_W]
+    local = [variable(one, is_local=True) for one in sized(symbols.tls)]
+    fixed = [
+        variable(one, is_local=False)
+        for one in sized(symbols.addresses)
+        if any(segment.vaddr <= one.start < segment.vaddr + segment.memory_size for segment in writable)
+    ]
+    found = [*sorted(local, key=attrgetter("tls_offset")), *sorted(fixed, key=attrgetter("address"))]
+    return Variables(found, TypeTable({VOID: UNTYPED}), [one.address or 0 for one in found])
+
+
+def undescribed(path: str, declared: Variables) -> Variables:
+    """Those that `declared` lacks, without what only the loader writes; raises `ObjectFileError`."""
+    every = by_symbols(path)
+    with ElfFile(path) as elf:
+        relro = [(one.vaddr, one.memory_size) for one in elf.program_headers if one.type == PT_GNU_RELRO]
+    fixed = spans([*((one.address, one.size) for one in declared.variables), *relro])
+    local = spans((one.tls_offset, one.size) for one in declared.variables)
+    left = [
+        one
+        for one in every.variables
+        if not overlaps(fixed if one.address is not None else local, one.address or one.tls_offset or 0, one.size)
+    ]
+    return Variables(left, every.types, [one.address or 0 for one in left])
+
+
+def spans(found: Iterable[tuple[Optional[int], int]]) -> list[tuple[int, int]]:
+    """[start, end) of those that have a place, ascending, those that touch or overlap as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted((start, start + size) for start, size in found if start is not None):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def overlaps(found: list[tuple[int, int]], start: int, size: int) -> bool:
+    """Whether any of some ascending spans has one of so many bytes."""
+    behind = bisect_left(found, (start + size, 0))
+    return any(end > start for _, end in found[max(behind - 1, 0) : behind])
+
+
+def sized(symbols: Iterable[FileSymbol]) -> Iterator[FileSymbol]:
+    return (one for one in symbols if one.size and not OTHERS.match(one.name))
+
+
+def variable(symbol: FileSymbol, is_local: bool) -> Variable:
+    return Variable(
+        name=demangle(symbol.name),
+        linkage_name=symbol.name,
+        file="",
+        line=0,
+        type=VOID,
+        size=symbol.size,
+        storage=THREAD_LOCAL if is_local else "",
+        language="",
+        address=None if is_local else symbol.start,
+        tls_offset=symbol.start if is_local else None,
+    )

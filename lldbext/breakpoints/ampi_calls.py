@@ -1,0 +1,87 @@
+"""What stock AMPI does with its ranks, where no hook tells of it: breakpoints on functions that every AMPI program has.
+
+Takes LLDB's target; hands events in the words of the debug ABI (pieglobalsfind.decoders.ampi.events) to whoever follows
+them. Each breakpoint is at the function's first instruction, where its arguments still are in registers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+
+import lldb
+
+from lldbext.lldb_api.run_lldb import execute
+from lldbext.lldb_api.target import open_process
+from lldbext.selection.session import Session
+from pieglobalsfind.decoders.ampi import events
+from pieglobalsfind.model import RankTable
+
+REGISTERS = ("rdi", "rsi", "rsp")
+OF_LOADERS = "_Z17AMPI_FuncPtr_PackP22AMPI_FuncPtr_Transportm"  # of executables that load the program from other files
+
+
+def places_of(target: Any, event_function: str) -> list[tuple[str, Any]]:
+    """Each function and where it begins; nothing where a hook tells of events, or where there is no AMPI."""
+    if begins_at(target, event_function) is not None:
+        return []
+    found = [(name, begins_at(target, name)) for name in events.FUNCTIONS]
+    return found if all(address is not None for _, address in found) else []
+
+
+def begins_at(target: Any, function: str) -> Any:
+    """LLDB's address of a function's first instruction, None if there is no such function."""
+    for one in target.FindSymbols(function, lldb.eSymbolTypeCode):
+        return one.symbol.GetStartAddress()
+    return None
+
+
+def break_at(target: Any, function: str, address: Any) -> Any:
+    """A breakpoint on a function's first instruction, `address`.
+
+    Where the program is in AMPI's own file, modules of ranks come in its file's place, also while the process stands at
+    the breakpoint: it must have a place in each. Others need none, and LLDB no names of ranks' modules for it.
+    """
+    if begins_at(target, OF_LOADERS) is not None:
+        return target.BreakpointCreateBySBAddress(address)
+    debugger = target.GetDebugger()
+    selected = debugger.GetSelectedTarget()
+    debugger.SetSelectedTarget(target)
+    execute(debugger, f"breakpoint set --skip-prologue false --fullname {function}")
+    debugger.SetSelectedTarget(selected)
+    return target.GetBreakpointAtIndex(target.GetNumBreakpoints() - 1)
+
+
+def extra(function: str) -> Any:
+    """What the callback is told: which function it is."""
+    stream, found = lldb.SBStream(), lldb.SBStructuredData()
+    stream.Print(json.dumps({"function": function}))
+    found.SetFromJSON(stream)
+    return found
+
+
+def told(session: Session, frame: Any, function: str) -> Optional[events.Event]:
+    """The event that a call means, if it means one: its kind, and the rank (-1: all)."""
+    first, second, pointer = (frame.FindRegister(name).GetValueAsUnsigned() for name in REGISTERS)
+    session.forget_moment()
+
+    def table() -> RankTable:
+        return session.moment().table
+
+    target = open_process(session.process)
+    return session.calls.event(target, table, function, (first, second, pointer), session.modules.ranks)
+
+
+def know(made: dict[str, Any], known: dict[str, Any]) -> None:
+    """Inside a callback a breakpoint was given a callback: LLDB 19 fails unless the one that runs knows of that, too.
+
+    `made` is what LLDB gives every callback, `known` what the function sees by which LLDB calls it.
+    """
+    for name in made.keys() - known.keys():
+        known[name] = made[name]
+
+
+def return_address(session: Session, frame: Any) -> int:
+    """Where the call returns to: the word at the stack pointer."""
+    pointer = frame.FindRegister("rsp").GetValueAsUnsigned()
+    return int(session.process.ReadPointerFromMemory(pointer, lldb.SBError()))

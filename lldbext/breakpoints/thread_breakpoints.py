@@ -1,0 +1,63 @@
+"""Breakpoints for one thread: LLDB's own, such as those at the end of a step, and the user's.
+
+Takes an `SBTarget`. What is for a rank's thread is denied to the kernel thread below it, which LLDB asks why it stopped
+(`BreakpointSite::ValidForThisThread`); so it is lent to that one for the time of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lldbext.threads.thread_ids import rank_of_tid
+
+FIRST_LOOK = 4096  # numbers of LLDB's own breakpoints to try at first: it may have made many before there were ranks
+FURTHER = 64  # and beyond the last one found: LLDB numbers them in turn, -1 first, and makes a few at each step
+
+
+class ThreadBreakpoints:
+    """LLDB lists its own breakpoints to nobody, but finds them by number."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._known: dict[int, Any] = {}
+        self._tried = 0
+
+    @contextmanager
+    def lent(self, rank: int, pc: int, tid: int) -> Iterator[None]:
+        """Let those for a rank's thread that stand at `pc` be for a kernel thread."""
+        breakpoints = (*self._of(rank), *self._target.breakpoint_iter())
+        found = [one for one in breakpoints if is_for(one, rank) and one.FindLocationByAddress(pc).IsValid()]
+        owners = [one.GetThreadID() for one in found]
+        for one in found:
+            one.SetThreadID(tid)
+        try:
+            yield
+        finally:
+            for one, owner in zip(found, owners):
+                one.SetThreadID(owner)
+
+    def are_for(self, rank: int) -> bool:
+        """Whether a step waits for a rank to come somewhere: by breakpoints of LLDB's own, for the rank's thread."""
+        return bool(self._of(rank))
+
+    def _of(self, rank: int) -> list[Any]:
+        self._renew()
+        return [one for one in self._known.values() if is_for(one, rank)]
+
+    def _renew(self) -> None:
+        find = self._target.FindBreakpointByID
+        self._known = {number: one for number, one in self._known.items() if one.IsValid() and find(-number).IsValid()}
+        last, number = self._tried + (FURTHER if self._tried else FIRST_LOOK), self._tried
+        while number < last:
+            number += 1
+            one = find(-number)
+            if one.IsValid():
+                self._known[number] = one
+                self._tried, last = number, max(last, number + FURTHER)
+
+
+def is_for(breakpoint: Any, rank: int) -> bool:
+    """Whether a breakpoint is for a rank's thread alone."""
+    return rank_of_tid(int(breakpoint.GetThreadID())) == rank

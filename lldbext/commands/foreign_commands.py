@@ -1,0 +1,57 @@
+"""Whether somebody but our own commands may look at ranks: then LLDB has to know the code of all of them.
+
+Takes LLDB as it is at the moment. LLDB reads a module's whole table of symbols as soon as it has the module, some 10 ms
+for 8,000 symbols, so that a job of 64 ranks would take longer to show than to attach to. As long as only our commands
+are used, and those of LLDB's that are held up (native_commands.py), modules are made for the ranks that they are about.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lldb
+
+from lldbext.breakpoints.own_breakpoints import users_of
+from lldbext.lldb_api import command_names
+
+COMMAND = re.compile(r"lldb(?:-[\d.]+)?")
+OUR_COMMANDS = {"rank", "pieglobalsfind"}
+OURS = __name__.partition(".")[0]
+
+
+def are_there(target: Any) -> bool:
+    """Whether LLDB may be asked about any rank without our being told before."""
+    if ask_by_functions():
+        return True
+    added = command_names.of_users(target.GetDebugger().GetCommandInterpreter()) - OUR_COMMANDS
+    return bool(added) or any(True for _ in users_of(target)) or another_script_runs()
+
+
+def ask_by_functions() -> bool:
+    """As an editor's adapter does, not by commands; or LLDB does not say which command it runs."""
+    return not can_hold_up() or not COMMAND.fullmatch(Path("/proc/self/exe").readlink().name)
+
+
+def can_hold_up() -> bool:
+    """Whether this LLDB calls back before its own commands: 19 does, 14 does not."""
+    return hasattr(lldb.SBCommandInterpreter, "SetCommandOverrideCallback")
+
+
+def another_script_runs() -> bool:
+    """Whether Python code that is not ours has called LLDB, in any thread."""
+    return any(outermost(one).f_globals.get("__name__", "").partition(".")[0] != OURS for one in python_frames())
+
+
+def python_frames() -> list[FrameType]:
+    """The innermost frame of each thread that is in Python code."""
+    return list(sys._current_frames().values())
+
+
+def outermost(frame: FrameType) -> FrameType:
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame

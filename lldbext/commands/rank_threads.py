@@ -1,0 +1,48 @@
+"""`rank threads`: which ranks that wait are in LLDB's thread list.
+
+Takes a number or a set of ranks; LLDB has no such list to be chosen from, so only it has this command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lldbext.selection.debugger import LldbDebugger
+from lldbext.selection.session import SESSIONS
+from pieglobalsfind.debugger.declare import Block, Command, Debugger, Text
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.ranks import rankset
+
+MOST = "--most"
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    assert isinstance(face, LldbDebugger)
+    session = face.session()
+    words = text.split()
+    moment = session.moment()
+    if words[:1] == [MOST]:
+        SESSIONS.most_threads = number(words[1:])
+        session.list_threads()
+    elif words:
+        chosen = rankset.select(rankset.parse(" ".join(words)), moment.table, face.location)
+        session.asked = dict.fromkeys(chosen)
+        session.list_threads()
+    yield Text(session.threads_text(moment))
+
+
+def number(words: list[str]) -> int:
+    if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 6:
+        raise UsageError(f"{MOST} takes one number", "as in: rank threads --most 1000")
+    return int(words[0])
+
+
+COMMAND = Command(
+    name="rank threads",
+    arguments="[SET | --most N]",
+    summary="Say which ranks that wait are in the thread list, or choose them.",
+    description="All are as long as the process has no more than N ranks (64 unless set); of more ranks only those\n"
+    f"that are asked for, here or by any other command. For SET {rankset.HINT}.",
+    run=run,
+    completes="ranks",
+)

@@ -1,0 +1,65 @@
+"""Runs LLDB's own commands without their output reaching the user, and turns errors into sentences.
+
+Takes commands as text; gives their output. LLDB's users never see a traceback of ours, unless RANKLENS_TRACEBACK is set
+in LLDB's environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import lldb
+
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.shell.escape import escape
+
+TRACEBACK = "RANKLENS_TRACEBACK"
+
+
+class DebuggerError(RanklensError):
+    """LLDB refused something, in LLDB's own words."""
+
+
+def execute(debugger: Any, command: str) -> str:
+    """The output of a command; raises `DebuggerError`.
+
+    Inside a command LLDB takes its context for that of all commands, whatever has been selected since.
+    """
+    result = lldb.SBCommandReturnObject()
+    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    context = lldb.SBExecutionContext(thread.GetSelectedFrame())
+    debugger.GetCommandInterpreter().HandleCommand(command, context, result, False)
+    if not result.Succeeded():
+        raise DebuggerError(bare(result.GetError()) or "LLDB refused without a reason")
+    return result.GetOutput() or ""
+
+
+def bare(error: str) -> str:
+    """An error without the word that LLDB puts before it, on one line."""
+    return " ".join(error.strip().removeprefix("error:").split()).rstrip(".")
+
+
+@contextmanager
+def warnings(consequence: str) -> Iterator[None]:
+    """For what LLDB calls by itself: errors inside become a warning, "CONSEQUENCE: why"."""
+    try:
+        yield
+    except Exception as error:
+        print(f"warning: {consequence}: {sentence_of(error)}", file=sys.stderr)
+
+
+def sentence_of(error: Exception) -> str:
+    """What the user is told; a defect of ours is called one, and how to see where."""
+    if isinstance(error, RanklensError):
+        return escape(str(error))
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    return (
+        f"ranklens failed ({type(error).__name__}: {escape(str(error))}); LLDB itself is unharmed, "
+        f"{TRACEBACK}=1 in its environment and the same again show where"
+    )

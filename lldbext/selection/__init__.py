@@ -1,0 +1,4 @@
+"""Which rank LLDB's own commands mean, and what is kept of a process between stops.
+
+It imports `symbols`, `threads` and `lldb_api`.
+"""

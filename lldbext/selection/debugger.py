@@ -1,0 +1,279 @@
+"""LLDB as a `Debugger`: what the shared commands may ask of a debugger, answered by LLDB.
+
+Takes a debugger's selected process; which rank is selected follows from LLDB's own selected thread. Never prints, and
+never catches what commands should report.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import lldb
+
+from lldbext.lldb_api import values
+from lldbext.lldb_api.printing import wait_for_printing
+from lldbext.lldb_api.run_lldb import DebuggerError, bare, execute
+from lldbext.lldb_api.target import StoppedProcess, open_process
+from lldbext.selection import frame as frames
+from lldbext.selection.lost_frames import described, hidden
+from lldbext.selection.selection import Selection, pc_of
+from lldbext.selection.session import SESSIONS, Session
+from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.session.job_view import JobView, Process
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.session.runtime_frames import user_frame
+from pieglobalsfind.session.suspended import from_registers, moment_of
+from pieglobalsfind.stacks.frame import Backtrace, Frame
+from pieglobalsfind.stacks.unwind import Activation
+from pieglobalsfind.target import Target
+
+_REGISTER = re.compile(r"\$[a-z][a-z0-9]*")
+_NAME = re.compile(r"(?:\w+::)*[A-Za-z_]\w*")
+_UNDECLARED = re.compile(r"use of undeclared identifier '([^']*)'")
+
+
+class LldbDebugger:
+    """The one object behind every command of a debugger."""
+
+    def __init__(self, debugger: Any) -> None:
+        self.debugger = debugger
+
+    @property
+    def width(self) -> int:
+        return int(self.debugger.GetTerminalWidth()) if os.isatty(1) else 0
+
+    def session(self) -> Session:
+        """Of the selected process; raises `TargetError` if there is none."""
+        process = self.debugger.GetSelectedTarget().GetProcess()
+        if not process.IsValid():
+            raise TargetError(
+                "there is no process and no core file", "run the program, attach to it, or open a core file"
+            )
+        if process.GetState() == lldb.eStateRunning:
+            raise TargetError("the process is running", "stop it first: process interrupt")
+        return SESSIONS.of(process)
+
+    def be_current(self) -> None:
+        """LLDB has all ranks in its list, also where it has just attached and asked for none."""
+        with suppress(TargetError, NotVirtualizedError):
+            session = self.session()
+            wait_for_printing(self.debugger)
+            session.keep_frame()
+            if not session.is_listed(session.moment()):
+                session.list_threads()
+
+    def check_is_alive(self) -> None:
+        """Raises `TargetEndedError` if somebody has killed the process that LLDB takes to be stopped."""
+        known = None
+        with suppress(TargetError, NotVirtualizedError):
+            known = self.moment().target
+        if isinstance(known, StoppedProcess):
+            known.check_is_alive()
+
+    def selection(self) -> Selection:
+        return Selection(self.session())
+
+    def counted(self, numbers: Sequence[int]) -> Iterator[int]:
+        """LLDB has no place for it in a terminal of its own."""
+        return iter(numbers)
+
+    @property
+    def folds_runtime(self) -> bool:
+        """Always: LLDB's own `bt` shows all frames."""
+        return True
+
+    def moment(self) -> ProcessView:
+        return self.session().moment()
+
+    def target(self) -> Target:
+        return open_process(self.session().process)
+
+    def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
+        """LLDB's own commands go on meaning the selected thread: it has threads for ranks alone."""
+        if registers is None:
+            return Backtrace((), "")
+        return from_registers(moment_of(self.target()), registers)
+
+    def job(self) -> JobView:
+        """LLDB has one process in a target."""
+        return JobView((Process(self.moment()),))
+
+    @property
+    def selected(self) -> Optional[int]:
+        return self.selection().rank
+
+    @property
+    def reason(self) -> str:
+        return self.selection().reason
+
+    def select(self, rank: Optional[int]) -> None:
+        self.selection().choose(rank)
+        self.session().keep_frame()
+
+    @property
+    def without_rank(self) -> str:
+        """LLDB keeps the modules of ranks: a rank's own frames go on having its names."""
+        thread = self.session().process.GetSelectedThread()
+        rank = self.selection().rank_of(thread)
+        if rank is None:
+            return f"frames are those of thread {thread.GetIndexID()}, globals the unprivatized original's"
+        return (
+            f"frames are those of thread {thread.GetIndexID()}, on which rank {rank} runs; "
+            "in that rank's frames globals are that rank's, in others the unprivatized original's"
+        )
+
+    def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        session, most = self.session(), limit or frames.MOST_FRAMES
+        known = list(itertools.islice(self.selection().frames(rank), most))
+        lost = [one for one in known if isinstance(one, Activation)]
+        found = list(session.describer_of(session.moment()).described(known[: len(known) - len(lost)], variables))
+        return itertools.islice(itertools.chain(found, described(session.moment(), lost, len(found))), most)
+
+    def user_frame(self, rank: int) -> Union[Any, Activation, None]:
+        """The innermost frame in the program's own copy; in any copy if there is none; None without either."""
+        return user_frame(self.moment(), rank, self.selection().frames(rank), pc_of)
+
+    def location(self, rank: int) -> str:
+        try:
+            frame = self.user_frame(rank)
+        except RanklensError:
+            return ""
+        if frame is None:
+            return ""
+        if isinstance(frame, Activation):
+            call = self.moment().walker.calls(frame.lookup)[0]
+            return call.function + (f" at {Path(call.file).name}:{call.line}" if call.line else "")
+        line = frame.GetLineEntry()
+        place = f" at {line.GetFileSpec().GetFilename()}:{line.GetLine()}" if line.IsValid() and line.GetLine() else ""
+        return (frames.function_name(frame) or "??") + place
+
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+        frame, found = self._found_in_frame(rank, expression)
+        if found is None:
+            with self._in_rank(rank) as frame:
+                if isinstance(frame, Activation):
+                    why = hidden(self.moment(), frame, expression)
+                    if why is not None:
+                        return why
+                    frame = None
+                where = frame or self.session().process.GetTarget()
+                found = evaluated(where, expression)
+                if isinstance(found, Absent):
+                    return found
+                return Value(values.text(found, form), lvalue_address(where, expression, found))
+        return Value(values.text(found, form), lvalue_address(frame, expression, found))
+
+    def _found_in_frame(self, rank: int, expression: str) -> tuple[Any, Any]:
+        """The rank's user frame and a variable that LLDB finds from there without looking through all modules."""
+        if not self.session().modules.may_stay_for(rank):
+            return None, None
+        try:
+            frame = self.user_frame(rank)
+        except UsageError:
+            return None, None
+        if frame is None or isinstance(frame, Activation):
+            return None, None
+        if self.moment().translator.owner(frame.GetPC()).rank != rank:
+            return None, None  # code of all ranks: LLDB has the variables of one of them for it
+        found = frame.GetValueForVariablePath(expression)
+        if not found.IsValid() or found.GetError().Fail():
+            return frame, None
+        return frame, found
+
+    @contextmanager
+    def _in_rank(self, rank: int) -> Iterator[Any]:
+        """The rank's nearest user frame (None if it has no frames any more), and its globals in focus."""
+        session = self.session()
+        moment = session.moment()
+        moment.rank(rank)
+        session.modules.visit(moment, rank)
+        try:
+            frame = self.user_frame(rank)
+        except UsageError:
+            frame = None
+        yield frame
+
+    def settle(self) -> None:
+        """A command has ended: ranks that it has visited are left."""
+        with suppress(TargetError):
+            self.session().end_command()
+
+    def address(self, expression: str) -> int:
+        selection = self.selection()
+        with suppress(NotVirtualizedError):  # names mean what they always mean then
+            selection.refocus()
+        frame = selection.frame()
+        if _REGISTER.fullmatch(expression) and frame is not None and frame.FindRegister(expression[1:]).IsValid():
+            return int(frame.FindRegister(expression[1:]).GetValueAsUnsigned())
+        where = frame or self.session().process.GetTarget()
+        found = evaluated(where, expression)
+        if isinstance(found, Absent):
+            raise DebuggerError(found.reason, found.hint)
+        kind = found.GetType().GetCanonicalType()
+        place = None if kind.IsPointerType() else lvalue_address(where, expression, found)
+        return int(found.GetValueAsUnsigned()) if place is None else place
+
+    def execute(self, rank: int, command: str) -> str:
+        self.session().know_all()
+        with self.selection().visiting(rank):
+            return execute(self.debugger, command)
+
+
+def evaluated(where: Any, expression: str) -> Union[Any, Absent]:
+    """The value of an expression in a frame or a target; nothing is run in the process for it."""
+    found = where.GetValueForVariablePath(expression) if isinstance(where, lldb.SBFrame) else None
+    if found is None or not found.IsValid() or found.GetError().Fail():
+        target = where.GetThread().GetProcess().GetTarget() if isinstance(where, lldb.SBFrame) else where
+        if not SESSIONS.of(target.GetProcess()).lends_memory:
+            return named(target, expression)
+        options = lldb.SBExpressionOptions()
+        options.SetAllowJIT(False)
+        options.SetIgnoreBreakpoints(True)
+        options.SetSuppressPersistentResult(True)
+        found = where.EvaluateExpression(expression, options)
+    failure = found.GetError()
+    if failure.Fail() and failure.GetError() != VOID:
+        return Absent(sentence(failure.GetCString() or ""))
+    return found
+
+
+def named(target: Any, expression: str) -> Union[Any, Absent]:
+    """A variable by its name alone."""
+    if _NAME.fullmatch(expression):
+        found = target.FindFirstGlobalVariable(expression)
+        if found.IsValid() and found.GetError().Success():
+            return found
+        return Absent(f'No symbol "{expression}" in current context')
+    sentence = "it would have to call mmap in the process: this stub lends LLDB no memory"
+    return Absent(sentence, "ask for a variable by its name, or use lldb-server instead of gdbserver")
+
+
+def lvalue_address(where: Any, expression: str, found: Any) -> Optional[int]:
+    """Where the value of an expression lies, None if it is no lvalue; in core files LLDB tells only if asked."""
+    address = found.GetLoadAddress()
+    if address == lldb.LLDB_INVALID_ADDRESS:
+        pointer = evaluated(where, f"&({expression})")
+        return None if isinstance(pointer, Absent) else int(pointer.GetValueAsUnsigned())
+    return int(address)
+
+
+VOID = 0x1001  # kNoResult of lldb/Expression/UserExpression.h: the expression has no value
+
+
+def sentence(error: str) -> str:
+    """LLDB's error in one line; what both debuggers have to say, in the same words."""
+    unknown = _UNDECLARED.search(error)
+    if unknown:
+        return f'No symbol "{unknown.group(1)}" in current context'
+    if "running target" in error or "Interpreter" in error:
+        return "it would have to run code in the process, which nothing here does"
+    first = next((line for line in error.splitlines() if "error:" in line), error)
+    return bare(re.sub(r"^.*?error:\s*(<user expression \d+>:\d+:\d+:\s*)?", "", first))

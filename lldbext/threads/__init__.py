@@ -1,0 +1,4 @@
+"""Ranks as threads of LLDB.
+
+It imports `lldb_api` and `selection`.
+"""

@@ -1,0 +1,179 @@
+"""Ranks as LLDB's threads: what LLDB asks at every stop to fill its thread list.
+
+Takes an `SBProcess`; gives the rows of `thread list`, and the registers of ranks that wait. A rank that runs stands for
+its kernel thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
+
+from lldbext.breakpoints import lifecycle
+from lldbext.commands import foreign_commands
+from lldbext.lldb_api.registers import NAMES
+from lldbext.lldb_api.run_lldb import warnings
+from lldbext.lldb_api.target import CORE_PLUGINS
+from lldbext.selection.session import SESSIONS, Session
+from lldbext.threads.kernel_threads import Standing
+from lldbext.threads.thread_ids import tid_of
+from pieglobalsfind.debugger.wording import state_text
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
+from pieglobalsfind.model import READY, RUNNING, Absent, Rank
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.target import KernelThread
+
+ROLES = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
+PC = NAMES.index("rip")
+SUSPENDED = "suspended"
+NOTHING = bytes(8 * len(NAMES))
+REGISTERS = {
+    "sets": ["General Purpose Registers"],
+    "registers": [
+        {
+            "name": name,
+            "bitsize": 64,
+            "offset": 8 * number,
+            "encoding": "uint",
+            "format": "hex",
+            "set": 0,
+            "gcc": number,
+            "dwarf": number,
+            **({"generic": ROLES[name]} if name in ROLES else {}),
+        }
+        for number, name in enumerate(NAMES)
+    ],
+}
+
+
+class OperatingSystemPlugIn:
+    """LLDB makes one for each process."""
+
+    def __init__(self, process: Any) -> None:
+        is_new = not SESSIONS.has(process)
+        self._session: Session = SESSIONS.of(process)
+        if is_new:
+            with warnings("breakpoints in ranks may be missing"):
+                lifecycle.renew(self._session)
+        self._is_asked = False
+        self._waiting: dict[int, Rank] = {}
+        self._registers: dict[int, bytes] = {}  # LLDB asks for them anew whenever its modules change
+
+    def create_thread(self, tid: int, context: int) -> None:
+        """LLDB asks for threads by address only if a user does."""
+
+    def get_thread_info(self) -> list[dict[str, Any]]:
+        """One row for every rank that is to be a thread."""
+        if self._is_asked:
+            return []  # by a packet that is sent to a stub to find the ranks
+        self._is_asked = True
+        with warnings("ranks are missing in the thread list"):
+            try:
+                return list(self._rows(self._session.moment()))
+            except (NotVirtualizedError, TargetError):
+                return []
+            finally:
+                self._is_asked = False
+        return []
+
+    def _rows(self, moment: ProcessView) -> Iterator[dict[str, Any]]:
+        """Those that run come first: LLDB selects the first thread if it has no other reason."""
+        session, kernel_threads = self._session, [one.tid for one in moment.target.threads()]
+        running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
+        numbers = {one.rank for one in running}
+        waiting = [one for one in session.threads_of(moment) if one.rank not in numbers and has_registers(moment, one)]
+        if not session.is_listed(moment):
+            session.listed = moment
+            lifecycle.settle(session, moment)
+            lifecycle.spare_tasks(session, moment)
+        if not session.all_are_threads(moment):
+            session.tell_once(f"ranklens: {session.threads_text(moment)}", "threads")
+        session.follow([one.rank for one in running], [one.rank for one in waiting])
+        session.knows_all = session.knows_all or foreign_commands.are_there(session.target)
+        for one in (*running, *waiting):
+            is_needed = session.knows_all or one.rank in numbers or one.rank in session.asked
+            if is_needed and one.rank not in session.passing:
+                session.modules.place(moment, one.rank)
+        session.tell_failures()
+        covered = self._coverable(moment, running)
+        running = [one for one in running if one.kernel_thread in covered]
+        session.numbers = {one.rank: tid_of(one.rank) for one in running}
+        for one in running:
+            yield row(tid_of(one.rank), f"rank {one.rank}: {RUNNING}", core=kernel_threads.index(one.kernel_thread))
+        self._waiting, self._registers = {}, {}
+        for one in waiting:
+            name = f"rank {one.rank}: {waiting_text(moment, one)}"
+            tid = tid_of(one.rank, 1 + session.turn(one.rank, name))
+            self._waiting[tid], session.numbers[one.rank] = one, tid
+            yield row(tid, name)
+
+    def _coverable(self, moment: ProcessView, running: Sequence[Rank]) -> frozenset[int]:
+        """The kernel threads that these ranks' threads may stand for.
+
+        To be called when no module is moved any more: a breakpoint in it would be another one.
+        """
+        session, above = self._session, {one.kernel_thread: one.rank for one in running}
+        threads = [one for one in moment.target.threads() if one.tid in above]
+        places = {one.tid: Standing(above[one.tid], pc_of(one)) for one in threads}
+        if not session.lends_memory or session.process.GetPluginName() in CORE_PLUGINS:
+            return frozenset(places)  # gdbserver tells of one stop at a time
+        covered = session.kernel_threads.may_be_covered(places)
+        if (
+            len(covered) < len(places) and not foreign_commands.ask_by_functions()
+        ):  # who does keeps the thread that stopped
+            session.listed = None
+        return covered
+
+    def get_register_info(self) -> dict[str, Any]:
+        """Which registers a rank has."""
+        return REGISTERS
+
+    def get_register_data(self, tid: int) -> bytes:
+        """The registers of a rank that waits; what its runtime need not save is 0."""
+        if tid not in self._registers:
+            self._registers[tid] = self._read(self._waiting.get(tid))
+        return self._registers[tid]
+
+    def _read(self, rank: Optional[Rank]) -> bytes:
+        if rank is None:
+            return NOTHING  # it ran on a kernel thread that has ended since
+        with warnings("a rank has no registers"):
+            try:
+                found = self._session.moment().contexts.registers(rank)
+            except TargetError:  # the process has ended: LLDB asks for no threads then, but shows those that it had
+                return NOTHING
+            return struct.pack(f"<{len(NAMES)}Q", *(found.get(number, 0) for number in range(len(NAMES))))
+        return NOTHING
+
+
+def waiting_text(moment: ProcessView, rank: Rank) -> str:
+    """What the name of its thread says of a rank that waits.
+
+    Where nobody publishes calls, only its stack tells whether it is blocked: walking all at each stop would take long.
+    """
+    from pieglobalsfind.mpi.call_from_stack import TIERS  # late: LLDB starts the sooner
+
+    is_known = rank.state != READY or rank.evidence.tier not in TIERS
+    return state_text(moment.in_world(rank)) if is_known else SUSPENDED
+
+
+def pc_of(thread: KernelThread) -> int:
+    """Where a kernel thread stands, 0 if that is not known."""
+    return 0 if isinstance(thread.registers, Absent) else thread.registers.get(PC, 0)
+
+
+def has_registers(moment: ProcessView, rank: Rank) -> bool:
+    """Whether a rank waits and its saved registers can be believed."""
+    if rank.state == RUNNING or isinstance(rank.context, Absent):
+        return False
+    try:
+        moment.contexts.registers(rank)
+    except RanklensError:
+        return False
+    return True
+
+
+def row(tid: int, name: str, **more: int) -> dict[str, Any]:
+    """What LLDB shows of a thread; `core` is the place of the kernel thread that it stands for."""
+    return {"tid": tid, "name": name, "queue": "ranks", "state": "stopped", "stop_reason": "none", **more}

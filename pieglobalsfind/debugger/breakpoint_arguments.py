@@ -1,0 +1,40 @@
+"""What users ask for with `rank break`: `LOCATION [SET] [if COND]`, the same in every debugger.
+
+Takes text; gives its parts. What a location and a condition are is the debugger's business.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.ranks import rankset
+
+_IF = r"(?:^|\s+)if\s+"
+
+
+@dataclass(frozen=True)
+class StopRequest:
+    """`chosen` is a set of ranks as it was written ("": all), `condition` is "" without one."""
+
+    location: str
+    chosen: str
+    condition: str
+
+
+def parse(text: str) -> StopRequest:
+    """The parts of a request; raises `UsageError` if there is no location."""
+    place, *conditions = re.split(_IF, text.strip(), maxsplit=1)
+    location, _, last = place.strip().rpartition(" ")
+    if not location or rankset.recognize(last) is None:
+        location, last = place.strip(), ""
+    if not location:
+        raise UsageError("there is no location to break at", "for instance: rank break solver.c:81 0-3 if n > 10")
+    return StopRequest(location.strip(), last, "".join(conditions).strip())
+
+
+def is_in(rank: int, text: str) -> bool:
+    """Whether a set that is written in numbers has the rank."""
+    spans = (item for item in rankset.recognize(text) or () if isinstance(item, rankset.Span))
+    return any(one.first <= rank <= one.last for one in spans)

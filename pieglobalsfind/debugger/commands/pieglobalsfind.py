@@ -1,0 +1,17 @@
+"""`pieglobalsfind ADDRESS|EXPRESSION`: rank, object, symbol, line and original of an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.debugger.wording import owner_text
+from pieglobalsfind.errors import UsageError
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    if not text.strip():
+        raise UsageError("there is no address", "for instance: pieglobalsfind $pc, or pieglobalsfind &counter")
+    moment = face.moment()
+    address = face.address(text.strip())
+    yield Text(f"{address:#x}: {owner_text(moment, moment.translator.owner(address))}")

@@ -1,0 +1,46 @@
+"""`rank`, `rank N` and `rank none`: which rank the debugger's own commands mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.debugger.wording import frame_text, state_text
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.session.runtime_frames import fold
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    word = text.strip()
+    if not word:
+        yield Text(selection_text(face))
+        return
+    if not word.isdecimal() or len(word) > 10:
+        raise UsageError(f"{word!r} is no rank and no subcommand", "`rank 3` selects one, `help rank` lists the rest")
+    number = int(word)
+    face.job().rank(number)
+    face.select(number)
+    job = face.job()
+    yield Text(f"[Switching to rank {number}, {state_text(job.shown(number))}{job.place(number)}]")
+    frames = face.frames(number)
+    shown = fold(job.of(number), frames, lambda frame: frame.pc).shown if face.folds_runtime else frames
+    for frame in islice(shown, 1):
+        yield Text(frame_text(frame))
+
+
+def selection_text(face: Debugger) -> str:
+    """`Rank 3 is selected because it runs on the stopped thread: running on thread 4711`."""
+    job = face.job()
+    if face.selected is None:
+        return f"No rank is selected because {face.reason}"
+    state = state_text(job.shown(face.selected)) + job.place(face.selected)
+    return f"Rank {face.selected} is selected because {face.reason}: {state}"
+
+
+def run_none(face: Debugger, text: str) -> Iterator[Block]:
+    if text.strip():
+        raise UsageError("`rank none` takes no arguments")
+    face.job()
+    face.select(None)
+    yield Text(f"[No rank is selected: {face.without_rank}]")

@@ -1,0 +1,46 @@
+"""`rank apply SET [-q] [-s] COMMAND`: one of the debugger's commands with each rank selected in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.wording import state_text
+from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.ranks import rankset
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    chosen, flags, command = arguments(text)
+    job = face.job()
+    for number in face.counted(job.select(chosen, face.location)):
+        output, failure = "", None
+        try:
+            output = face.execute(number, command)
+        except RanklensError as error:
+            if "c" not in flags and "s" not in flags:
+                raise
+            failure = error
+        if "s" in flags and not output:
+            continue
+        if "q" not in flags:
+            yield Text(f"Rank {number}, {state_text(job.shown(number))}:")
+        if failure is not None:
+            yield Finding(failure.sentence if "q" not in flags else f"rank {number}: {failure.sentence}", failure.hint)
+        if output:
+            yield Text(output.rstrip("\n"))
+
+
+def arguments(text: str) -> tuple[rankset.RankSet, frozenset[str], str]:
+    """`SET [-q] [-c] [-s] COMMAND`, as `thread apply` has it."""
+    first, _, rest = text.strip().partition(" ")
+    if not first:
+        raise UsageError("there is no set of ranks and no command", "for instance: rank apply 0-3 bt")
+    chosen, flags = rankset.parse(first), set()
+    rest = rest.strip()
+    while rest[:2] in ("-q", "-c", "-s") and rest[2:3] in ("", " "):
+        flags.add(rest[1])
+        rest = rest[2:].strip()
+    if not rest:
+        raise UsageError("there is no command to apply", f"for instance: rank apply {first} bt")
+    return chosen, frozenset(flags), rest

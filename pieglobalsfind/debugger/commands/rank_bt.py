@@ -1,0 +1,51 @@
+"""`rank bt [SET] [full]`: backtraces of ranks, from the innermost frame to the rank's entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.wording import frame_text, state_text
+from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.session.runtime_frames import fold
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    job = face.job()
+    chosen, full = arguments(face, text)
+    numbers = job.select(chosen, face.location)
+    if not numbers:
+        yield Text("No ranks")
+    for position, number in enumerate(face.counted(numbers)):
+        gap = "\n" if position else ""
+        yield Text(f"{gap}Rank {number}, {state_text(job.shown(number))}:")
+        try:
+            yield Text(backtrace(face, job.of(number), number, full))
+        except RanklensError as error:
+            if len(numbers) == 1 or isinstance(error, TargetEndedError):
+                raise
+            yield Finding(error.sentence, error.hint)
+
+
+def backtrace(face: Debugger, moment: ProcessView, number: int, full: bool) -> str:
+    """A line per frame, and before them how many of the runtime are left out."""
+    frames = face.frames(number, variables=full)
+    if not face.folds_runtime:
+        return "\n".join(map(frame_text, frames))
+    folded = fold(moment, frames, lambda frame: frame.pc)
+    return "\n".join([*filter(None, [folded.note]), *map(frame_text, folded.shown)])
+
+
+def arguments(face: Debugger, text: str) -> tuple[rankset.RankSet, bool]:
+    """`[SET] [full]`: the set (the selected rank, or all if none is) and whether locals are wanted."""
+    words = text.split()
+    full = words[-1:] == ["full"]
+    if full:
+        words.pop()
+    if len(words) > 1:
+        raise UsageError("`rank bt` takes one set of ranks, and the word full", rankset.HINT)
+    if words:
+        return rankset.parse(words[0]), full
+    return (rankset.ALL if face.selected is None else (rankset.Span(face.selected, face.selected),)), full

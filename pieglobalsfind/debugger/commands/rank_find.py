@@ -1,0 +1,13 @@
+"""`rank find VALUE [SET]`: which globals of which ranks hold a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.debugger.declare import Block, Debugger
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    from pieglobalsfind.debugger.value_search import found  # late: types of debug information take long to import
+
+    yield from found(face, text)

@@ -1,0 +1,115 @@
+"""`rank print`: an expression in many ranks. Its arguments' grammar serves `rank diff` too.
+
+    rank print EXPR            in all ranks
+    rank print EXPR SET        rank print counter 0-3
+    rank print EXPR N N ...    rank print counter 1 5
+    rank print SET EXPR        rank print 0-3 counter
+
+No expression has an operand beside a number, so a set before or after an expression is told from it: a set at the end
+must follow an operand; a set at the start must not be followed by a binary operator. An operator that touches what
+follows it and not what precedes it is unary: `3 *p` is p's target in rank 3, `3 * p` a product. `--` settles it:
+`rank print 3 -- *p`, `rank print -- 3 *p`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
+from pieglobalsfind.model import Absent
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.session.process_view import ProcessView
+
+_FORM = re.compile(r"/\w+(?=\s|$)")
+_DASHES = re.compile(r"(?:^|\s)--(?:\s|$)")
+_ENDS_AS_OPERAND = re.compile(r"[\w)\]}'\"$@]$")
+_ENDS_AS_OPERATOR = re.compile(r"\b(and|or|not|xor|bitand|bitor|compl|sizeof|alignof|new|mod|div|rem|in)$")
+_STARTS_AS_OPERAND = re.compile(r"[\w($'\"@{\[~]|::|!(?!=)|[-+*&](?=[^\s=])")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked: `form` is a format such as "/x", or ""."""
+
+    ranks: rankset.RankSet
+    expression: str
+    form: str
+
+
+def parse(text: str, command: str = "rank print") -> Request:
+    """The grammar above; raises `UsageError` if there is no expression."""
+    text = text.strip()
+    found = _FORM.match(text)
+    form = found.group() if found else ""
+    chosen, expression = _split(text[len(form) :].strip())
+    if not expression:
+        raise UsageError("there is no expression to print", f"{command} EXPR [SET], as in: {command} counter 0-3")
+    return Request(chosen, expression, form)
+
+
+def _split(text: str) -> tuple[rankset.RankSet, str]:
+    dashes = _DASHES.search(text)
+    if dashes:
+        before = text[: dashes.start()].strip()
+        return (rankset.parse(before) if before else rankset.ALL), text[dashes.end() :].strip()
+    first, _, rest = text.partition(" ")
+    chosen = rankset.recognize(first)
+    if chosen is not None and _STARTS_AS_OPERAND.match(rest.strip()) and not _is_all_sets(rest):
+        return chosen, rest.strip()
+    return _split_end(text)
+
+
+def _is_all_sets(text: str) -> bool:
+    return all(rankset.recognize(word) is not None for word in text.split())
+
+
+def _split_end(text: str) -> tuple[rankset.RankSet, str]:
+    """Take as many sets from the end as leave an expression that ends in an operand."""
+    chosen: rankset.RankSet = ()
+    while True:
+        rest, _, last = text.rpartition(" ")
+        found = rankset.recognize(last) if _is_operand(rest.rstrip()) else None
+        if found is None:
+            return chosen or rankset.ALL, text
+        chosen, text = found + chosen, rest.rstrip()
+
+
+def _is_operand(text: str) -> bool:
+    return bool(_ENDS_AS_OPERAND.search(text)) and not _ENDS_AS_OPERATOR.search(text)
+
+
+def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Values as they are read; what can't be had follows once for all ranks of which the same is to be said."""
+    request = parse(text)
+    job = face.job()
+    failures: dict[str, list[int]] = {}
+    for number in face.counted(job.select(request.ranks, face.location)):
+        found = answer(face, job.of(number), number, request)
+        if isinstance(found, Absent):
+            failures.setdefault(str(found), []).append(number)
+        else:
+            yield Text(f"{number}: {found}")
+    for why, numbers in failures.items():
+        yield Text(f"{rankset.compact(numbers)}: {why}")
+
+
+def answer(face: Debugger, moment: ProcessView, number: int, request: Request) -> Union[str, Absent]:
+    """The value in one rank, labelled if it is not the rank's own; why there is none otherwise."""
+    try:
+        value = face.evaluate(number, request.expression, request.form)
+    except TargetEndedError:
+        raise
+    except RanklensError as error:
+        return Absent(str(error))
+    if isinstance(value, Absent):
+        return value
+    kind = moment.translator.owner(value.address).kind if value.address is not None else ""
+    if kind == "original":
+        return f"{value.text} (in the unprivatized original, not this rank's)"
+    if kind == "shared" and not moment.rank(number).pages_of:
+        return f"{value.text} (one for all ranks)"
+    return value.text

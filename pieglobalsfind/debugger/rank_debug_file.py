@@ -1,0 +1,176 @@
+"""Files for debuggers of ranks of which some variables lie apart: in TLS blocks, in swapped or levelled storage.
+
+Takes an object's file and a rank; gives a copy of the file whose debug information names the rank's own addresses. A
+debugger moves all addresses of a file by one distance, and asks the thread library for thread-local ones, which knows
+kernel threads alone; so each such variable's location is written anew, as the address that the distance makes right.
+
+The location of a variable with static storage is an expression of one operation in .debug_info (DWARF 5, 2.5.1 and
+2.6.1.1.2; compilers for x86-64 write thread-local ones as in "ELF Handling For Thread-Local Storage"), or an entry of
+.debug_addr. Nothing else is changed; the file itself is never written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import struct
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.types import Variable
+from pieglobalsfind.elf.file import SHT_NOBITS, ElfFile, Section, open_elf
+from pieglobalsfind.model import Absent, Object, Rank, Rebase, Region
+from pieglobalsfind.ranks.variable_address import data_place, lies_apart, thread_local_place
+
+# exprloc of 9 bytes: DW_OP_addr; of 10: DW_OP_const8u, then DW_OP_form_tls_address or its GNU forerunner
+ADDRESS = re.compile(rb"(?=\x09\x03(.{8}))", re.DOTALL)
+THREAD_LOCAL = re.compile(rb"(?=\x0a\x0e(.{8})[\x9b\xe0])", re.DOTALL)
+LONGEST = 11  # bytes that these look at
+PIECE = 1 << 24  # bytes that are searched at once: sections may be of some hundred MB
+UNREADABLE = 1 << 63  # not canonical (x86-64)
+_WORD = struct.Struct("<Q")
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Location:
+    """A variable's address in a file's debug information. `position` is that of the 8 bytes in the file."""
+
+    position: int
+    value: int
+    thread_local: bool
+
+
+def needs(rank: Rank, found: Object, is_elsewhere: bool = False) -> bool:
+    """Whether some of the object's variables lie apart on this rank; `is_elsewhere` as in `Instance`."""
+    return is_elsewhere or lies_apart(rank, found)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object as one rank has it. `is_elsewhere`: its pages are another process's, at the same addresses."""
+
+    rank: Rank
+    object: Object
+    is_elsewhere: bool = False
+
+    def place(self, one: Location) -> Union[int, Absent]:
+        found = self._place(one)
+        # Nothing of this process, or of its thread, may be taken for the rank's: no program has such an address.
+        is_nowhere = one.thread_local and isinstance(found, Absent)
+        return UNREADABLE + one.value if is_nowhere or self._has_other_pages(found) else found
+
+    def _place(self, one: Location) -> Union[int, Absent]:
+        if one.thread_local:
+            return thread_local_place(self.rank, self.object, one.value)
+        return data_place(self.rank, self.object, one.value + self.object.load_bias)
+
+    def _has_other_pages(self, address: Union[int, Absent]) -> bool:
+        """Processes share all memory, or else the ranks' ranges alone: then the object has no copies."""
+        is_copied = any(isinstance(one, Rebase) and one.object == self.object.index for one in self.rank.placements)
+        in_range = isinstance(self.rank.range, Region) and address in self.rank.range
+        return self.is_elsewhere and not is_copied and not in_range
+
+
+def make_folder() -> Path:
+    """A new folder that nobody else can write to."""
+    return Path(tempfile.mkdtemp(prefix="ranklens-"))
+
+
+class Apart:
+    """The files made for one debugger; they are removed with this object, at the latest when the debugger ends.
+
+    `make_folder` makes the private folder that they are put into; of a debugger that runs no code of ours at its end,
+    it has to see to what is left.
+    """
+
+    def __init__(self, make_folder: Callable[[], Path] = make_folder) -> None:
+        self._make_folder = make_folder
+        self._folder: Optional[Path] = None
+        self._made = 0
+        self._locations: dict[str, tuple[Location, ...]] = {}
+
+    def view(self, path: str, variables: Iterable[Variable], instance: Instance, bias: int) -> str:
+        """The file for a rank's instance; `bias` is what the debugger will add to every address. Raises OSError."""
+        if path not in self._locations:
+            self._locations[path] = tuple(locations(path, variables))
+        changes = [(one, instance.place(one)) for one in self._locations[path]]
+        made = self._new_file(path)
+        shutil.copyfile(path, made)
+        with made.open("r+b") as file:
+            for one, place in changes:
+                if os.pread(file.fileno(), _WORD.size, one.position) != _WORD.pack(one.value):
+                    raise OSError(errno.ESTALE, "has been built anew", path)
+                if isinstance(place, int):
+                    write(file.fileno(), one, (place - bias) & _MASK)
+        return str(made)
+
+    def drop(self, path: str) -> None:
+        """The debugger has let go of this file, if it is one of these."""
+        if self._folder is not None and self._folder in Path(path).parents:
+            shutil.rmtree(Path(path).parent, ignore_errors=True)
+
+    def _new_file(self, path: str) -> Path:
+        """In a folder of its own: a debugger takes a path that it knows for the file that it knows."""
+        if self._folder is None:
+            self._folder = self._make_folder()
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._made += 1
+        folder = self._folder / str(self._made)
+        folder.mkdir(mode=0o700)
+        return folder / Path(path).name
+
+
+def write(descriptor: int, one: Location, address: int) -> None:
+    os.pwrite(descriptor, _WORD.pack(address), one.position)
+    if one.thread_local:
+        os.pwrite(descriptor, bytes((dw.DW_OP_addr,)), one.position - 1)
+        os.pwrite(descriptor, bytes((dw.DW_OP_nop,)), one.position + _WORD.size)
+
+
+def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
+    """Where the addresses of variables stand in the file's debug information."""
+    known = tuple(variables)
+    addresses = frozenset(one.address for one in known if one.address is not None)
+    offsets = frozenset(one.tls_offset for one in known if one.tls_offset is not None)
+    with open_elf(path) as elf:
+        for section in elf.sections:
+            if section.name == ".debug_info":
+                for start, data in pieces(elf, section):
+                    yield from found_by(ADDRESS, start, data, addresses, False)
+                    yield from found_by(THREAD_LOCAL, start, data, offsets, True)
+            elif section.name == ".debug_addr":
+                for start, data in pieces(elf, section):
+                    yield from entries(start, data[:PIECE], addresses)
+
+
+def pieces(elf: ElfFile, section: Section) -> Iterator[tuple[int, bytes]]:
+    """What the file holds of a section, in order: offsets in the file, and so many bytes and some of the next piece."""
+    end = section.offset + (0 if section.type == SHT_NOBITS else section.size)
+    for start in range(section.offset, end, PIECE):
+        yield start, elf.read(start, min(PIECE + LONGEST, end - start))
+
+
+def found_by(
+    pattern: re.Pattern[bytes], start: int, data: bytes, wanted: frozenset[int], thread_local: bool
+) -> Iterator[Location]:
+    for match in pattern.finditer(data):
+        if match.start() >= PIECE:
+            return  # the next piece has it, too
+        (value,) = _WORD.unpack(match.group(1))
+        if value in wanted:
+            yield Location(start + match.start(1), value, thread_local)
+
+
+def entries(start: int, data: bytes, wanted: frozenset[int]) -> Iterator[Location]:
+    """Of .debug_addr: tables of addresses, each behind a header of 8 bytes (DWARF 5, 7.27)."""
+    for number, (value,) in enumerate(_WORD.iter_unpack(data[: len(data) & -_WORD.size])):
+        if value in wanted:
+            yield Location(start + number * _WORD.size, value, False)

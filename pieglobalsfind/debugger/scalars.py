@@ -1,0 +1,68 @@
+"""A variable's scalars: every number, character, truth value and pointer that it consists of, with the path to each.
+
+Takes types; gives (path, offset, type). Bounded: of a large variable the first `MOST` scalars. It reads no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Union
+
+from pieglobalsfind.dwarf.types import Array, Base, Enum, Pointer, Struct, TypeTable
+
+MOST = 1 << 20
+Scalar = Union[Base, Enum, Pointer]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One scalar: `path` follows the variable's name (`[2].weight`), `offset` is in bytes from its start."""
+
+    path: str
+    offset: int
+    type: Scalar
+
+
+def parts(types: TypeTable, index: int) -> Iterator[Part]:
+    """The scalars of a variable of type `index`, in ascending order of place; unions have all members'."""
+    return islice(_parts(types, index, "", 0), MOST)
+
+
+def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[Part]:
+    found = types.strip(index)
+    if isinstance(found, (Base, Enum, Pointer)):
+        yield Part(path, offset, found)
+    elif isinstance(found, Struct):
+        for member in found.members:
+            if not member.bit_size and member.location is None:
+                inner = path if member.is_base or not member.name else f"{path}.{member.name}"
+                yield from _parts(types, member.type, inner, offset + member.offset)
+    elif isinstance(found, Array) and found.data_location is None:
+        yield from _elements(types, found, path, offset)
+
+
+def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterator[Part]:
+    """C's nested dimensions, or Fortran's, the first of which varies fastest."""
+    bounds = [(one.count, one.lower) for one in array.dimensions]
+    known = [(count, lower) for count, lower in bounds if isinstance(count, int) and isinstance(lower, int)]
+    size = types.size(array.element)
+    if len(known) != len(bounds) or size <= 0:
+        return
+    total = 1
+    for count, _ in known:
+        total *= max(count, 0)
+    fastest_first = known if array.column_major else known[::-1]
+    for number in range(min(total, MOST)):
+        rest, indices = number, []
+        for count, lower in fastest_first:
+            indices.append(lower + rest % count)
+            rest //= count
+        yield from _parts(types, array.element, path + _subscript(array, indices), offset + number * size)
+
+
+def _subscript(array: Array, indices: list[int]) -> str:
+    if array.column_major:
+        return f"({','.join(map(str, indices))})"
+    return "".join(f"[{one}]" for one in reversed(indices))

@@ -1,0 +1,138 @@
+"""Which globals of which ranks hold a value: the work of `rank find`.
+
+Takes the words of the command; looks into every variable that can hold the value, by its type in the debug information.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.scalars import Scalar, parts
+from pieglobalsfind.dwarf import variable_cache
+from pieglobalsfind.dwarf.types import Base, Variable, Variables
+from pieglobalsfind.elf.locate import identity_of, object_path
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, UsageError
+from pieglobalsfind.model import Absent, Object
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.ranks.variable_address import place
+from pieglobalsfind.session.job_view import JobView, counterpart
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.targets import in_address_space
+
+MOST_ROWS = 200
+LARGEST = 64 << 20  # bytes of one variable that are looked through
+FLOATS = {4: "<f", 8: "<d"}
+INTEGERS = ("address", "boolean", "signed", "signed_char", "unsigned", "unsigned_char", "UTF")
+
+
+@dataclass(frozen=True)
+class Sought:
+    """A value as users write it: an integer is also looked for in floating-point variables."""
+
+    number: Union[int, float]
+
+    def pattern(self, scalar: Scalar) -> Optional[bytes]:
+        """The bytes that a scalar of this type has if it holds the value; None if it can't hold it."""
+        if isinstance(scalar, Base) and scalar.encoding == "float":
+            form = FLOATS.get(scalar.size)
+            return struct.pack(form, self.number) if form and self._fits(form) else None
+        if isinstance(self.number, float) or (isinstance(scalar, Base) and scalar.encoding not in INTEGERS):
+            return None
+        return self._integer(scalar.size)
+
+    def _fits(self, form: str) -> bool:
+        try:
+            return math.isfinite(struct.unpack(form, struct.pack(form, self.number))[0])
+        except (OverflowError, struct.error):
+            return False
+
+    def _integer(self, size: int) -> Optional[bytes]:
+        bits = 8 * size
+        if isinstance(self.number, float) or not -(1 << (bits - 1)) <= self.number < 1 << bits:
+            return None
+        return (self.number % (1 << bits)).to_bytes(size, "little")
+
+
+def found(face: Debugger, text: str) -> Iterator[Block]:
+    """What `rank find` answers."""
+    words = text.split()
+    if not 1 <= len(words) <= 2:
+        raise UsageError("`rank find` takes a value and perhaps a set of ranks", "for instance: rank find 42 0-3")
+    sought, job = Sought(number_of(words[0])), face.job()
+    chosen = rankset.parse(words[1]) if words[1:] else rankset.ALL
+    numbers = job.select(chosen, face.location)
+    shown = 0
+    moment = job.processes[0].moment
+    for found in (one for one in moment.table.objects if one.privatized):
+        declared = declared_by(moment, found)
+        if isinstance(declared, Absent):
+            if found.is_program:
+                yield Finding(f"{found.path} was not looked through, {declared.reason}", declared.hint)
+            continue
+        for line in lines(job, found, declared, sought, numbers):
+            shown += 1
+            if shown <= MOST_ROWS:
+                yield Text(line)
+    if shown > MOST_ROWS:
+        yield Text(f"... {shown - MOST_ROWS} more")
+    elif not shown:
+        yield Text(f"No global of {rankset.compact(numbers) or 'any rank'} holds {words[0]}")
+
+
+def number_of(word: str) -> Union[int, float]:
+    try:
+        return int(word, 0)
+    except ValueError:
+        pass
+    try:
+        return float(word)
+    except ValueError:
+        raise UsageError(
+            f"{word!r} is no number", "rank find 42, rank find -1, rank find 0x2a, rank find 1.5"
+        ) from None
+
+
+def declared_by(moment: ProcessView, found: Object) -> Union[Variables, Absent]:
+    path = object_path(moment.target, identity_of(found))
+    if isinstance(path, Absent):
+        return path
+    try:
+        return variable_cache.declared(path, found.build_id)
+    except ObjectFileError as error:
+        return Absent(error.sentence, error.hint)
+
+
+def lines(job: JobView, found: Object, declared: Variables, sought: Sought, numbers: tuple[int, ...]) -> Iterator[str]:
+    """`place[1] (solver.c:27): 2-3,6-7`, one per scalar that holds the value somewhere."""
+    for variable in declared:
+        if not 0 < variable.size <= LARGEST:
+            continue
+        contents = {number: content(job.of(number), found, variable, number) for number in numbers}
+        wanted = [(part, sought.pattern(part.type)) for part in parts(declared.types, variable.type)]
+        for part, pattern in wanted:
+            if pattern is None:
+                continue
+            end = part.offset + len(pattern)
+            holders = [number for number, data in contents.items() if data[part.offset : end] == pattern]
+            if holders:
+                file = variable.file.rpartition("/")[2]
+                yield f"{variable.name}{part.path} ({file}:{variable.line}): {rankset.compact(holders)}"
+
+
+def content(moment: ProcessView, found: Object, variable: Variable, number: int) -> bytes:
+    """The variable's bytes on a rank; none if they can't be had."""
+    rank, found_there = moment.rank(number), counterpart(moment, found)
+    if found_there is None:
+        return b""
+    address, space = place(rank, found_there, variable), in_address_space(moment.target, rank.pages_of)
+    if isinstance(address, Absent) or isinstance(space, Absent):
+        return b""
+    try:
+        return space.read(address, variable.size)
+    except MemoryUnreadable:
+        return b""

@@ -1,0 +1,96 @@
+"""How facts about ranks, addresses and frames are said, the same in every command.
+
+Takes values of the model; gives text. It reads nothing and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Union
+
+from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+
+if TYPE_CHECKING:
+    from pieglobalsfind.session.process_view import ProcessView
+    from pieglobalsfind.stacks.frame import Frame
+
+INDENT = "        "
+NO_TAG = -2  # Waiting.tag
+SENDS = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Bsend", "MPI_Rsend"})
+
+
+def waiting_text(waiting: Waiting) -> str:
+    """`MPI_Recv from 3, tag 7`, `MPI_Ssend to 4, tag 0`; 3 and 4 are ranks of MPI_COMM_WORLD, unless more is said.
+
+    Of a collective the call alone: whom a rank needs next in one changes from rank to rank.
+    """
+    if waiting.tag == NO_TAG and not waiting.unknown:
+        return waiting.call
+    way = "to" if waiting.call in SENDS else "from"
+    communicator = f"communicator {waiting.communicator}" if waiting.communicator else "its communicator"
+    number = f"{waiting.peer}" if waiting.in_world else f"{waiting.peer} of {communicator}"
+    peer = {-1: f" {way} any rank", -2: ""}.get(waiting.peer, f" {way} {number}")
+    tag = {-1: ", any tag", -2: ""}.get(waiting.tag, f", tag {waiting.tag}")
+    return waiting.call + peer + tag
+
+
+def state_word(rank: Rank) -> str:
+    """`blocked`, or `exited (7)` with the status if that is known."""
+    return rank.state if rank.exit_status is None else f"{rank.state} ({rank.exit_status})"
+
+
+def state_text(rank: Rank) -> str:
+    """`blocked in MPI_Recv from 3, tag 7`, `running on thread 4711`."""
+    if rank.state == RUNNING and rank.kernel_thread:
+        return f"{rank.state} on thread {rank.kernel_thread}"
+    return f"{rank.state} in {waiting_text(rank.waiting)}" if rank.waiting else state_word(rank)
+
+
+def element_text(rank: Rank) -> str:
+    """`2`, or `-` where any element of the process may run the rank next."""
+    return "-" if rank.processing_element == UNKNOWN_ELEMENT else str(rank.processing_element)
+
+
+def known(value: Union[int, Absent]) -> str:
+    return str(value)
+
+
+def file_name(found: Object) -> str:
+    return found.path.rpartition("/")[2]
+
+
+def frame_text(frame: Frame) -> str:
+    """`#3  0x... in solve (n=4) at solver.c:81`, and below it the locals if there are any."""
+    pc = f"{frame.pc:#018x} in " if frame.shows_pc else ""
+    place = f" at {frame.file}:{frame.line}" if frame.file else f" from {frame.library}" if frame.library else ""
+    line = f"#{frame.level:<2} {pc}{frame.function or '??'} ({frame.arguments}){place}"
+    return "\n".join([line, *(INDENT + one for one in frame.variables.splitlines())])
+
+
+def owner_text(moment: ProcessView, owner: Owner) -> str:
+    """Whose an address is: `rank 3: data counter+4 (prog+0x4010), solver.c:12`."""
+    return "".join(_owner_parts(moment, owner))
+
+
+def _owner_parts(moment: ProcessView, owner: Owner) -> Iterator[str]:
+    if owner.kind == "unmapped":
+        yield f"nobody's: {owner.reason or 'it is not mapped'}"
+        return
+    yield f"rank {owner.rank}: {owner.kind}" if owner.rank is not None else _nobodys(owner)
+    symbol = moment.symbolizer.symbol(owner)
+    if not isinstance(symbol, Absent):
+        yield f" {symbol.name}" + (f"+{symbol.offset}" if symbol.offset else "")
+    if owner.object is not None:
+        yield f" ({file_name(moment.table.objects[owner.object])}+{owner.offset:#x})"
+    if not isinstance(symbol, Absent) and symbol.file:
+        yield f", {symbol.file}:{symbol.line}"
+    if owner.object is not None and owner.rank is not None:
+        yield f", original {owner.original:#x}"
+
+
+def _nobodys(owner: Owner) -> str:
+    if owner.kind == "shared":
+        return "one for all ranks:"
+    if owner.kind == "original":
+        return "the unprivatized original, no rank's:"
+    return "the runtime, no rank's:" if owner.kind == "runtime" else f"no rank's: {owner.kind}"

@@ -1,0 +1,94 @@
+"""The threads of stock AMPI's ranks by Charm++'s own tables: groups, the arrays among them, and their TCharm elements.
+
+Takes a target and its loader; gives where thread structures may begin, in whatever heap they lie and however large that
+is. Tables and classes are found by exported symbols, members by their form: no offset of a class is known beforehand.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from itertools import chain
+from typing import Optional
+
+from pieglobalsfind.decoders.ampi.loader import MOST_ELEMENTS, MOST_RANKS, Loader, word
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.target import Target, read_many, read_or_none
+
+GROUPS, GROUPS_SMP = "Cpv__groupTable_", "Cpv_addr__groupTable_"
+ARRAY, ELEMENT = "_ZTV7CkArray", "_ZTV6TCharm"
+# Bytes before the functions of a table, where objects point to: 8 more for each virtual base (Itanium C++ ABI, 2.5.2)
+VTABLE = range(16, 64, 8)
+GROUP_TABLE = struct.Struct("<QQi")  # GroupIdxArray: table, hash table, length
+ENTRY_SIZE = 24  # TableEntry: the group's object first
+MOST_GROUPS = 1 << 16
+ARRAY_SIZE, ELEMENT_SIZE = 0x800, 0x200  # bytes that are searched for members
+PAGE = 4096
+
+
+def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
+    """Return the first words of each TCharm element of the process, one of which points to the rank's thread."""
+    array, element = (loader.elf.symbol(name) for name in (ARRAY, ELEMENT))
+    if array is None or element is None:
+        return []
+    tables = _group_tables(target, loader)
+    arrays = (one for table in tables for one in _groups(target, table) if _is_of_class(target, one, array))
+    elements = chain.from_iterable(_elements(target, one, element) for one in arrays)
+    places = [(one, ELEMENT_SIZE) for one in dict.fromkeys(elements)]
+    found = (data or _beginning(target, *place) for place, data in zip(places, read_many(target, places)))
+    return [struct.unpack_from(f"<{len(data) // 8}Q", data) for data in found]
+
+
+def _group_tables(target: Target, loader: Loader) -> Iterator[int]:
+    """Where the group tables of the process's processing elements are."""
+    smp, single = loader.elf.symbol(GROUPS_SMP), loader.elf.symbol(GROUPS)
+    try:
+        if smp is None:
+            if single is not None:
+                yield word(target, single)
+            return
+        pointers = word(target, smp)
+        for number in range(MOST_ELEMENTS):
+            yield word(target, word(target, pointers + 8 * number))
+    except MemoryUnreadable:
+        return
+
+
+def _groups(target: Target, table: int) -> Iterator[int]:
+    """The objects of a group table."""
+    head = read_or_none(target, table, GROUP_TABLE.size)
+    first, _, count = GROUP_TABLE.unpack(head) if head else (0, 0, 0)
+    data = read_or_none(target, first, ENTRY_SIZE * count) if 0 < count <= MOST_GROUPS else None
+    for at in range(0, len(data or b""), ENTRY_SIZE):
+        (found,) = struct.unpack_from("<Q", data or b"", at)
+        if found:
+            yield found
+
+
+def _is_of_class(target: Target, address: int, table: int) -> bool:
+    """Whether the object at an address has the table of functions."""
+    return _is_table(read_or_none(target, address, 8), table)
+
+
+def _is_table(head: Optional[bytes], table: int) -> bool:
+    return head is not None and int.from_bytes(head, "little") - table in VTABLE
+
+
+def _elements(target: Target, array: int, table: int) -> Iterator[int]:
+    """The elements of an array of TCharms, by the vectors in it: {begin, end, end of room} of pointers to them."""
+    data = _beginning(target, array, ARRAY_SIZE)
+    words = struct.unpack_from(f"<{len(data) // 8}Q", data)
+    for begin, end, room in zip(words, words[1:], words[2:]):
+        if 0 < begin < end <= room and begin % 8 == end % 8 == room % 8 == 0 and end - begin <= 8 * MOST_RANKS:
+            first = read_or_none(target, begin, 8)
+            if first is not None and _is_of_class(target, int.from_bytes(first, "little"), table):
+                held = read_or_none(target, begin, end - begin) or b""
+                pointers = struct.unpack(f"<{len(held) // 8}Q", held)
+                heads = read_many(target, [(one, 8) for one in pointers])
+                yield from (one for one, head in zip(pointers, heads) if _is_table(head, table))
+
+
+def _beginning(target: Target, address: int, size: int) -> bytes:
+    """As many of the first bytes as can be read."""
+    data = read_or_none(target, address, size)
+    return data if data is not None else read_or_none(target, address, min(size, -address % PAGE)) or b""

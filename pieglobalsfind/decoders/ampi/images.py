@@ -1,0 +1,172 @@
+"""What is private to a rank of stock AMPI under each method: copies in linker namespaces or files, or a TLS block.
+
+Takes a target, its loader and, where ranks have threads, those; gives objects and each rank's placements. Under
+`-pieglobals` copies have ELF headers of their own and are found by `elf_scan`. Nothing here follows a damaged list far.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from pieglobalsfind.decoders import gnu_unique
+from pieglobalsfind.decoders.ampi.loader import Loader, word
+from pieglobalsfind.decoders.ampi.threads import Thread
+from pieglobalsfind.decoders.elf_scan import object_of
+from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces, placed
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import Object, Placement, RankTable, Rebase, Region, TlsBlock
+from pieglobalsfind.target import MemoryMapping, Target
+
+USER_SUFFIX = ".user.so"  # which ampicc gives the user's program beside its loader
+USER_FILE = re.compile(r"\.user(\.\d+)?\.so$")  # or AMPI a rank's copy of it
+OUTERMOST = 1 << 14  # bytes of a stack
+
+
+@dataclass(frozen=True)
+class Images:
+    """`objects`, and by rank what it has of them."""
+
+    method: str
+    objects: tuple[Object, ...]
+    placements: Mapping[int, tuple[Placement, ...]]
+
+
+def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[Images]:
+    """Copies found by their ELF headers, numbered by the share that they lie in; None if one lies in nobody's."""
+    found: dict[int, tuple[Placement, ...]] = {}
+    for rank in scanned.ranks if scanned else ():
+        for one in rank.placements:
+            number = loader.space.rank_at(one.copy) if isinstance(one, Rebase) else None
+            if number is None:
+                return None
+            found[number] = (*found.get(number, ()), one)
+    return Images("pie", scanned.objects if scanned else (), found)
+
+
+def of_original(target: Target, maps: Sequence[MemoryMapping]) -> Images:
+    """The user's program before any copy of it is made; its libraries can't be told from others then."""
+    for one in maps:
+        if one.offset == 0 and one.readable and one.path.endswith(USER_SUFFIX):
+            try:
+                return Images("pie", (object_of(0, LoadedElf(target.read, one.start), one.path, is_program=True),), {})
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+    return Images("pie", (), {})
+
+
+def of_tls(loader: Loader, threads: Mapping[int, Thread], size: int, align: int) -> Images:
+    """Variant II (ELF Handling For Thread-Local Storage, 3.4.6): the program's block ends at the thread pointer.
+
+    A rank's thread pointer is not where the stack's end makes it likely, but where the thread itself has it.
+    """
+    program = object_of(0, loader.elf, loader.path, is_program=True)
+    program = replace(program, tls_offset=-(-program.tls_size // max(program.tls_align, 1)) * program.tls_align)
+    placements: dict[int, tuple[Placement, ...]] = {}
+    for number, thread in threads.items():
+        pointer = -(-thread.stack.end // align) * align + size
+        known = pointer in thread.words
+        placements[number] = (TlsBlock(0, pointer, size, True, 0),) if known else ()
+    return Images("tls", (program,), placements)
+
+
+def of_program(loader: Loader, threads: Mapping[int, Thread]) -> Images:
+    """Without a method: all ranks use the one program."""
+    return Images("none", (object_of(0, loader.elf, loader.path, is_program=True),), dict.fromkeys(threads, ()))
+
+
+def of_links(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, programs: Optional[Mapping[int, int]] = None
+) -> Optional[Images]:
+    """The objects that the system's loader has loaded for each rank: in namespaces (pip), or from files (fs).
+
+    `programs`: by rank, the list's entry of its program, if AMPI's own vector is not known. None if the list of them
+    does not validate.
+    """
+    try:
+        handles = dict(enumerate(_handles(target, loader))) if programs is None else dict(programs)
+        common = frozenset(link(target, one).bias for one in chain(target, _first(target, loader)))
+        in_files = all(link(target, one).bias in common for one in handles.values())
+        chains = {rank: (one,) if in_files else tuple(chain(target, one)) for rank, one in handles.items()}
+        found = placed(target, maps, chains, frozenset() if in_files else common, handles)
+    except MemoryUnreadable:
+        return None
+    if not found or not found[1]:
+        return None
+    return Images("fs", found[0], gnu_unique.with_unique(target, *found)) if in_files else Images("pip", *found)
+
+
+def programs_by_stacks(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, threads: Mapping[int, Thread]
+) -> Optional[dict[int, int]]:
+    """By rank, the list's entry of the one program whose code its stack returns to; None if there are no programs.
+
+    A rank's main is called with that rank's own copy of the code, and waits there while anything else runs.
+    """
+    code = _programs(target, maps, loader)
+    if not code:
+        return None
+    found = {}
+    for number, thread in threads.items():
+        entered = _entered(target, thread, code)
+        if len(entered) == 1:
+            found[number] = entered.pop()
+    claims = Counter(found.values())
+    return {number: entry for number, entry in found.items() if claims[entry] == 1}
+
+
+def _programs(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> dict[int, Region]:
+    """The entries of the programs that ampicc has made beside the loader, and where the code of each is."""
+    paths = {one.start: one.path for one in maps if one.offset == 0}
+    found = {}
+    try:
+        for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
+            for entry in chain(target, first):
+                bias = link(target, entry).bias
+                if USER_FILE.search(paths.get(bias, "")):
+                    code = [one for one in LoadedElf(target.read, bias).segments if one.flags & 1]
+                    found[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
+    except (MemoryUnreadable, ObjectFileError, struct.error):
+        return {}
+    return found
+
+
+def _entered(target: Target, thread: Thread, code: Mapping[int, Region]) -> set[int]:
+    """Whose code words of the outermost part of the stack lie in; of the whole stack if that part has none."""
+    for size in (min(OUTERMOST, thread.stack.size), thread.stack.size):
+        try:
+            words = array("Q", target.read(thread.stack.end - size, size & -8))
+        except MemoryUnreadable:
+            return set()
+        low, high = min(one.start for one in code.values()), max(one.end for one in code.values())
+        near = {one for one in words if low <= one < high}
+        found = {entry for entry, held in code.items() if any(one in held for one in near)}
+        if found:
+            return found
+    return set()
+
+
+def _first(target: Target, loader: Loader) -> int:
+    """Where the loader's own namespace begins: r_map of struct r_debug (<link.h>), which DT_DEBUG leads to."""
+    return word(target, loader.elf.dynamic.get(DT_DEBUG, 0) + 8)
+
+
+def _handles(target: Target, loader: Loader) -> tuple[int, ...]:
+    """The rank's link_maps: the last word of each element of a vector {begin, end, capacity}, one element a rank."""
+    if loader.rank_data is None:
+        return ()
+    try:
+        begin, end, _ = struct.unpack("<QQQ", target.read(loader.rank_data, 24))
+        size, rest = divmod(end - begin, loader.space.count)
+        if end <= begin or rest or size % 8 or not 8 <= size <= 256:
+            return ()
+        data = target.read(begin, end - begin)
+        return tuple(struct.unpack_from("<Q", data, at + size - 8)[0] for at in range(0, len(data), size))
+    except MemoryUnreadable:
+        return ()

@@ -1,0 +1,112 @@
+"""What a program was started with, as it lies at the end of its first stack: variables, and what no other start had.
+
+Takes a target; gives the values, also of a core file, which has no /proc/PID/environ. System V ABI (x86-64), "Initial
+Stack and Register State": argc, arguments, 0, variables, 0, auxiliary vector. glibc's loader exports where that is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from pathlib import PurePath
+from typing import TypeVar
+
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.target import MemoryMapping, Target
+
+Value = TypeVar("Value")
+
+BEGINNING = "__libc_stack_end"
+MOST_WORDS = 1 << 14  # arguments and variables
+MOST_ARGUMENTS = 64  # that are read
+LONGEST = 1 << 12  # bytes of a name and its value
+MOST_VECTOR = 64  # entries of the auxiliary vector
+AT_NULL, AT_RANDOM = 0, 25
+
+
+def variable(target: Target, maps: Sequence[MemoryMapping], name: str) -> str:
+    """Its value, printable characters alone; "" if there is none, or if it can't be read."""
+    return _told(target, maps, lambda beginning: _value(target, beginning, name), "")
+
+
+def arguments(target: Target, maps: Sequence[MemoryMapping]) -> tuple[str, ...]:
+    """The first words of the command that started the program, as file names; () if they can't be read."""
+    return _told(target, maps, lambda beginning: _arguments(target, beginning), ())
+
+
+def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
+    """A word that tells this start of a program from any other; "" if it can't be read.
+
+    From random bytes of the kernel's (getauxval(3), AT_RANDOM). They guard the process's stacks: their digest is given.
+    """
+    return _told(target, maps, lambda beginning: _digest(target, beginning), "")
+
+
+def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
+    """What is read from the first stack's beginning on; `nothing` if it can't be."""
+    for one in maps:
+        if one.offset == 0 and one.readable and PurePath(one.path).name.startswith("ld-"):
+            try:
+                place = LoadedElf(target.read, one.start).symbol(BEGINNING)
+                if place is not None:
+                    return read(_word(target, place))
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+    return nothing
+
+
+def _arguments(target: Target, beginning: int) -> tuple[str, ...]:
+    """Those that the program has left: SimGrid takes its own out of the array, which a null pointer ends."""
+    count = min(_word(target, beginning), MOST_ARGUMENTS)
+    places = (_word(target, beginning + 8 + 8 * at) for at in range(count))
+    left = takewhile(bool, places)
+    return tuple(_bytes(target, place).decode("utf-8", "surrogateescape") for place in left)
+
+
+def _value(target: Target, beginning: int, name: str) -> str:
+    sought = name.encode() + b"="
+    for at in _variables(target, beginning):
+        address = _word(target, at)
+        if target.read(address, len(sought)) == sought:
+            return _text(target, address + len(sought))
+    return ""
+
+
+def _variables(target: Target, beginning: int) -> range:
+    """Where the variables' addresses are."""
+    count = _word(target, beginning)
+    if count >= MOST_WORDS:
+        return range(0)
+    first = beginning + 8 * (count + 2)
+    end = next((at for at in range(first, first + 8 * MOST_WORDS, 8) if not _word(target, at)), first)
+    return range(first, end, 8)
+
+
+def _digest(target: Target, beginning: int) -> str:
+    variables = _variables(target, beginning)
+    for at in range(variables.stop + 8, variables.stop + 8 + 16 * MOST_VECTOR, 16):
+        kind = _word(target, at)
+        if kind == AT_NULL:
+            break
+        if kind == AT_RANDOM:
+            return hashlib.sha256(target.read(_word(target, at + 8), 16)).hexdigest()[:16]
+    return ""
+
+
+def _text(target: Target, address: int) -> str:
+    return "".join(one for one in _bytes(target, address).decode("utf-8", "replace") if one.isprintable())
+
+
+def _bytes(target: Target, address: int) -> bytes:
+    found = b""
+    while len(found) < LONGEST and (byte := target.read(address + len(found), 1)) != b"\0":
+        found += byte
+    return found
+
+
+def _word(target: Target, address: int) -> int:
+    found: int = struct.unpack("<Q", target.read(address, 8))[0]
+    return found

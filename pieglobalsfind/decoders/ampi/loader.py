@@ -1,0 +1,184 @@
+"""What the loader of a stock AMPI program knows: its own variables, found by `.symtab`, whatever the build.
+
+Takes a target; gives `Loader`, or None if no mapped file is AMPI's loader. Values are read, not yet believed: whoever
+uses them asks `Space.is_valid` first.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.elf.file import EM_X86_64, open_elf
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.named_symbols import symbols
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.target import MemoryMapping, Target
+
+START, END, SLOT, COUNT = "_ZL14isomallocStart", "_ZL12isomallocEnd", "_ZL8slotsize", "_ZL7nChunks"
+ENTRY = "_ZL17startTCharmThreadP13TCharmInitMsg"
+CURRENT, CURRENT_SMP = "_ZL15Cpv_CthCurrent_", "_ZL20Cpv_addr_CthCurrent_"
+RANKDATA, TLS = "_ZL8rankdata", "_ZL17CmiTLSDescription"
+PIE = "_ZL14pieglobalsdata"
+ELEMENT, PROCESS, PROCESSES = "_Cmi_mype", "_Cmi_mynode", "_Cmi_numnodes"
+NEEDED = (START, END, SLOT, COUNT, ENTRY)
+NAMES = (*NEEDED, CURRENT, CURRENT_SMP, PIE, RANKDATA, TLS, ELEMENT, PROCESS, PROCESSES)
+EXPORTED = "TCHARM_Element_Setup"  # every loader exports it, also a stripped one
+MOST_RANKS = 1 << 20
+MOST_ELEMENTS = 1 << 12  # processing elements of one process
+LARGEST_TLS = 1 << 26  # bytes
+
+
+@dataclass(frozen=True)
+class Space:
+    """Isomalloc's range: rank r begins at a fixed place in it, the same in every process of the job."""
+
+    start: int
+    end: int
+    slot: int
+    count: int
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether these can be what they are taken for."""
+        whole = 0 < self.count <= MOST_RANKS and self.slot > 0 and self.slot & (self.slot - 1) == 0
+        return whole and 0 < self.start < self.end and (self.end - self.start) // self.slot > self.count
+
+    @property
+    def is_unset(self) -> bool:
+        """Whether AMPI, which is starting, has not set these yet: they are zero until then."""
+        return self.start == self.end == 0 or self.count == 0
+
+    def begin(self, rank: int) -> int:
+        """Where the rank's slots begin; one more share than ranks is for constructors."""
+        return self.start + (self.end - self.start) // self.slot * rank // (self.count + 1) * self.slot
+
+    def rank_at(self, address: int) -> Optional[int]:
+        """The rank whose share holds the address."""
+        if not self.start <= address < self.end:
+            return None
+        guess = (address - self.start) * (self.count + 1) // (self.end - self.start)
+        near = (one for one in range(max(0, guess - 1), min(self.count, guess + 2)))
+        return next((one for one in near if self.begin(one) <= address < self.begin(one + 1)), None)
+
+
+@dataclass(frozen=True)
+class Loader:
+    """The loader in memory. `currents` are (element, address of the pointer to the thread that it runs).
+
+    `tls` is the size and the alignment of a rank's TLS block in bytes, None if ranks have none; `rank_data` where the
+    vector of the ranks' objects is (pip and fs). Of a stripped one `currents` and `rank_data` are not known.
+    """
+
+    elf: LoadedElf
+    path: str
+    space: Space
+    entry: int
+    entry_size: int
+    currents: tuple[tuple[int, int], ...]
+    is_pie: bool = False
+    rank_data: Optional[int] = None
+    tls: Optional[tuple[int, int]] = None
+    process_index: int = 0
+    process_count: int = 1
+    is_stripped: bool = False
+
+    def has_code(self, address: int) -> bool:
+        """Whether an address is in the loader's own text."""
+        at = address - self.elf.load_bias
+        return any(one.flags & 1 and one.vaddr <= at < one.vaddr + one.file_size for one in self.elf.segments)
+
+
+def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
+    """The loader among the mapped files; None if there is none, or if it is stripped of `.symtab`."""
+    for one in maps:
+        if one.offset == 0 and one.readable and one.path.startswith("/"):
+            try:
+                found = _loader_of(target, one)
+            except (ObjectFileError, MemoryUnreadable, struct.error):
+                continue
+            if found is not None:
+                return found
+    return None
+
+
+def has_loader(target: Target, maps: Sequence[MemoryMapping]) -> bool:
+    """Whether a mapped file is AMPI's loader by what it exports, stripped or not."""
+    return any(one.offset == 0 and one.readable and one.path.startswith("/") and _exports(target, one) for one in maps)
+
+
+def _exports(target: Target, mapping: MemoryMapping) -> bool:
+    try:
+        return LoadedElf(target.read, mapping.start).symbol(EXPORTED) is not None
+    except (ObjectFileError, MemoryUnreadable, struct.error):
+        return False
+
+
+def _loader_of(target: Target, mapping: MemoryMapping) -> Optional[Loader]:
+    loaded = LoadedElf(target.read, mapping.start)
+    if loaded.header.machine != EM_X86_64 or loaded.symbol(EXPORTED) is None:
+        return None
+    path = target.open_path(mapping.path)
+    if path is None:
+        return None
+    with open_elf(path) as elf:
+        if elf.build_id != loaded.build_id:
+            return None
+        at = symbols(elf, loaded.load_bias, NAMES)
+    if any(name not in at for name in NEEDED):
+        return None
+    start, end, slot = (word(target, at[name][0]) for name in (START, END, SLOT))
+    has_process = PROCESS in at and PROCESSES in at
+    return Loader(
+        elf=loaded,
+        path=mapping.path,
+        space=Space(start, end, slot, number_at(target, at[COUNT][0])),
+        entry=at[ENTRY][0],
+        entry_size=at[ENTRY][1],
+        currents=_currents(target, at),
+        is_pie=PIE in at,
+        rank_data=at[RANKDATA][0] if RANKDATA in at else None,
+        tls=_tls(target, at[TLS][0]) if TLS in at else None,
+        process_index=number_at(target, at[PROCESS][0]) if has_process else 0,
+        process_count=number_at(target, at[PROCESSES][0]) if has_process else 1,
+    )
+
+
+def _currents(target: Target, at: dict[str, tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Where each processing element keeps the thread that it runs: a variable, in SMP builds one of each thread."""
+    if CURRENT_SMP in at:
+        table, size = at[CURRENT_SMP]
+        count = min(size // 8 or MOST_ELEMENTS, MOST_ELEMENTS)
+        if size == 8:  # a pointer to the array
+            table, count = word(target, table), MOST_ELEMENTS
+        found = []
+        for element in range(count):
+            try:
+                pointer = word(target, table + 8 * element)
+                word(target, pointer)
+            except MemoryUnreadable:
+                break
+            found.append((element, pointer))
+        return tuple(found)
+    if CURRENT in at:
+        return ((number_at(target, at[ELEMENT][0]) if ELEMENT in at else 0, at[CURRENT][0]),)
+    return ()
+
+
+def _tls(target: Target, address: int) -> Optional[tuple[int, int]]:
+    size, align = struct.unpack("<QQ", target.read(address, 16))
+    return (size, align) if 0 < size <= LARGEST_TLS and align and align & (align - 1) == 0 else None
+
+
+def word(target: Target, address: int) -> int:
+    """The 8 bytes at an address as an unsigned number; raises `MemoryUnreadable`."""
+    found: int = struct.unpack("<Q", target.read(address, 8))[0]
+    return found
+
+
+def number_at(target: Target, address: int) -> int:
+    """The 4 bytes at an address as a number; raises `MemoryUnreadable`."""
+    found: int = struct.unpack("<i", target.read(address, 4))[0]
+    return found

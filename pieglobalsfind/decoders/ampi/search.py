@@ -1,0 +1,122 @@
+"""A search of memory for the threads of stock AMPI, where no table of the runtime leads to them.
+
+Takes a target, its maps and what the words of a thread may be; gives what has the form of a thread, in the order in
+which it was allocated, so that the search may end as soon as every rank has been found. Pages that were never touched
+are not read; there is no limit on the size of a mapping.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.decoders.ampi.loader import Loader
+from pieglobalsfind.decoders.saved_context import FCONTEXT_WITH_GUARD
+from pieglobalsfind.model import PC, RSP, Region
+from pieglobalsfind.target import MemoryMapping, Target, pieces
+
+LAYOUT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
+SAVED_PC, SAVED_SIZE = (next(one.offset for one in LAYOUT if one.dwarf_register == number) for number in (PC, RSP))
+MAIN_HEAP = "[heap]"  # proc(5); a core file does not name it
+FORM = struct.Struct("<QQQQQ")  # context, entry, end of stack, flags, size
+ENTRY = 8  # bytes before the entry in it
+BUCKET = 24  # bits of an address that several functions do not have in common
+PAGE = 4096
+AROUND_PROGRAM = 1 << 40  # bytes in which the kernel places the heap, and nothing that is mapped
+
+
+@dataclass(frozen=True)
+class Signature:
+    """{context, entry, end of stack, flags, size} at `address`; not yet known to be a thread."""
+
+    address: int
+    context: int
+    entry: int
+    stack: Region
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the words of a thread may be. Of a loader without symbols the entry may be any function in its text."""
+
+    loader: Loader
+
+    def signature(self, data: bytes, at: int, address: int) -> Optional[Signature]:
+        """The signature at offset `at` of bytes that lie at `address`, None if there is none."""
+        if at < 0 or at + FORM.size > len(data):
+            return None
+        context, entry, end, _, size = FORM.unpack_from(data, at)
+        stack = Region(end - size, size)
+        is_stack = 0 < size < end and stack.start <= context <= end - SAVED_SIZE
+        return Signature(address + at, context, entry, stack) if is_stack and self._fits(entry, stack) else None
+
+    def _fits(self, entry: int, stack: Region) -> bool:
+        space = self.loader.space
+        if not self.loader.entry:
+            return space.start <= stack.start < space.end and stack.start % PAGE == 0 and self.loader.has_code(entry)
+        number = space.rank_at(stack.start)
+        return entry == self.loader.entry and number is not None and space.begin(number) == stack.start
+
+    def patterns(self) -> list[tuple[int, bytes]]:
+        """(offset in the entry's word, bytes without zeros: memory is full of those) that every thread has."""
+        if self.loader.entry:
+            return [(0, struct.pack("<Q", self.loader.entry).rstrip(b"\0"))]
+        elf = self.loader.elf
+        text = ((elf.load_bias + one.vaddr, elf.load_bias + one.end) for one in elf.segments if one.flags & 1)
+        highs = {high for low, end in text for high in range(low >> BUCKET, ((end - 1) >> BUCKET) + 1)}
+        return [(BUCKET // 8, high.to_bytes(5, "little").rstrip(b"\0")) for high in sorted(highs)]
+
+
+def signatures(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Iterator[list[Signature]]:
+    """Yield what each piece of memory has, the oldest memory first."""
+    patterns = form.patterns()
+    for one in in_order(maps, form.loader):
+        for start, data in pieces(target, one.start, one.end, FORM.size - 8):
+            yield [found for found in _in_piece(data, start, form, patterns) if found is not None]
+
+
+def _in_piece(data: bytes, start: int, form: Form, patterns: list[tuple[int, bytes]]) -> Iterator[Optional[Signature]]:
+    for offset, pattern in patterns:
+        at = data.find(pattern)
+        while at >= 0:
+            first = at - offset - ENTRY
+            if (start + first) % 8 == 0:
+                yield form.signature(data, first, start)
+            at = data.find(pattern, at + 1)
+
+
+def in_order(maps: Sequence[MemoryMapping], loader: Loader) -> list[MemoryMapping]:
+    """Memory that an allocator may have, as it was allocated: the heap after the program first, then what was mapped.
+
+    Linux extends the heap upwards and maps downwards.
+    """
+    space, program = loader.space, loader.elf.base
+    found = [one for one in maps if _is_heap(one) and not space.start <= one.start < space.end]
+    heap = [one for one in found if program <= one.start < program + AROUND_PROGRAM]
+    return [*heap, *(one for one in reversed(found) if one not in heap)]
+
+
+def _is_heap(one: MemoryMapping) -> bool:
+    return one.path in ("", MAIN_HEAP) and one.readable and one.writable and not one.shared
+
+
+def ranks_here(maps: Sequence[MemoryMapping], loader: Loader) -> set[int]:
+    """The ranks whose stacks are mapped; one that is migrating away may be among them."""
+    space = loader.space
+    begins = {}
+    for one in maps:
+        if one.writable and space.start <= one.start < space.end:
+            begins.update(dict.fromkeys(_ranks_in(one, loader)))
+    return set(begins)
+
+
+def _ranks_in(mapping: MemoryMapping, loader: Loader) -> Iterator[int]:
+    """The ranks whose shares begin in a mapping: adjacent ones may be one mapping."""
+    space = loader.space
+    first, last = space.rank_at(mapping.start), space.rank_at(min(mapping.end, space.end) - 1)
+    first = space.count if first is None else first
+    for number in range(first, (space.count - 1 if last is None else last) + 1):
+        if mapping.start <= space.begin(number) < mapping.end:
+            yield number

@@ -1,0 +1,205 @@
+"""User-level threads of stock AMPI by their form: no offset of Charm++'s thread structure is known beforehand.
+
+Takes a target and its loader; gives for each rank its thread, or why none can be believed. Charm++'s tables lead to
+most threads, a search to others. A structure begins with a pointer to a token that points back to it; where that lies
+before the context is the same for all threads of a build, so it is discovered, and a freed structure, whose first words
+the allocator has overwritten, is no thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Optional, Union
+
+from pieglobalsfind.decoders.ampi.elements import words_of_elements
+from pieglobalsfind.decoders.ampi.loader import Loader, word
+from pieglobalsfind.decoders.ampi.search import FORM, LAYOUT, SAVED_PC, Form, Signature, ranks_here, signatures
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import Absent, Region
+from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none
+
+__all__ = ["LAYOUT", "NO_THREAD", "SEVERAL", "Thread", "find_threads", "living_threads", "records", "used_end"]
+
+REACH = 0x200  # a thread structure begins at most so far before its context
+TOKEN_SIZE = 0x100
+SAMPLE = 4  # elements by which the layout is discovered
+MOST_LAYOUTS = 3  # that are tried
+ARENA_SIZE = 0x100  # bytes of isomalloc's record that are searched for the rank's share
+NO_THREAD = Absent("no thread of AMPI validates as its own")
+SEVERAL = Absent("several threads of AMPI claim its stack", "look again when no rank migrates")
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread: where its structure begins, its saved context, its stack; `words` are the structure's own.
+
+    `is_saved`: its context has a return address into the loader, as all that are not running have.
+    """
+
+    address: int
+    context: int
+    is_saved: bool
+    stack: Region
+    words: tuple[int, ...]
+
+    @property
+    def context_at(self) -> int:
+        """Where the pointer to the saved context is: behind the structure's own words."""
+        return self.address + 8 * len(self.words)
+
+
+Living = tuple[tuple[int, ...], Signature]  # the words from the structure's start to the context, and what follows
+
+
+class Layout(NamedTuple):
+    """Of a build: bytes of a thread structure before the context, and where in the token it is named."""
+
+    before: int
+    token: int
+
+
+def find_threads(
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader
+) -> Optional[dict[int, Union[Thread, Absent]]]:
+    """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
+    living = living_threads(target, maps, loader)
+    if living is None:
+        return None
+    threads: dict[int, Union[Thread, Absent]] = {}
+    for words, one in living:
+        number = loader.space.rank_at(one.stack.start)
+        if number is None:
+            continue
+        start = one.address - 8 * len(words)
+        thread = Thread(start, one.context, _has_saved(target, loader, one), one.stack, words)
+        threads[number] = SEVERAL if number in threads else thread
+    return threads
+
+
+def living_threads(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> Optional[list[Living]]:
+    """The threads of the ranks that are in the process; None if their layout does not validate."""
+    form = Form(loader)
+    return threads_of_elements(target, words_of_elements(target, loader), form) or _searched(target, maps, form)
+
+
+def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form: Form) -> list[Living]:
+    """The threads that TCharm elements point to; one that is being made or has just migrated may have none."""
+    layouts = Counter(found for words in elements[:SAMPLE] for found in _layouts(target, words, form))
+    for (offset, layout), _ in layouts.most_common(MOST_LAYOUTS):
+        starts = [words[offset] for words in elements if offset < len(words)]
+        living = _read_threads(target, starts, layout, form)
+        if living:
+            return living
+    return []
+
+
+def _layouts(target: Target, words: Sequence[int], form: Form) -> Iterator[tuple[int, Layout]]:
+    """(which word of an element points to its thread, the thread's layout), as far as it validates."""
+    for offset, start in enumerate(words):
+        data = read_or_none(target, start, REACH + FORM.size)
+        found = (form.signature(data or b"", before, start) for before in range(8, REACH, 8))
+        for one in found:
+            if one is not None:
+                token = read_or_none(target, _first_word(data), TOKEN_SIZE)
+                yield from ((offset, Layout(one.address - start, at)) for at in _backs(token, start))
+
+
+def _read_threads(target: Target, starts: Sequence[int], layout: Layout, form: Form) -> list[Living]:
+    """The threads that begin at some places and validate, read together."""
+    living: list[Living] = []
+    structures = read_many(target, [(start, layout.before + FORM.size) for start in starts])
+    tokens = read_many(target, [(_first_word(data) + layout.token, 8) for data in structures])
+    for start, data, token in zip(starts, structures, tokens):
+        found = form.signature(data, layout.before, start) if data is not None else None
+        if found is not None and data is not None and token == struct.pack("<Q", start):
+            living.append((struct.unpack_from(f"<{layout.before // 8}Q", data), found))
+    return living
+
+
+def _first_word(data: Optional[bytes]) -> int:
+    return int.from_bytes((data or b"")[:8], "little")
+
+
+def _searched(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Optional[list[Living]]:
+    """The threads in memory, until each rank that is here has one."""
+    wanted = ranks_here(maps, form.loader) if form.loader.entry else None
+    if wanted is not None and not wanted:
+        return []
+    found: list[Signature] = []
+    layouts: Counter[Layout] = Counter()
+    living: list[Living] = []
+    for more in signatures(target, maps, form):
+        if more:
+            found += more
+            layouts.update(layout for one in more for layout in _layouts_of(target, one))
+            living = _in_use(target, found, layouts.most_common(1)[0][0]) if layouts else []
+            if wanted is not None and wanted <= {form.loader.space.rank_at(one.stack.start) for _, one in living}:
+                break
+    if not layouts and any(_has_saved(target, form.loader, one) for one in found):
+        return None
+    return living
+
+
+def _layouts_of(target: Target, one: Signature) -> Iterator[Layout]:
+    """The layouts by which a token points back to a structure."""
+    starts = range(one.address - REACH + 8, one.address, 8)
+    firsts = read_many(target, [(start, 8) for start in starts])
+    tokens = read_many(target, [(_first_word(first), TOKEN_SIZE) for first in firsts])
+    for start, token in zip(starts, tokens):
+        yield from (Layout(one.address - start, at) for at in _backs(token, start))
+
+
+def _backs(token: Optional[bytes], start: int) -> Iterator[int]:
+    """Where the token that a structure at `start` begins with points back to it."""
+    at = (token or b"").find(struct.pack("<Q", start))
+    if at >= 0 and at % 8 == 0:
+        yield at
+
+
+def _in_use(target: Target, found: Sequence[Signature], layout: Layout) -> list[Living]:
+    """Those whose structures are in use."""
+    starts = [one.address - layout.before for one in found]
+    structures = read_many(target, [(start, layout.before) for start in starts])
+    tokens = read_many(target, [(_first_word(data) + layout.token, 8) for data in structures])
+    return [
+        (struct.unpack(f"<{layout.before // 8}Q", data), one)
+        for one, start, data, token in zip(found, starts, structures, tokens)
+        if data is not None and token == struct.pack("<Q", start)
+    ]
+
+
+def _has_saved(target: Target, loader: Loader, one: Signature) -> bool:
+    """Whether a return address into the loader is saved: all switches, and the first start, are calls in its text."""
+    try:
+        return loader.has_code(word(target, one.context + SAVED_PC))
+    except MemoryUnreadable:
+        return False
+
+
+def used_end(target: Target, loader: Loader, number: int, thread: Thread) -> Union[int, Absent]:
+    """Where the used part of the rank's share ends, from isomalloc's own record, which the thread points to."""
+    share = loader.space.begin(number), loader.space.begin(number + 1)
+    found = {used for begin, end, used in records(target, thread.words, thread.stack) if (begin, end) == share}
+    return found.pop() if len(found) == 1 else Absent("isomalloc's record of its share does not validate")
+
+
+def records(target: Target, words: Sequence[int], stack: Region) -> Iterator[tuple[int, int, int]]:
+    """What a thread's words point to that has the form of isomalloc's record: {begin, end, end of the used part}.
+
+    The stack is what a share begins with.
+    """
+    pattern = struct.pack("<Q", stack.start)
+    for pointer in words:
+        try:
+            record = target.read(pointer, ARENA_SIZE)
+        except MemoryUnreadable:
+            continue
+        at = -1
+        while (at := record.find(pattern, at + 1)) >= 0:
+            if at % 8 == 0 and at + 24 <= len(record):
+                begin, end, used = struct.unpack_from("<QQQ", record, at)
+                if stack.end <= used <= end and used % 4096 == 0:
+                    yield begin, end, used

@@ -1,0 +1,106 @@
+"""Which ranks of MPI_COMM_WORLD the communicators have in which ranks wait.
+
+Takes a target and its rank table; gives the members of each communicator that a waiting rank publishes, in their order
+in it. What a rank publishes is an address and a count, written without a lock: of a running job they are believed only
+if the rank was not switched meanwhile. A communicator of which no rank tells anything that makes sense is left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Optional
+
+from pieglobalsfind.decoders.mpi_constants import members_of_world
+from pieglobalsfind.decoders.registry import layout as layout
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.facts import replace
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Waiting
+from pieglobalsfind.target import Target
+
+Communicators = dict[int, tuple[int, ...]]
+
+MOST_MEMBERS = 1 << 22  # of one communicator; ten times as many ranks as have ever been one job's
+MOST_ATTEMPTS = 100  # ranks that are asked for one communicator: in a damaged registry nobody may know it
+ELEMENT = struct.calcsize("i")
+
+
+def communicators(target: Target, table: RankTable) -> Communicators:
+    """By their numbers: the members of those in which ranks wait."""
+    found: Communicators = members_of_world(table)
+    attempts: dict[int, int] = {}
+    for rank, waiting in _waiting(table):
+        number = waiting.communicator
+        if number in found or attempts.get(number, 0) >= MOST_ATTEMPTS:
+            continue
+        attempts[number] = attempts.get(number, 0) + 1
+        members = _members(target, table, rank)
+        if members is not None:
+            found[number] = members
+    return found
+
+
+def of_world(table: RankTable, members: Communicators) -> RankTable:
+    """The table with peers as ranks of MPI_COMM_WORLD, where their communicator's members are known."""
+    return replace(table, ranks=tuple(in_world(one, members) for one in table.ranks))
+
+
+def in_world(rank: Rank, members: Communicators) -> Rank:
+    """The rank with its peer as a rank of MPI_COMM_WORLD, if the communicator's members are known."""
+    waiting = rank.waiting
+    peer = peer_of(waiting, members) if waiting is not None else None
+    if waiting is None or peer is None or waiting.in_world:
+        return rank
+    return replace(rank, waiting=replace(waiting, peer=peer, in_world=True))
+
+
+def peer_of(waiting: Waiting, members: Communicators) -> Optional[int]:
+    """The rank of MPI_COMM_WORLD that is waited for, None for none, any or an unknown one."""
+    if waiting.in_world:
+        return waiting.peer if waiting.peer >= 0 else None
+    known = members.get(waiting.communicator, ())
+    return known[waiting.peer] if 0 <= waiting.peer < len(known) else None
+
+
+def places(target: Target, table: RankTable) -> Iterator[tuple[int, int]]:
+    """(start, end) of the memory that tells of each communicator first."""
+    known = set[int]()
+    for rank, waiting in _waiting(table):
+        record = _record(target, table, rank) if waiting.communicator not in known else None
+        if record is not None and _members(target, table, rank) is not None:
+            known.add(waiting.communicator)
+            yield record.wait_members, record.wait_members + ELEMENT * record.wait_member_count
+
+
+def _waiting(table: RankTable) -> Iterator[tuple[Rank, Waiting]]:
+    if table.record_size >= struct.calcsize("<" + layout.FORMS[layout.Rank]):
+        for one in table.ranks:
+            if one.record and one.waiting is not None and one.state not in (EXITED, MIGRATED_OUT):
+                yield one, one.waiting
+
+
+def _record(target: Target, table: RankTable, rank: Rank) -> Optional[layout.Rank]:
+    """The rank's record, None if it is that of another moment than the table's."""
+    try:
+        content = target.read(rank.record, table.record_size)
+    except RanklensError:
+        return None
+    (one,) = layout.parse_records(layout.Rank, content, table.record_size, table.byte_order)
+    now = one.rank, one.switches, table.calls[one.call] if one.call < len(table.calls) else "", one.wait_communicator
+    then = rank.rank, rank.switches, *((rank.waiting.call, rank.waiting.communicator) if rank.waiting else ())
+    return one if now == then else None
+
+
+def _members(target: Target, table: RankTable, rank: Rank) -> Optional[tuple[int, ...]]:
+    before = _record(target, table, rank)
+    if before is None or not 0 < before.wait_member_count <= min(table.rank_count, MOST_MEMBERS):
+        return None
+    count = before.wait_member_count
+    try:
+        content = target.read(before.wait_members, ELEMENT * count)
+    except RanklensError:
+        return None
+    members = struct.unpack(f"{table.byte_order}{count}i", content)
+    are_ranks = min(members) >= 0 and max(members) < table.rank_count and len(set(members)) == count
+    is_settled = not target.is_live or _record(target, table, rank) == before
+    return members if are_ranks and rank.rank in members and is_settled else None

@@ -1,0 +1,98 @@
+"""Variables of which the system's loader keeps one instance, however many copies of their file it loads.
+
+Takes a target, an object and where its copies are; gives each rank's redirections. These are C++ inline variables and
+statics of templates and inline functions (STB_GNU_UNIQUE), which code finds by a word that the loader has relocated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import Object, Placement, Rebase, Redirect
+from pieglobalsfind.target import Target, read_many
+
+R_X86_64_64, R_X86_64_GLOB_DAT = 1, 6  # x86-64 psABI, table 4.9
+STB_GNU_UNIQUE, STT_OBJECT = 10, 1
+RELOCATION = struct.Struct("<QIIq")  # r_offset, type, symbol, r_addend
+LARGEST_TABLE = 1 << 26  # bytes of relocations
+
+
+@dataclass(frozen=True)
+class Named:
+    """A word that names a unique variable; both by their distance from the object's base."""
+
+    slot: int
+    addend: int
+    is_got: bool
+    variable: int
+    size: int
+
+
+def with_unique(
+    target: Target, objects: Sequence[Object], placements: Mapping[int, tuple[Placement, ...]]
+) -> dict[int, tuple[Placement, ...]]:
+    """The placements of ranks whose copies are files in one namespace: the special goes before the general."""
+    found = dict(placements)
+    for known in objects:
+        copies = {
+            rank: one.copy
+            for rank, held in placements.items()
+            for one in held
+            if isinstance(one, Rebase) and one.object == known.index
+        }
+        for rank, moved in redirections(target, known, LoadedElf(target.read, known.base), copies).items():
+            found[rank] = (*moved, *found[rank])
+    return found
+
+
+def redirections(
+    target: Target, known: Object, loaded: LoadedElf, copies: Mapping[int, int]
+) -> dict[int, tuple[Redirect, ...]]:
+    """By rank, where its unique variables are; `copies` are where the ranks' copies of the object begin."""
+    named = list(_named(target, loaded))
+    if not named:
+        return dict.fromkeys(copies, ())
+    words = {rank: read_many(target, [(copy + one.slot, 8) for one in named]) for rank, copy in copies.items()}
+    storage = {
+        rank: [int.from_bytes(word, "little") - one.addend if word else None for word, one in zip(found, named)]
+        for rank, found in words.items()
+    }
+    users = Counter(at for found in storage.values() for at in set(found))
+    return {
+        rank: tuple(
+            Redirect(
+                known.index,
+                known.base + one.variable,
+                one.size,
+                at,
+                copies[rank] + one.slot if one.is_got else 0,
+                users[at] > 1,
+            )
+            for one, at in zip(named, found)
+            if at is not None
+        )
+        for rank, found in storage.items()
+    }
+
+
+def _named(target: Target, loaded: LoadedElf) -> Iterator[Named]:
+    size = loaded.dynamic.get(DT_RELASZ, 0)
+    if not 0 < size <= LARGEST_TABLE:
+        return
+    try:
+        table = target.read(loaded.table(DT_RELA), size - size % RELOCATION.size)
+    except MemoryUnreadable:
+        return
+    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] in (R_X86_64_64, R_X86_64_GLOB_DAT)]
+    start = loaded.table(DT_SYMTAB)
+    symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
+    for (offset, kind, _, addend), found in zip(rows, symbols):
+        _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))
+        if section and (info >> 4, info & 0xF) == (STB_GNU_UNIQUE, STT_OBJECT) and offset < loaded.span:
+            yield Named(offset - loaded.low, addend, kind == R_X86_64_GLOB_DAT, value - loaded.low, length)

@@ -1,0 +1,4 @@
+"""Tasks of Process-in-Process as ranks, from the library's own data.
+
+It imports `elf`, the vocabulary and the decoders that are not in a folder.
+"""

@@ -1,0 +1,322 @@
+"""Tasks of Process-in-Process (v2, v3; thread and process mode) without a hook, as ranks: what PiP and the loader know.
+
+Takes a target; gives a table with the tasks' numbers, copies, threads and stacks, or None if the target is not PiP.
+Each task has a libpip of its own, whose variables `pip_root` and `pip_task` (in `.symtab` alone) lead to what all share
+and to the task's own record: the place of that record is the task's number, and no other offset in it is known.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Optional, Union
+
+from pieglobalsfind import model
+from pieglobalsfind.decoders import link_maps
+from pieglobalsfind.decoders.pip import threads as pip_threads
+from pieglobalsfind.decoders.pip.threads import Thread
+from pieglobalsfind.elf.file import PT_DYNAMIC, open_elf
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.named_symbols import symbols
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import Absent, Evidence, Object, Placement, Rank, RankTable, Rebase, Region, TlsBlock
+from pieglobalsfind.target import MemoryMapping, Target
+
+LIBRARY = "libpip.so"
+ROOT, TASK = "pip_root", "pip_task"
+MAGIC = b"PrcInPrc"
+SIZES_AT = 16  # in the root: of all of it, of itself, of a task's record (behind magic and version)
+MOST_TASKS = 4096
+LARGEST_ROOT = 1 << 26  # bytes
+MOST_TRIES = 20
+PLTGOT = 3  # tag: the second word there is the object's own entry in the loader's list, where calls are bound lazily
+
+EVIDENCE = Evidence("runtime", "PiP's own variables, by .symtab")
+STRIPPED = "this looks like PiP, but its libpip.so has no .symtab: no task can be told; do not strip it"
+UNREADABLE = "this looks like PiP, but {} can't be read, or is not the file that is loaded: no task can be told"
+MISMATCH = "this looks like PiP, but its layout does not validate: no task can be told"
+STARTING = "no task of PiP has been started yet, or none is left"
+CHANGING = "tasks of PiP are starting or ending: not all of them can be told; look again"
+LOST = "tasks {} of PiP can't be told: their linker namespaces do not validate"
+UNDESCRIBED = (
+    "libc does not describe its threads: which threads or processes PiP's tasks are is unknown, "
+    "and a breakpoint in their code kills those that are processes"
+)
+UNKNOWN = Absent("PiP does not tell")
+RUNS = Absent("it is running", "its registers are its kernel thread's")
+NO_THREAD = Absent("no kernel thread of it is found: it has ended, or is a user-level process that is not scheduled")
+
+
+@dataclass(frozen=True)
+class Library:
+    """One namespace's libpip: where it is, what it points to."""
+
+    elf: LoadedElf
+    root: int
+    task: int
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all tasks share; `tasks` is where their records begin, of `stride` bytes, up to `end`."""
+
+    address: int
+    tasks: int
+    stride: int
+    end: int
+
+    def number(self, record: int) -> Optional[int]:
+        """Whose record it is."""
+        at, rest = divmod(record - self.tasks, self.stride)
+        return at if not rest and 0 <= at <= MOST_TASKS and record + self.stride <= self.end else None
+
+
+def decode(target: Target) -> Optional[RankTable]:
+    """The tasks of PiP; where something does not validate, none, and a warning; None without PiP.
+
+    While tasks start or end, a process that runs is looked at again, some times.
+    """
+    for _ in range(MOST_TRIES if target.is_live else 1):
+        maps = target.maps()
+        table = _moment(target, maps)
+        if table is None or not _is_doubtful(table) or not _is_changing(target, maps):
+            return table
+    return table if table is None else replace(table, warnings=(CHANGING,))
+
+
+def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
+    """What one look tells."""
+    places = [one for one in maps if one.offset == 0 and PurePath(one.path).name.startswith(LIBRARY)]
+    if not places:
+        return None
+    looked = [_library(target, place) for place in places]
+    libraries = [one for one in looked if isinstance(one, Library)]
+    if not libraries:
+        return _empty(next((one for one in looked if isinstance(one, str) and one != STARTING), STARTING))
+    root = next((found for one in libraries for found in _root(target, one.root)), None)
+    if root is None:
+        return _empty(STARTING if all(_is_unset(target, one) for one in libraries) else MISMATCH)
+    try:
+        return _table(target, maps, root, [one for one in libraries if one.root == root.address])
+    except (MemoryUnreadable, ObjectFileError, struct.error):
+        return _empty(MISMATCH)
+
+
+def _is_doubtful(table: RankTable) -> bool:
+    return any(one == MISMATCH or one.startswith(LOST.partition("{")[0]) for one in table.warnings)
+
+
+def _is_changing(target: Target, maps: Sequence[MemoryMapping]) -> bool:
+    """Whether objects come or go: by the map, or because the loader says that its lists are not complete now."""
+    if list(target.maps()) != list(maps):
+        return True
+    try:
+        return any(link_maps.is_changing(target, one) for one in _debugs(target, maps))
+    except MemoryUnreadable:
+        return True
+
+
+def _library(target: Target, mapping: MemoryMapping) -> Union[Library, str]:
+    """The library that is mapped there; else a sentence that says why it can't be used."""
+    try:
+        loaded = LoadedElf(target.read, mapping.start)
+        if not loaded.is_relocated:
+            return STARTING
+        path = target.open_path(mapping.path)
+        if path is None:
+            return UNREADABLE.format(mapping.path)
+        with open_elf(path) as elf:
+            if elf.build_id != loaded.build_id:
+                return UNREADABLE.format(mapping.path)
+            found = symbols(elf, loaded.load_bias, (ROOT, TASK))
+        if len(found) < 2:
+            return STRIPPED
+        root, task = (struct.unpack("<Q", target.read(found[name][0], 8))[0] for name in (ROOT, TASK))
+        return Library(loaded, root, task)
+    except (ObjectFileError, MemoryUnreadable, struct.error):
+        return UNREADABLE.format(mapping.path)
+
+
+def _is_unset(target: Target, library: Library) -> bool:
+    """Whether it has no root yet, or no more: `pip_fin` clears all of it, and frees it then."""
+    if not library.root:
+        return True
+    try:
+        return not any(target.read(library.root, SIZES_AT))
+    except MemoryUnreadable:
+        return target.is_live
+
+
+def _root(target: Target, address: int) -> Iterator[Shared]:
+    try:
+        data = target.read(address, SIZES_AT + 24) if address else b""
+    except MemoryUnreadable:
+        return
+    if not data.startswith(MAGIC):
+        return
+    whole, own, stride = struct.unpack_from("<QQQ", data, SIZES_AT)
+    sizes = whole, own, stride
+    if whole <= LARGEST_ROOT and SIZES_AT < own < whole and 0 < stride <= whole - own and not any(x % 8 for x in sizes):
+        yield Shared(address, address + own, stride, address + whole)
+
+
+def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, libraries: Sequence[Library]) -> RankTable:
+    chains = _chains(target, maps, libraries)
+    base = frozenset(chains[0].values())
+    own = next((one for one in libraries if one.elf.load_bias in base), None)
+    count = root.number(own.task) if own is not None else None
+    if count is None:  # the root's own record is behind those of the tasks; `pip_init` names it last
+        return _empty(STARTING if own is not None and not own.task else MISMATCH)
+    held = _held(target, root, count, chains[1:], [one for one in libraries if one is not own])
+    found = link_maps.placed(target, maps, held, base, {rank: one[0] for rank, one in held.items()})
+    if found is None:
+        return _empty(MISMATCH)
+    objects, placements = found
+    records = {number: root.tasks + number * root.stride for number in placements}
+    known = pip_threads.descriptions(target, maps)
+    here = {one.tid: one for one in target.threads()}
+    threads: Mapping[int, Thread] = {}
+    if known is not None:
+        at = known[pip_threads.TID][1]
+        threads = pip_threads.find(target, maps, at, records, root.stride, (root.address, root.end), here)
+        for number, thread in threads.items():
+            blocks = _blocks(target, known, objects, placements[number], thread, held[number])
+            placements[number] = (*placements[number], *blocks)
+    claimed = {root.number(one.task) for one in libraries if one is not own}
+    lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
+    apart = any(one.tid not in here for one in threads.values())
+    table = _filled(count, objects, placements, threads, apart, lost)
+    return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
+
+
+def _held(
+    target: Target, root: Shared, count: int, chains: Sequence[Mapping[int, int]], libraries: Sequence[Library]
+) -> dict[int, tuple[int, ...]]:
+    """By the task's number, the entries of its namespace; not of one that several namespaces claim to be."""
+    claims = Counter(root.number(one.task) for one in libraries)
+    found: dict[int, tuple[int, ...]] = {}
+    for library in libraries:
+        number = root.number(library.task)
+        entries = next((tuple(one) for one in chains if library.elf.load_bias in one.values()), ())
+        if number is not None and number < count and claims[number] == 1 and entries and _is_sound(target, entries[0]):
+            found[number] = entries
+    return found
+
+
+def _is_sound(target: Target, entry: int) -> bool:
+    """Whether an entry and the object that it names agree on where its dynamic section is."""
+    link = link_maps.link(target, entry)
+    try:
+        loaded = LoadedElf(target.read, link.bias)
+    except (ObjectFileError, MemoryUnreadable):
+        return False
+    places = (one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC)
+    return link.dynamic in (loaded.load_bias + one for one in places)
+
+
+def _blocks(
+    target: Target,
+    known: Mapping[str, tuple[int, int]],
+    objects: Sequence[Object],
+    copies: Sequence[Placement],
+    thread: Thread,
+    entries: Sequence[int],
+) -> Iterator[TlsBlock]:
+    """The thread-local variables of a task's own copies."""
+    places = {one.copy: objects[one.object] for one in copies if isinstance(one, Rebase) and one.object is not None}
+    for entry in entries:
+        found = places.get(link_maps.link(target, entry).bias)
+        block = pip_threads.thread_local_block(target, known, thread, entry) if found and found.tls_size else None
+        if found is not None and block is not None:
+            yield TlsBlock(found.index, block, found.tls_size, False, 0)
+
+
+def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[Library]) -> list[dict[int, int]]:
+    """Of each namespace {entry: bias}, the program's own first; by the loader's lists, or each libpip's own entry."""
+    heads = [head for debug in _debugs(target, maps) for head in link_maps.namespaces(target, debug)]
+    for one in libraries:
+        entry = _own_entry(target, one.elf)
+        if entry:
+            heads.append(next(link_maps.chain(target, entry)))
+    different = dict.fromkeys(heads)
+    return [{one: link_maps.link(target, one).bias for one in link_maps.chain(target, head)} for head in different]
+
+
+def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
+    """Where struct r_debug is: the loader says so in the program that it has started, PiP's glibc in each task's, too.
+
+    Ascending by the program's address. Raises `MemoryUnreadable` if no program says so.
+    """
+    found = []
+    for one in maps:
+        if one.offset == 0 and one.readable and one.path.startswith("/"):
+            try:
+                debug = LoadedElf(target.read, one.start).dynamic.get(link_maps.DT_DEBUG, 0)
+            except (ObjectFileError, MemoryUnreadable):
+                continue
+            if debug:
+                found.append(debug)
+    if not found:
+        raise MemoryUnreadable(0, 16, "no program tells where the loader's lists are")
+    return found
+
+
+def _own_entry(target: Target, elf: LoadedElf) -> int:
+    """The library's entry in its namespace's list, 0 if it does not know it."""
+    try:
+        (entry,) = struct.unpack("<Q", target.read(elf.dynamic.get(PLTGOT, 0) + 8, 8))
+        return entry if entry and link_maps.link(target, entry).bias == elf.load_bias else 0
+    except MemoryUnreadable:
+        return 0
+
+
+# ---- the table ----
+
+
+def _filled(
+    count: int,
+    objects: tuple[Object, ...],
+    placements: Mapping[int, tuple[Placement, ...]],
+    threads: Mapping[int, Thread],
+    apart: bool,
+    lost: Sequence[int],
+) -> RankTable:
+    """`apart`: tasks are processes; a debugger of one has to be told whose the others are."""
+    ranks = tuple(_rank(number, placements[number], threads.get(number), apart) for number in sorted(placements))
+    warnings = [LOST.format(", ".join(map(str, lost)))] if lost else [] if ranks else [STARTING]
+    return RankTable(
+        method="pipprocess" if apart else "pipthread",
+        runtime="PiP",
+        rank_count=count,
+        objects=objects,
+        ranks=ranks,
+        evidence=EVIDENCE,
+        warnings=tuple(warnings),
+    )
+
+
+def _rank(number: int, placements: tuple[Placement, ...], thread: Optional[Thread], apart: bool) -> Rank:
+    stack: Union[Region, Absent] = thread.stack if thread else NO_THREAD
+    return Rank(
+        rank=number,
+        state=model.RUNNING if thread else model.READY,
+        processing_element=number,
+        kernel_thread=thread.tid if thread else 0,
+        context=RUNS if thread else NO_THREAD,
+        stack=stack,
+        heap=UNKNOWN,
+        heap_used=UNKNOWN,
+        range=UNKNOWN,
+        waiting=None,
+        switches=UNKNOWN,
+        placements=placements,
+        evidence=EVIDENCE,
+        address_space=thread.tid if thread and apart else 0,
+    )
+
+
+def _empty(warning: str) -> RankTable:
+    return RankTable("", "PiP", 0, (), (), EVIDENCE, warnings=(warning,))

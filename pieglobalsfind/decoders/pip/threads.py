@@ -1,0 +1,193 @@
+"""Which kernel thread each task of PiP is: by the thread control block that its record leads to, wherever in it.
+
+Takes the tasks' records; gives threads and stacks. Versions differ in where a record keeps its pthread_t, so it is
+looked for: one way (offsets of at most two pointers within what PiP has allocated, then of the word) has to lead to a
+control block for most tasks, each its own. A control block begins with a pointer to itself and has another one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.named_symbols import symbols
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import RSP, Absent, Region
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+from pieglobalsfind.targets import in_address_space
+
+SELF_AT = 16  # x86-64: tcbhead_t is {tcb, dtv, self, ...}, and both point to it
+# What libc says of its own structures for libthread_db: {bits, elements, offset}, 32 bits each.
+TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
+ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
+MODULE = "_thread_db_link_map_l_tls_modid"
+DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)
+LARGEST_OFFSET = 1 << 16
+MOST_MODULES = 1 << 16
+MOST_WORDS = 128  # of a record, or of what it points to
+DEPTH = 2
+MOST_POINTERS = 1 << 18  # that are followed, of all records: those of real ones hold a few dozen each
+NO_STACK = Absent("the stack pointer of its thread is unknown", "stop it in a debugger")
+
+Way = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A task's kernel thread; `pointer` is its thread pointer."""
+
+    tid: int
+    pointer: int
+    stack: Union[Region, Absent]
+
+
+def find(
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    at: int,
+    records: Mapping[int, int],
+    size: int,
+    area: tuple[int, int],
+    here: Mapping[int, KernelThread],
+) -> dict[int, Thread]:
+    """The threads by the task's number; `at` is where a control block has the thread's id.
+
+    `size` is a record's, `area` all that PiP has allocated with them, `here` the target's own threads by id.
+    """
+    left = iter(range(MOST_POINTERS))
+    ways = {number: _ways(target, record, size, area, left) for number, record in records.items()}
+    best: dict[int, int] = {}
+    for way in sorted({way for found in ways.values() for way in found}, key=lambda one: (len(one), one)):
+        blocks = {number: found[way] for number, found in ways.items() if way in found}
+        if len(set(blocks.values())) == len(blocks) > len(best):
+            best = blocks
+    threads = {number: _thread(target, maps, block, at, here) for number, block in best.items()}
+    return {number: one for number, one in threads.items() if one is not None}
+
+
+def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[dict[str, tuple[int, int]]]:
+    """The (bits, offset) of what libc describes; None if no libc describes all of it.
+
+    Before glibc 2.34 libpthread did, and only in its `.symtab`, which is left to it for libthread_db's sake.
+    """
+    for one in maps:
+        if one.offset == 0 and one.readable and ("/libc" in one.path or "/libpthread" in one.path):
+            try:
+                loaded = LoadedElf(target.read, one.start)
+                places = {name: loaded.symbol(name) for name in DESCRIPTIONS}
+                if None in places.values() and "/libpthread" in one.path:
+                    places = _unexported(target, one.path, loaded)
+                found = {name: struct.unpack("<III", target.read(at or 0, 12))[::2] for name, at in places.items()}
+            except (ObjectFileError, MemoryUnreadable):
+                continue
+            if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
+                return {name: (int(bits), int(offset)) for name, (bits, offset) in found.items()}
+    return None
+
+
+def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optional[int]]:
+    """Where they are by the file's `.symtab`, if it is the file that is loaded; raises `ObjectFileError`."""
+    file = target.open_path(path)
+    if file is None:
+        return {}
+    with open_elf(file) as elf:
+        found = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
+    return {name: found[name][0] for name in DESCRIPTIONS} if len(found) == len(DESCRIPTIONS) else {}
+
+
+def thread_local_block(
+    target: Target, known: Mapping[str, tuple[int, int]], thread: Thread, entry: int
+) -> Optional[int]:
+    """Where a thread has the thread-local variables of the object with this entry in the loader's list, if it has.
+
+    By the thread's vector of blocks (ELF Handling For Thread-Local Storage, 3.3); a block that was not needed yet is
+    not there.
+    """
+    try:
+        module = _word(target, entry + known[MODULE][1])
+        vector = _word(target, thread.pointer + known[VECTOR][1])
+        if not 0 < module <= MOST_MODULES:
+            return None
+        at = vector + known[ENTRY][1] + known[ENTRY][0] // 8 * module + known[ENTRY_VALUE][1]
+        block = _word(target, at)
+        target.read(block, 1)
+        return block
+    except MemoryUnreadable:
+        return None
+
+
+def _word(target: Target, address: int) -> int:
+    found: int = struct.unpack("<Q", target.read(address, 8))[0]
+    return found
+
+
+def _ways(target: Target, record: int, size: int, area: tuple[int, int], left: Iterator[int]) -> dict[Way, int]:
+    """By the way from a record to them, the control blocks that it leads to; `left` ends when enough was followed."""
+    found: dict[Way, int] = {}
+    waiting: list[tuple[Way, int, int]] = [((), record, size)]
+    while waiting:
+        way, start, length = waiting.pop(0)
+        for (offset, value), _ in zip(_words(target, start, min(length, area[1] - start)), left):
+            here = (*way, offset)
+            if area[0] <= value < area[1]:
+                if len(way) < DEPTH:
+                    waiting.append((here, value, length))
+            elif _is_block(target, value):
+                found[here] = value
+    return found
+
+
+def _words(target: Target, start: int, length: int) -> Iterator[tuple[int, int]]:
+    count = min(length // 8, MOST_WORDS)
+    try:
+        data = target.read(start, 8 * count)
+    except MemoryUnreadable:
+        return
+    yield from ((8 * at, one) for at, one in enumerate(struct.unpack(f"<{count}Q", data)) if one and one % 8 == 0)
+
+
+def _is_block(target: Target, address: int) -> bool:
+    try:
+        data = target.read(address, SELF_AT + 8)
+    except MemoryUnreadable:
+        return False
+    return data[:8] == data[SELF_AT:] == struct.pack("<Q", address)
+
+
+def _thread(
+    target: Target, maps: Sequence[MemoryMapping], block: int, at: int, here: Mapping[int, KernelThread]
+) -> Optional[Thread]:
+    """None once it has ended: the kernel clears its id."""
+    try:
+        (tid,) = struct.unpack("<i", target.read(block + at, 4))
+    except MemoryUnreadable:
+        return None
+    if tid <= 0:
+        return None
+    kernel_thread = here.get(tid) or _elsewhere(target, tid)
+    return Thread(tid, block, _stack(maps, block, kernel_thread.registers if kernel_thread else NO_STACK))
+
+
+def _elsewhere(target: Target, tid: int) -> Optional[KernelThread]:
+    """A task that is a process is no thread of another's."""
+    memory = in_address_space(target, tid)
+    threads = () if isinstance(memory, Absent) else memory.threads()
+    return next((one for one in threads if one.tid == tid), None)
+
+
+def _stack(
+    maps: Sequence[MemoryMapping], block: int, registers: Union[Mapping[int, int], Absent]
+) -> Union[Region, Absent]:
+    """The mapping that the thread's stack pointer is in, below the control block if glibc has put both there."""
+    pointer = registers.get(RSP) if not isinstance(registers, Absent) else None
+    if pointer is None:
+        return NO_STACK
+    mapping = next((one for one in maps if one.start <= pointer < one.end), None)
+    if mapping is None or not mapping.writable or mapping.path.startswith("/"):
+        return NO_STACK
+    end = block if pointer < block < mapping.end else mapping.end
+    return Region(mapping.start, end - mapping.start)

@@ -1,0 +1,49 @@
+"""What a registry of a runtime's hook lacks, taken from the runtime's own data where that is to be had.
+
+Takes a target and the table of its registry; gives the table, completed. What the registry says is never replaced.
+"""
+
+from __future__ import annotations
+
+from pieglobalsfind.decoders.registry.external_state import MAY_RUN, NO_CONTEXT
+from pieglobalsfind.decoders.running import with_running
+from pieglobalsfind.facts import replace
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
+from pieglobalsfind.target import Target
+
+LACKING = (MAY_RUN, NO_CONTEXT)
+
+
+def completed(target: Target, table: RankTable) -> RankTable:
+    """The table as it is if it lacks nothing."""
+    if not table.objects or any(one.context in LACKING for one in table.ranks):
+        from pieglobalsfind.decoders.ampi import decode as ampi
+
+        found = ampi.decode(target)
+        if found is not None and found.evidence.tier == ampi.EVIDENCE.tier:
+            table = _filled(table, found)
+    return with_running(table, target.threads())
+
+
+def _filled(table: RankTable, found: RankTable) -> RankTable:
+    known = {one.rank: one for one in found.ranks}
+    with_images = not table.objects
+    ranks = tuple(_with(one, known.get(one.rank), with_images) for one in table.ranks)
+    return replace(
+        table,
+        ranks=ranks,
+        objects=table.objects or found.objects,
+        method=table.method or found.method,
+        context_layout=table.context_layout or found.context_layout,
+        entry_function=table.entry_function or found.entry_function,
+        entry_function_size=table.entry_function_size or found.entry_function_size,
+    )
+
+
+def _with(rank: Rank, found: object, with_images: bool) -> Rank:
+    if not isinstance(found, Rank) or rank.state == MIGRATED_OUT:
+        return rank
+    if rank.context in LACKING:
+        rank = replace(rank, state=found.state, context=found.context, kernel_thread=found.kernel_thread)
+    heap = found.heap if isinstance(rank.heap, Absent) else rank.heap
+    return replace(rank, heap=heap, placements=found.placements if with_images else rank.placements)

@@ -1,0 +1,202 @@
+"""What one ELF file says about unwinding and inlined calls at an address: call frame rules, and the calls at one pc.
+
+Takes a path; reads by elfutils' libdw. Every answer is about a p_vaddr of the file, so it serves all copies of it. It
+knows the rules that compilers write (DWARF 5, 6.4): offsets from the CFA; an expression is left to debuggers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from ctypes import POINTER, byref, c_size_t, c_void_p
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional
+
+from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.libdw import Die, Module, Operation, Reader
+from pieglobalsfind.dwarf.lines import LineReader
+from pieglobalsfind.elf.demangle import demangle, without_result
+
+CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
+RETURN_ADDRESS = 16
+MOST_RANGES = 1000  # of one block or inlined call
+DEEPEST = 200  # blocks and inlined calls within one another
+QUALIFIERS = re.compile(r"(?: const| volatile| &&?| \[clone [^\]]*\])+$")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How to get from a frame to its caller's. `saved`: (DWARF register, distance from the CFA where it lies).
+
+    Other callee-saved registers are unchanged. Without a return address (`is_last`) the stack ends here.
+    """
+
+    cfa_register: int
+    cfa_offset: int
+    saved: tuple[tuple[int, int], ...]
+    is_last: bool
+
+
+@dataclass(frozen=True)
+class CallAt:
+    """One function that is active at a pc; inlined ones come before the one that holds them."""
+
+    function: str
+    file: str
+    line: int
+
+
+class CodeFile:
+    """Rules and calls of one file; each is read once per address."""
+
+    def __init__(self, path: str) -> None:
+        self._module = Module(path)
+        self._tables = self._module.call_frame_tables()
+        self.reader = Reader()
+        self._lines = LineReader(self._module, demangle) if self._module.has_debug_information else None
+        self._rules: dict[int, Optional[Rules]] = {}
+        self._calls: dict[int, tuple[CallAt, ...]] = {}
+        self._free = ctypes.CDLL(None).free
+        self._free.argtypes, self._free.restype = (c_void_p,), None
+
+    @property
+    def module(self) -> Module:
+        """The open file, which stays open with this."""
+        return self._module
+
+    def rules(self, vaddr: int) -> Optional[Rules]:
+        """The rules at an address, None if there are none that this module knows."""
+        if vaddr not in self._rules:
+            self._rules[vaddr] = self._read_rules(vaddr)
+        return self._rules[vaddr]
+
+    def calls(self, vaddr: int) -> tuple[CallAt, ...]:
+        """The calls at an address by debug information, innermost first; () without any."""
+        if vaddr not in self._calls:
+            self._calls[vaddr] = tuple(self._read_calls(vaddr))
+        return self._calls[vaddr]
+
+    def active(self, vaddr: int) -> tuple[Die, ...]:
+        """The DIEs of the calls at an address, innermost first: inlined ones, then the function; () if unknown."""
+        function = self._lines.function_at(vaddr) if self._lines is not None else None
+        if function is None:
+            return ()
+        return (*reversed(list(self._inlined(function.die, vaddr))), function.die)
+
+    # ---- unwinding ----
+
+    def _read_rules(self, vaddr: int) -> Optional[Rules]:
+        lib: Any = self._module.lib
+        for table in self._tables:
+            frame = c_void_p()
+            if lib.dwarf_cfi_addrframe(table, vaddr, byref(frame)) == 0:
+                try:
+                    return self._of_frame(lib, frame)
+                finally:
+                    self._free(frame)
+        return None
+
+    def _of_frame(self, lib: Any, frame: c_void_p) -> Optional[Rules]:
+        operations, count = POINTER(Operation)(), c_size_t()
+        if lib.dwarf_frame_cfa(frame, byref(operations), byref(count)) != 0 or count.value != 1:
+            return None
+        cfa = _register_and_offset(operations[0])
+        saved = {}
+        room = (Operation * 3)()
+        for register in (*CALLEE_SAVED, RETURN_ADDRESS):
+            if lib.dwarf_frame_register(frame, register, room, byref(operations), byref(count)) != 0:
+                return None
+            if count.value:
+                offset = _from_cfa([operations[number] for number in range(count.value)])
+                if offset is None:
+                    return None
+                saved[register] = offset
+        return Rules(*cfa, tuple(saved.items()), RETURN_ADDRESS not in saved) if cfa is not None else None
+
+    # ---- inlined calls ----
+
+    def _read_calls(self, vaddr: int) -> Iterator[CallAt]:
+        if self._lines is None:
+            return
+        unit, line, function = self._lines.unit(vaddr), self._lines.line(vaddr), self._lines.function_at(vaddr)
+        if unit is None or line is None or function is None:
+            return
+        file, number = line.file, line.line
+        for die in reversed(list(self._inlined(function.die, vaddr))):
+            yield CallAt(self._name(die, ""), file, number)
+            file = self.reader.file_name(unit, self.reader.number(die, dw.DW_AT_call_file) or 0) or file
+            number = self.reader.number(die, dw.DW_AT_call_line) or 0
+        yield CallAt(self._name(function.die, function.scope), file, number)
+
+    def _inlined(self, die: Die, vaddr: int, depth: int = 0) -> Iterator[Die]:
+        """The inlined calls below a DIE that are active at an address, outermost first."""
+        for child in self.reader.children(die):
+            tag = self.reader.tag(child)
+            if tag not in (dw.DW_TAG_inlined_subroutine, dw.DW_TAG_lexical_block) or depth > DEEPEST:
+                continue
+            if any(low <= vaddr < high for low, high in self.reader.ranges(child, MOST_RANGES)):
+                if tag == dw.DW_TAG_inlined_subroutine:
+                    yield child
+                yield from self._inlined(child, vaddr, depth + 1)
+                return
+
+    def _name(self, die: Die, scope: str) -> str:
+        """As GDB names functions: with namespaces and modules, without parameters."""
+        linkage = self.reader.string(die, dw.DW_AT_linkage_name)
+        if linkage.startswith("_Z"):
+            readable = demangle(linkage)
+            if readable != linkage:
+                return without_parameters(readable)
+        name = self.reader.string(die, dw.DW_AT_name) or "??"
+        return f"{scope}::{name}" if scope else name
+
+
+def code_file(path: str) -> CodeFile:
+    """The tables of a file, read once as long as it is the same; raises `ObjectFileError`.
+
+    Whoever looks at a process again and again has them at hand.
+    """
+    try:
+        about = Path(path).stat()
+    except (OSError, ValueError):
+        return CodeFile(path)  # which says what is wrong with it
+    return _code_file(path, (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns))
+
+
+@lru_cache(maxsize=64)
+def _code_file(path: str, identity: tuple[int, ...]) -> CodeFile:
+    return CodeFile(path)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _register_and_offset(operation: Operation) -> Optional[tuple[int, int]]:
+    if dw.DW_OP_breg0 <= operation.atom < dw.DW_OP_breg0 + 32:
+        return operation.atom - dw.DW_OP_breg0, _signed(operation.number)
+    return (operation.number, _signed(operation.number2)) if operation.atom == dw.DW_OP_bregx else None
+
+
+def _from_cfa(operations: list[Operation]) -> Optional[int]:
+    """The offset in `CFA` or `CFA + offset`, None for anything else."""
+    atoms = [one.atom for one in operations]
+    if atoms == [dw.DW_OP_call_frame_cfa]:
+        return 0
+    return _signed(operations[1].number) if atoms == [dw.DW_OP_call_frame_cfa, dw.DW_OP_plus_uconst] else None
+
+
+def without_parameters(name: str) -> str:
+    """A demangled function's name without what follows it: `a::f(int) const` is `a::f`, `A::operator()` itself."""
+    bare = QUALIFIERS.sub("", name)
+    if not bare.endswith(")"):
+        return name
+    depth = 0
+    for at in range(len(bare) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(bare[at], 0)
+        if depth == 0:
+            return name if bare.endswith("operator", 0, at) else without_result(bare[:at])
+    return name

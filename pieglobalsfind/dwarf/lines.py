@@ -1,0 +1,138 @@
+"""Answers "which source line, which function" for an address of one file.
+
+Takes an opened `Module`; knows the address ranges of all units from the start, and a unit's functions from the first
+question about it. It uses no .debug_aranges, which clang does not write, and never resolves inlined calls.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
+
+from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.constants import RECORDS
+from pieglobalsfind.dwarf.die_walk import walk
+from pieglobalsfind.dwarf.libdw import Die, Module, Reader, Unit
+from pieglobalsfind.dwarf.line_table import LineTable
+
+MOST_RANGES = 3_000_000  # of all units and functions; in a damaged file each may name the same long list
+
+
+class Line(NamedTuple):
+    """A place in the source: the file as DWARF names it, and its line."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class FunctionDie:
+    """A function's DIE, and the name of the Fortran module or procedure that holds it ("" if none does)."""
+
+    die: Die
+    scope: str
+
+
+class Intervals:
+    """Half-open intervals with a number each; of overlapping ones the one that starts last wins."""
+
+    def __init__(self, intervals: Iterable[tuple[int, int, int]]) -> None:
+        self._intervals = sorted(one for one in intervals if one[0] < one[1])
+        self._starts = [low for low, _, _ in self._intervals]
+
+    def find(self, address: int) -> Optional[int]:
+        for index in range(bisect_right(self._starts, address) - 1, -1, -1):
+            low, high, number = self._intervals[index]
+            if low <= address < high:
+                return number
+            if address - low > 1 << 24:  # nested intervals end near; do not search a large table to its beginning
+                return None
+        return None
+
+
+class LineReader:
+    """Lines and functions of one file."""
+
+    def __init__(self, module: Module, demangle: Callable[[str], str]) -> None:
+        self._module = module
+        self._demangle = demangle
+        self._reader = Reader()
+        self._units = list(module.units())
+        self._ranges_read = 0
+        self._unit_at = Intervals(self._unit_ranges())
+        self._tables: dict[int, LineTable] = {}
+        self._functions: dict[int, tuple[Intervals, list[FunctionDie]]] = {}
+
+    def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
+        for number, unit in enumerate(self._units):
+            for low, high in self._ranges(unit.skeleton):
+                if low > self._module.low:  # 0: the linker discarded the code
+                    yield low, high, number
+
+    def _ranges(self, die: Die) -> Iterator[tuple[int, int]]:
+        for one in self._reader.ranges(die):
+            self._ranges_read += 1
+            if self._ranges_read > MOST_RANGES:
+                return
+            yield one
+
+    def unit(self, address: int) -> Optional[Unit]:
+        """The unit whose code lies at `address`, or None."""
+        number = self._unit_at.find(address)
+        return None if number is None else self._units[number]
+
+    def line(self, address: int) -> Optional[Line]:
+        """The line whose code lies at `address`, or None."""
+        number = self._unit_at.find(address)
+        if number is None:
+            return None
+        if number not in self._tables:
+            self._tables[number] = LineTable(self._units[number].skeleton)
+        found = self._tables[number].find(address)
+        return Line(*found) if found is not None else None
+
+    def function(self, address: int) -> Optional[str]:
+        """The function (not the inlined one) whose code lies at `address`, named as its language does."""
+        found = self.function_at(address)
+        return None if found is None else self._name(found.die)
+
+    def function_at(self, address: int) -> Optional[FunctionDie]:
+        """The DIE of the function (not the inlined one) whose code lies at `address`, or None."""
+        number = self._unit_at.find(address)
+        if number is None:
+            return None
+        if number not in self._functions:
+            self._functions[number] = self._read_functions(self._units[number].die)
+        intervals, functions = self._functions[number]
+        index = intervals.find(address)
+        return None if index is None else functions[index]
+
+    def _read_functions(self, unit: Die) -> tuple[Intervals, list[FunctionDie]]:
+        functions: list[FunctionDie] = []
+        intervals: list[tuple[int, int, int]] = []
+        for found in self._subprograms(unit):
+            ranges = [(low, high) for low, high in self._ranges(found.die) if low > self._module.low]
+            if ranges:
+                intervals += [(low, high, len(functions)) for low, high in ranges]
+                functions.append(found)
+        return Intervals(intervals), functions
+
+    def _name(self, die: Die) -> str:
+        linkage = self._reader.string(die, dw.DW_AT_linkage_name) or self._reader.string(
+            die, dw.DW_AT_MIPS_linkage_name
+        )
+        readable = self._demangle(linkage) if linkage.startswith("_Z") else ""
+        return readable or self._reader.string(die, dw.DW_AT_name) or linkage
+
+    def _subprograms(self, unit: Die) -> Iterator[FunctionDie]:
+        for die, tag, scope in walk(self._reader, unit, "", self._inside):
+            if tag == dw.DW_TAG_subprogram:
+                yield FunctionDie(die, scope)
+
+    def _inside(self, die: Die, tag: int, scope: str) -> Optional[str]:
+        """The scope of functions inside a DIE, None where no function can be."""
+        if tag in (dw.DW_TAG_subprogram, dw.DW_TAG_module):
+            return self._reader.own_string(die, dw.DW_AT_name)
+        return scope if tag in (dw.DW_TAG_namespace, dw.DW_TAG_lexical_block) or tag in RECORDS else None

@@ -1,0 +1,98 @@
+"""The variables and parameters that a function has at one pc, inlined calls' too: types, and where they are.
+
+Takes an opened `CodeFile`; gives expressions about p_vaddr's of the file, so they serve all copies of it. It computes
+nothing (stacks/frame_values.py does), and leaves out what is declared further down than the code has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.call_arguments import ArgumentReader, Steps
+from pieglobalsfind.dwarf.cfi import DEEPEST, MOST_RANGES, CallAt, CodeFile
+from pieglobalsfind.dwarf.libdw import Die
+from pieglobalsfind.dwarf.types import TypeTable
+from pieglobalsfind.dwarf.variables import LANGUAGES, VariableReader
+from pieglobalsfind.elf.demangle import demangle
+
+MOST_LOCALS = 10_000  # at one pc
+
+
+@dataclass(frozen=True)
+class Local:
+    """A variable in a frame, or in registers: `steps` say where it is at the pc. `type` is an index."""
+
+    name: str
+    type: int
+    steps: Steps
+    language: str
+
+
+@dataclass(frozen=True)
+class LocalsAt:
+    """All at one pc; `frame_base` is the function's."""
+
+    variables: tuple[Local, ...]
+    frame_base: Steps
+
+
+class LocalReader:
+    """The variables of one file's functions; each place is read once."""
+
+    def __init__(self, file: CodeFile) -> None:
+        self._file = file
+        self._reader = file.reader
+        self._expressions = ArgumentReader(file)
+        self._units = {unit.die.cu: unit for unit in file.module.units()}
+        self._types = VariableReader(file.module, demangle).types
+        self.types = TypeTable(self._types)
+        self._known: dict[int, Optional[LocalsAt]] = {}
+
+    def at(self, vaddr: int) -> Optional[LocalsAt]:
+        """What there is at an address, None without debug information."""
+        if vaddr not in self._known:
+            self._known[vaddr] = self._read(vaddr)
+        return self._known[vaddr]
+
+    def _read(self, vaddr: int) -> Optional[LocalsAt]:
+        dies = self._file.active(vaddr)
+        if not dies:
+            return None
+        found: list[Local] = []
+        for die, call in zip(dies, self._file.calls(vaddr)):
+            for one in self._in_scope(die, call, vaddr, 0):
+                if len(found) < MOST_LOCALS:
+                    found.append(one)
+        return LocalsAt(tuple(found), self._expressions.expression(dies[-1], dw.DW_AT_frame_base, vaddr))
+
+    def _in_scope(self, scope: Die, call: CallAt, vaddr: int, depth: int) -> Iterator[Local]:
+        for die in self._reader.children(scope):
+            tag = self._reader.tag(die)
+            if tag in (dw.DW_TAG_formal_parameter, dw.DW_TAG_variable):
+                found = self._local(die, vaddr) if not self._comes_later(die, tag, call) else None
+                if found is not None:
+                    yield found
+            elif tag == dw.DW_TAG_lexical_block and depth < DEEPEST and self._covers(die, vaddr):
+                yield from self._in_scope(die, call, vaddr, depth + 1)
+
+    def _covers(self, block: Die, vaddr: int) -> bool:
+        return any(low <= vaddr < high for low, high in self._reader.ranges(block, MOST_RANGES))
+
+    def _comes_later(self, die: Die, tag: int, call: CallAt) -> bool:
+        """Whether it is declared further down in the source: what is in its place is nobody's yet."""
+        if tag != dw.DW_TAG_variable:
+            return False
+        file, line = self._reader.declared_at(die, self._units)
+        return file == call.file and line > call.line > 0
+
+    def _local(self, die: Die, vaddr: int) -> Optional[Local]:
+        steps = self._expressions.expression(die, dw.DW_AT_location, vaddr)
+        name = self._reader.string(die, dw.DW_AT_name)
+        if not steps or not name or steps[0].atom == dw.DW_OP_addr:  # a static one is no local
+            return None
+        unit = self._units.get(die.cu)
+        language = LANGUAGES.get(self._reader.language(unit.die), "other") if unit is not None else "other"
+        return Local(name, self._types.of(die), steps, language)

@@ -1,0 +1,276 @@
+"""Types and variables as debug information describes them: frozen facts that name one another by index.
+
+Takes nothing and reads nothing; a sequence of types or variables may read what is asked for. Types refer to types by
+their index in a `TypeTable`, because they form loops (a list's node points to its like); by value no type contains
+itself, which the reader makes sure of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Optional, Protocol, Union
+
+from pieglobalsfind.dwarf import constants as dw
+
+VOID = 0  # the index of `void` in every table
+
+# Base.encoding: DW_AT_encoding (DWARF 5, table 7.11) by the standard's names
+ENCODINGS = {
+    dw.DW_ATE_address: "address",
+    dw.DW_ATE_boolean: "boolean",
+    dw.DW_ATE_complex_float: "complex_float",
+    dw.DW_ATE_float: "float",
+    dw.DW_ATE_signed: "signed",
+    dw.DW_ATE_signed_char: "signed_char",
+    dw.DW_ATE_unsigned: "unsigned",
+    dw.DW_ATE_unsigned_char: "unsigned_char",
+    dw.DW_ATE_imaginary_float: "imaginary_float",
+    dw.DW_ATE_decimal_float: "decimal_float",
+    dw.DW_ATE_UTF: "UTF",
+}
+
+# Variable.storage
+GLOBAL = "global"
+FILE_STATIC = "file static"
+FUNCTION_STATIC = "function static"
+THREAD_LOCAL = "thread-local"
+ROOT = "gathered"  # a struct of globals that the program keeps itself
+COMMON = "common"
+MODULE = "module"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A DWARF expression, to be computed for one object (DW_OP_push_object_address)."""
+
+    code: bytes
+
+
+# A bound, count or stride: a number, an expression on the object, or unknown.
+Bound = Union[int, Expression, None]
+
+
+@dataclass(frozen=True)
+class Void:
+    """No type at all: what `void *` points to, or what the reader refused (`reason`)."""
+
+    name: str = "void"
+    size: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Base:
+    """A number, character or truth value; `encoding` is one of `ENCODINGS`, or "encoding 0x80" of a compiler's own."""
+
+    name: str
+    size: int
+    encoding: str
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """`kind` is "*", "&" or "&&"."""
+
+    target: int
+    size: int
+    kind: str = "*"
+
+
+@dataclass(frozen=True)
+class MemberPointer:
+    """A C++ pointer to member of class `container`.
+
+    To a function it is a pair: {function, or vtable offset + 1; adjustment} (Itanium C++ ABI, 2.3).
+    """
+
+    target: int
+    container: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member or base class (`is_base`). A bit field has `bit_size`, and `bit_offset` from the struct's first bit.
+
+    Of a virtual base class `location` computes the address from the object's (DWARF 5, 5.7.7); `offset` says nothing.
+    """
+
+    name: str
+    type: int
+    offset: int
+    bit_size: int = 0
+    bit_offset: int = 0
+    is_base: bool = False
+    location: Optional[Expression] = None
+
+
+@dataclass(frozen=True)
+class Struct:
+    """`kind` is "struct", "class" or "union". With `opaque`, it is only declared."""
+
+    kind: str
+    name: str
+    size: int
+    members: tuple[Member, ...]
+    opaque: bool = False
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One dimension: its lowest index, its count of elements, and the stride in bytes when it is not dense."""
+
+    lower: Bound
+    count: Bound
+    upper: Bound = None
+    stride: Bound = None
+
+
+@dataclass(frozen=True)
+class Array:
+    """`dimensions` as declared; in Fortran (`column_major`) the first varies fastest.
+
+    With `data_location` the object is a descriptor and the elements lie where the expression says; `allocated` and
+    `associated` say whether there are any. `size` is that of the object itself.
+    """
+
+    element: int
+    dimensions: tuple[Dimension, ...]
+    size: int
+    column_major: bool = False
+    data_location: Optional[Expression] = None
+    allocated: Optional[Expression] = None
+    associated: Optional[Expression] = None
+    vector: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """A Fortran CHARACTER of `size` bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class Enumerator:
+    name: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Enum:
+    name: str
+    size: int
+    enumerators: tuple[Enumerator, ...]
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Typedef:
+    name: str
+    target: int
+
+
+@dataclass(frozen=True)
+class Qualified:
+    """`qualifier` is "const", "volatile", "restrict" or "_Atomic"."""
+
+    qualifier: str
+    target: int
+
+
+@dataclass(frozen=True)
+class Function:
+    result: int
+    parameters: tuple[int, ...]
+    variadic: bool = False
+
+
+# What is left when typedefs and qualifiers are taken off.
+Bare = Union[Void, Base, Pointer, MemberPointer, Struct, Array, Text, Enum, Function]
+Type = Union[Bare, Typedef, Qualified]
+
+
+def by_value(found: Type) -> tuple[int, ...]:
+    """The types whose bytes lie within an object of this type."""
+    if isinstance(found, Struct):
+        return tuple(member.type for member in found.members)
+    if isinstance(found, Array):
+        return (found.element,)
+    return (found.target,) if isinstance(found, (Typedef, Qualified)) else ()
+
+
+def named_by(found: Type) -> tuple[int, ...]:
+    """All types that this one is made of or points to."""
+    if isinstance(found, Pointer):
+        return (found.target,)
+    if isinstance(found, MemberPointer):
+        return found.target, found.container
+    return (found.result, *found.parameters) if isinstance(found, Function) else by_value(found)
+
+
+class Types(Protocol):
+    """Types by index: a tuple, or a reader."""
+
+    def __getitem__(self, index: int, /) -> Type: ...
+
+
+@dataclass(frozen=True)
+class TypeTable:
+    """The types of a file's variables. Indices stay valid for the table's life; 0 is void."""
+
+    types: Types
+
+    def __getitem__(self, index: int) -> Type:
+        return self.types[index]
+
+    def strip(self, index: int) -> Bare:
+        """The type behind typedefs and qualifiers."""
+        found = self.types[index]
+        while isinstance(found, (Typedef, Qualified)):
+            found = self.types[found.target]
+        return found
+
+    def size(self, index: int) -> int:
+        """Size in bytes of an object of this type; 0 for functions, void and arrays of unknown length."""
+        found = self.strip(index)
+        return 0 if isinstance(found, Function) else found.size
+
+
+class Variable(NamedTuple):  # a dataclass takes five times as long to make, and there are tens of thousands
+    """A variable of static storage.
+
+    `name` is as the language writes it (qualified in C++, `module::name` in Fortran, `function::name` for a function's
+    static). `address` is the vaddr in its file, None for a thread-local one, which has `tls_offset` in its module's
+    block instead, and for a struct of globals, which each rank has wherever it told. `block` names the Fortran common
+    block. `file` is as DWARF names it; `size` is in bytes.
+    """
+
+    name: str
+    linkage_name: str
+    file: str
+    line: int
+    type: int
+    size: int
+    storage: str
+    language: str
+    address: Optional[int]
+    tls_offset: Optional[int] = None
+    function: str = ""
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What one ELF file declares: variables in ascending order of place, thread-local ones first, and their types.
+
+    `starts` are the variables' addresses, 0 for thread-local ones.
+    """
+
+    variables: Sequence[Variable]
+    types: TypeTable
+    starts: Sequence[int] = ()
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)

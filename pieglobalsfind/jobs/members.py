@@ -1,0 +1,281 @@
+"""The processes of one job: on this host, or in a checkpoint.
+
+Takes what the user has: the pid of the launcher or of any process of the job, the job's id, or a checkpoint's folder.
+Gives the members in order, and a sentence for each thing that is wrong with them. Processes with a registry say which
+job is theirs; those without one belong to their launch. It decides nothing about ranks.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Optional
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.registry import layout as layout
+from pieglobalsfind.decoders.registry.layout import parse_header, text
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
+from pieglobalsfind.jobs import launch
+from pieglobalsfind.jobs.launch import Place
+from pieglobalsfind.jobs.processes import Process, descendants, listens, pids, processes, program
+from pieglobalsfind.jobs.unreadable_processes import doubtful
+from pieglobalsfind.model import MIGRATED_OUT, Rank
+from pieglobalsfind.target import Target
+from pieglobalsfind.targets import open_target
+
+MOST_PROCESSES = 1 << 20
+FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
+STARTERS = launch.LAUNCHERS | {"rankrun"}
+LARGEST_DESCRIPTION = 1 << 20  # characters
+DESCRIPTION = "job"  # a checkpoint's own file about its job
+
+
+@dataclass(frozen=True)
+class Member:
+    """One process of a job; `index` in the job, -1 if it does not say. `core`: it is one in a file."""
+
+    index: int
+    pid: int = 0
+    core: str = ""
+
+    @property
+    def name(self) -> str:
+        return Path(self.core).name if self.core else f"process {self.pid}"
+
+    def saying(self, sentence: str) -> str:
+        """A sentence about it, which names it once."""
+        return sentence if self.name in sentence else f"{self.name}: {sentence}"
+
+    def open(self) -> Target:
+        """Raises `TargetError` if it can't be read (any more)."""
+        return open_target(core=self.core) if self.core else open_target(pid=self.pid)
+
+
+@dataclass(frozen=True)
+class Members:
+    """A job's processes that were found, in order, of `count`; `name` says which job it is.
+
+    `doubtful` are sentences about processes that may be of the job, which can't be told.
+    """
+
+    name: str
+    found: tuple[Member, ...]
+    count: int
+    doubtful: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is amiss, a sentence each."""
+        return (*missing((one.index for one in self.found), self.count), *self.doubtful)
+
+
+def strength(rank: Rank) -> tuple[int, bool]:
+    """Of two processes' records of one rank the stronger is right: it has moved more often, or is where the rank is."""
+    return rank.moves, rank.state != MIGRATED_OUT
+
+
+def members_of(job: str) -> Members:
+    """Raises `UsageError` or `TargetError` if there is no such job here."""
+    if not job:
+        raise UsageError("no job is named", "give a pid of it, or its id")
+    if is_folder(job):
+        return in_checkpoint(Path(job))
+    if not job.isdecimal():
+        return by_id(job, job)
+    if not Path(f"/proc/{job}").is_dir():
+        raise TargetError(f"there is no process {job}", "give a pid of the job, or its id")
+    own = identity(int(job))
+    if own is not None and own.job_id:
+        return by_id(own.job_id, job)
+    if int(job) == FIRST_PROCESS and Path(program(FIRST_PROCESS)).name not in STARTERS:
+        raise UsageError(
+            "process 1 is above all that run here, and no job's launcher", "give a pid of the job, or its id"
+        )
+    below = {one.job_id for one in map(identity, descendants(int(job), processes())) if one is not None}
+    if len(below) == 1 and "" not in below:
+        return by_id(below.pop(), job)
+    if below - {""}:
+        raise several(job, len(below))
+    return by_launch(int(job))
+
+
+def is_folder(name: str) -> bool:
+    """Unlike `Path.is_dir`, nothing makes it fail; an empty name is none."""
+    try:
+        return bool(name) and Path(name).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def several(pid: object, count: int) -> UsageError:
+    return UsageError(f"process {pid} has started {count} jobs", "give the pid of one of their own processes")
+
+
+def launcher_error(pid: int) -> Optional[UsageError]:
+    """What there is to say of a process without ranks that has started a job; None if it has started none, or several.
+
+    A job's launcher is meant, or the shell that it was started in.
+    """
+    try:
+        members = members_of(str(pid))
+    except RanklensError:
+        return None
+    pids = [one.pid for one in members.found]
+    if not pids or pid in pids:
+        return None
+    if members.count == 1:
+        return UsageError(f"process {pid} has no ranks itself, it has started process {pids[0]}", "give that pid")
+    listed = ", ".join(map(str, pids[:8])) + (", ..." if len(pids) > 8 else "")
+    return UsageError(
+        f"process {pid} has no ranks itself, it has started {members.name} with processes {listed}",
+        f"give the pid of one, or to `inspector report`, `stacks` or `waits` the whole job by --job {pid}",
+    )
+
+
+# ---- a checkpoint ----
+
+
+def in_checkpoint(folder: Path) -> Members:
+    """The newest whole checkpoint in a folder, or the one that it is."""
+    if not folder.is_dir():
+        raise TargetError(f"{folder} is no folder", "give the folder that rankrun --checkpoint wrote to")
+    numbered = sorted(one for one in folder.iterdir() if len(one.name) == 6 and one.name.isdecimal())
+    whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
+    if not whole:
+        raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
+    with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
+        said = dict(one.partition(" ")[::2] for one in file.read(LARGEST_DESCRIPTION).splitlines())
+    count = said.get("processes", "")
+    if "end" not in said or not count.isdecimal() or not 0 < int(count) <= MOST_PROCESSES:
+        raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
+    cores = [(index, whole[-1] / f"process-{index}.core") for index in range(int(count))]
+    found = tuple(Member(index, core=str(core)) for index, core in cores if core.is_file())
+    return Members(f"checkpoint {whole[-1].name}", found, int(count))
+
+
+# ---- processes with a registry ----
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a process's registry says it is."""
+
+    job_id: str
+    index: int
+    count: int
+    own_pid: int
+
+
+def identity(pid: int) -> Optional[Identity]:
+    """None if the process has no registry, or it may not be read, or is none that this reader knows."""
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as file:
+            line = next((one for one in file if layout.MAPPING_NAME.encode() in one), None)
+        if line is None:
+            return None
+        data = open_target(pid=pid).read(int(line.partition(b"-")[0], 16), layout.HEADER_SIZE)
+        header, _ = parse_header(data, "<" if struct.unpack_from("<Q", data)[0] == layout.MAGIC else ">")
+    except (OSError, RanklensError):
+        return None
+    if header.abi_version != layout.ABI_VERSION or not header.process_index < header.process_count <= MOST_PROCESSES:
+        return None
+    return Identity(text(header.job_id), header.process_index, header.process_count, header.process_id)
+
+
+def by_id(job_id: str, asked: str) -> Members:
+    """All processes of this host whose registry names the job; of those that share one, the one that it names."""
+    known = {pid: one for pid in pids() for one in (identity(pid),) if one is not None and one.job_id == job_id}
+    if not known:
+        named = by_name(job_id)
+        if named is not None:
+            return named
+        raise TargetError(f"no process of job {asked} can be found here", "is it still running, and yours?")
+    chosen: dict[int, int] = {}
+    for pid, one in sorted(known.items()):
+        if one.index not in chosen or one.own_pid == pid:
+            chosen[one.index] = pid
+    count = max(one.count for one in known.values())
+    found = tuple(Member(index, pid) for index, pid in sorted(chosen.items()))
+    return with_doubtful(Members(f"job {job_id}", found, count))
+
+
+def with_doubtful(members: Members) -> Members:
+    """With what there is to say of processes that may be those that are missing."""
+    if len(members.found) == members.count:
+        return members
+    return replace(members, doubtful=doubtful([one.pid for one in members.found]))
+
+
+def missing(indices: Iterable[int], count: int) -> tuple[str, ...]:
+    """A sentence about processes that are not there."""
+    lacking = sorted(set(range(count)) - set(indices))
+    if not lacking:
+        return ()
+    listed = ", ".join(map(str, lacking[:8])) + (", ..." if len(lacking) > 8 else "")
+    return (f"of {count} processes of the job {len(lacking)} can't be found: {listed}",)
+
+
+# ---- processes without one ----
+
+
+def by_launch(pid: int) -> Members:
+    """The processes of the launch that `pid` belongs to, or that it is the launcher of."""
+    known, place_of = processes(), lru_cache(maxsize=None)(place)
+    if pid in known and place_of(pid) is not None:
+        return _members(pid, launch.launch_of(pid, known, place_of))
+    found = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
+    different = list(dict.fromkeys(found))
+    if not different:
+        with suppress(NotVirtualizedError):
+            decode(open_target(pid=pid))  # says so if it is somebody else's and may not be read, or has a bad registry
+        raise TargetError(f"neither process {pid} nor those that it started hold ranks that can be read")
+    if len(different) > 1:
+        raise several(pid, len(different))
+    return _members(pid, different[0])
+
+
+def _elsewhere(
+    pid: int, known: Mapping[int, Process], place_of: Callable[[int], Optional[Place]]
+) -> Iterator[launch.Launch]:
+    """The launches of charmruns that are not above their processes, as when ssh has started them.
+
+    Such a process knows where its charmrun listens.
+    """
+    asked = (pid, *descendants(pid, known))
+    for name in {one.launch for one in known.values() if any(_is_charmrun(each, one.launch) for each in asked)}:
+        first = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
+        if first is not None:
+            yield launch.launch_of(first, known, place_of)
+
+
+def _is_charmrun(pid: int, name: str) -> bool:
+    """Whether a launch's name, "address port pid port", means a process of this host."""
+    words = name.split()
+    if len(words) != 4 or not (words[1].isdecimal() and words[2].isdecimal()):
+        return False
+    return int(words[2]) == pid & 0x7FFF and listens(pid, int(words[1]))
+
+
+def by_name(name: str) -> Optional[Members]:
+    """The processes of the launch that their environment names so; None if there is none."""
+    known, place_of = processes(), lru_cache(maxsize=None)(place)
+    pid = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
+    return None if pid is None else _members(pid, launch.launch_of(pid, known, place_of))
+
+
+def _members(pid: int, found: launch.Launch) -> Members:
+    name = f"job {found.name}" if found.name else f"the job of process {pid}" if found.count > 1 else f"process {pid}"
+    return with_doubtful(Members(name, tuple(Member(*one) for one in found.found), found.count))
+
+
+def place(pid: int) -> Optional[Place]:
+    """What a process's runtime says of its place; None if it holds no ranks, or may not be read."""
+    try:
+        table = decode(open_target(pid=pid))
+    except RanklensError:
+        return None
+    return Place(table.process_index, table.process_count)

@@ -1,0 +1,52 @@
+"""Processes that may be of a job and can't be told to be: of another user, or with a registry that can't be believed.
+
+Takes the processes of a job that were found; gives a sentence for each other one that was started along with them and
+bears their name, with the reason why nothing is known of it. It claims nothing of them.
+"""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Collection, Iterator, Mapping
+from typing import Optional
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError
+from pieglobalsfind.jobs.processes import Process, ancestors, descendants, name_of, processes, user_of
+from pieglobalsfind.targets import open_target
+
+
+def doubtful(found: Collection[int]) -> tuple[str, ...]:
+    """A sentence for each, in the order of their pids."""
+    known = processes()
+    starter = common_ancestor(found, known)
+    if starter is None:
+        return ()
+    names = {name_of(one) for one in found}
+    alike = [one for one in descendants(starter, known) if one not in found and name_of(one) in names]
+    return tuple(sentence for one in sorted(alike) for sentence in said_of(one))
+
+
+def common_ancestor(found: Collection[int], known: Mapping[int, Process]) -> Optional[int]:
+    """The nearest process above all of them."""
+    chains = [list(ancestors(one, known)) for one in found]
+    return next((one for one in chains[0] if all(one in other for other in chains)), None) if chains else None
+
+
+def said_of(pid: int) -> Iterator[str]:
+    """Nothing of one that is known to be another's, or nobody's."""
+    try:
+        decode(open_target(pid=pid))
+    except (NotVirtualizedError, TargetEndedError):
+        return
+    except RanklensError as error:
+        if not name_of(pid):
+            return  # it has ended meanwhile
+        yield f"process {pid} of user {user_name(user_of(pid))} may be one that can't be found: {error.sentence}"
+
+
+def user_name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)

@@ -1,0 +1,4 @@
+"""The MPI call that a rank is in, read from its stack where its runtime publishes none.
+
+It imports `stacks` and everything below.
+"""

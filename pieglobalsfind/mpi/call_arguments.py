@@ -1,0 +1,140 @@
+"""Whom an MPI call waits for by its own arguments, where its runtime publishes no calls.
+
+Takes a rank's stack and the frame of its outermost MPI call; gives the call with peer, tag and communicator, or with
+the reason why one of them is not known. What numbers mean is the runtime's convention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.decoders.mpi_constants import Convention
+from pieglobalsfind.model import Absent, Waiting
+from pieglobalsfind.stacks.frame_arguments import Stack, Where, plain
+
+ANY, NONE = -1, -2  # Waiting.peer and .tag
+INVERSE = 1 << 64
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many parameters a call has in C, and at which place which one is; Fortran's calls have one more."""
+
+    count: int
+    communicator: int
+    peer: Optional[int] = None
+    tag: Optional[int] = None
+    root: Optional[int] = None
+
+
+SEND, PROBE = Shape(6, 5, 3, 4), Shape(4, 2, 0, 1)
+SHAPES = {
+    "MPI_Recv": Shape(7, 5, 3, 4),
+    "MPI_Send": SEND,
+    "MPI_Ssend": SEND,
+    "MPI_Bsend": SEND,
+    "MPI_Rsend": SEND,
+    "MPI_Probe": PROBE,
+    "MPI_Sendrecv": Shape(12, 10, 8, 9),
+    "MPI_Sendrecv_replace": Shape(9, 7, 5, 6),
+    "MPI_Barrier": Shape(1, 0),
+    "MPI_Bcast": Shape(5, 4, root=3),
+    "MPI_Gather": Shape(8, 7),
+    "MPI_Gatherv": Shape(9, 8),
+    "MPI_Scatter": Shape(8, 7, root=6),
+    "MPI_Scatterv": Shape(9, 8, root=7),
+    "MPI_Allgather": Shape(7, 6),
+    "MPI_Allgatherv": Shape(8, 7),
+    "MPI_Alltoall": Shape(7, 6),
+    "MPI_Alltoallv": Shape(9, 8),
+    "MPI_Alltoallw": Shape(9, 8),
+    "MPI_Reduce": Shape(7, 6),
+    "MPI_Allreduce": Shape(6, 5),
+    "MPI_Reduce_scatter": Shape(6, 5),
+    "MPI_Reduce_scatter_block": Shape(6, 5),
+    "MPI_Scan": Shape(6, 5),
+    "MPI_Exscan": Shape(6, 5),
+    "MPI_Comm_dup": Shape(2, 0),
+    "MPI_Comm_split": Shape(4, 0),
+    "MPI_Comm_create": Shape(3, 0),
+}
+IN_REQUESTS = "source or destination (they are in the runtime's requests, not in its arguments)"
+NO_SHAPE = "its communicator (which of its arguments that is, is not known here)"
+OF_WORLD = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
+
+
+class Call:
+    """One rank's MPI call: its arguments by their places, from the C function's frame or from Fortran's around it."""
+
+    def __init__(self, stack: Stack, frame: int, name: str) -> None:
+        self._stack, self._frame, self._name = stack, frame, name
+        self._shape = SHAPES[name]
+
+    def integer(self, place: int) -> Union[int, Absent]:
+        """An `int` argument, or why it is not known."""
+        found: Union[int, Absent] = Absent("its function is inlined")
+        if plain(self._stack.functions(self._frame)[-1]) == plain(self._name):
+            found = self._stack.integer(Where(self._frame, place, self._shape.count))
+        outer = self._frame + 1
+        if isinstance(found, Absent) and outer < len(self._stack) and self._is_fortran(outer):
+            by_reference = self._stack.pointed_at(Where(outer, place, self._shape.count + 1))
+            return found if isinstance(by_reference, Absent) else by_reference
+        return found
+
+    def _is_fortran(self, frame: int) -> bool:
+        return plain(self._stack.functions(frame)[-1]) == f"{self._name.lower()}_"
+
+
+def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Convention) -> Waiting:
+    """What a rank waits for that is in the call `name` at a frame of its stack."""
+    if name in OF_WORLD:
+        return Waiting(name, communicator=convention.world)
+    shape = SHAPES.get(name)
+    if shape is None:
+        return Waiting(name, unknown=IN_REQUESTS if name.startswith("MPI_Wait") else NO_SHAPE)
+    call = Call(stack, frame, name)
+    wanted = {
+        "communicator": shape.communicator,
+        "source or destination": shape.peer,
+        "tag": shape.tag,
+        "root": shape.root,
+    }
+    found = {title: call.integer(place) for title, place in wanted.items() if place is not None}
+    unknown = _reasons({title: value for title, value in found.items() if isinstance(value, Absent)})
+    known = {title: value for title, value in found.items() if isinstance(value, int)}
+    communicator = known.get("communicator")
+    peer = _peer(known.get("source or destination"), convention) if shape.peer is not None else NONE
+    numbers_ranks = convention.numbers_ranks
+    if numbers_ranks and communicator == convention.world and known.get("root", rank) != rank:
+        peer = known["root"]  # in any implementation: what the others get is his
+    if numbers_ranks and communicator == convention.own and peer is not None and peer >= 0:
+        peer = rank
+    return Waiting(
+        name,
+        NONE if peer is None else peer,
+        _tag(known.get("tag"), convention),
+        0 if communicator is None else communicator % INVERSE,
+        numbers_ranks and peer is not None and peer >= 0 and communicator in (convention.world, convention.own),
+        unknown,
+    )
+
+
+def _reasons(unknown: dict[str, Absent]) -> str:
+    """`communicator, tag (its function has no debug information, ...)`: those that lack for one reason together."""
+    titles: dict[str, list[str]] = {}
+    for title, why in unknown.items():
+        titles.setdefault(why.reason, []).append(title)
+    return "; ".join(f"{', '.join(found)} ({reason})" for reason, found in titles.items())
+
+
+def _peer(number: Optional[int], convention: Convention) -> Optional[int]:
+    if number is None:
+        return None
+    return {convention.any_source: ANY, convention.no_process: NONE}.get(number, number if number >= 0 else None)
+
+
+def _tag(number: Optional[int], convention: Convention) -> int:
+    if number is None:
+        return NONE
+    return ANY if number == convention.any_tag else number

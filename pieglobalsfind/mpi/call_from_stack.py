@@ -1,0 +1,106 @@
+"""Which MPI call a suspended rank is in, from its stack, where the runtime does not publish it.
+
+Takes ranks that a runtime's own data told of, and a walker; gives them as blocked in that call, with its peer, tag and
+communicator where its arguments tell them. A rank whose stack can't be walked stays as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Optional
+
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.facts import replace
+from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Rank, RankTable, Waiting
+from pieglobalsfind.target import Target
+
+if TYPE_CHECKING:  # the name of a call tells without walking
+    from pieglobalsfind.stacks.unwind import Walker
+
+TIERS = ("runtime", HOOK)  # where nobody publishes calls
+# The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
+# the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
+AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
+OF_THREADS = ("PiP", "SMPI")  # whose ranks are kernel threads where there is no layout of contexts
+SCHEDULED = 8  # where in a CthThread it is (threads.C of Charm++, from 6.0 on)
+MOST_SCHEDULED = 1 << 16  # more makes no sense
+MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
+
+
+def as_blocked(target: Target, table: RankTable, walker: Walker, rank: Rank) -> Rank:
+    """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls.
+
+    One that is ready again is told as such, with the call that it has not left yet.
+    """
+    if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
+        return rank
+    try:
+        name = _outermost(call.function for call in walker.stack(rank).calls)
+        if name is None:
+            return rank
+        waiting = _by_arguments(table, walker, rank, name)
+        if rank.state == RUNNING:
+            return replace(rank, waiting=waiting)
+        return replace(rank, state=READY if _is_scheduled(target, table, rank) else BLOCKED, waiting=waiting)
+    except RanklensError:
+        return rank
+
+
+def _is_suspended(rank: Rank) -> bool:
+    return rank.state == READY and isinstance(rank.context, int)
+
+
+def _is_task(table: RankTable, rank: Rank) -> bool:
+    """Whether it is a kernel thread of its own: it runs, or is the kernel's to run, also while it waits in a call."""
+    return rank.state == RUNNING and table.runtime in OF_THREADS and not table.context_layout
+
+
+def _outermost(functions: Iterable[str]) -> Optional[str]:
+    """The first MPI call, functions' outermost first."""
+    names = (MPI_CALL.fullmatch(one.partition("(")[0]) for one in functions)
+    return next((one[1] for one in names if one is not None), None)
+
+
+def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Waiting:
+    """The call with its peer, tag and communicator, as far as its arguments on the stack tell them."""
+    from pieglobalsfind.decoders.mpi_constants import convention_of
+    from pieglobalsfind.mpi.call_arguments import waiting
+    from pieglobalsfind.stacks.frame_arguments import stack_of
+
+    stack = stack_of(walker, rank)
+    for frame in reversed(range(len(stack) if stack is not None else 0)):
+        if stack is not None and _outermost(reversed(stack.functions(frame))) == name:
+            convention = convention_of(table, stack.library(frame))
+            return waiting(stack, frame, name, rank.rank, convention) if convention is not None else Waiting(name)
+    return Waiting(name)
+
+
+def _is_scheduled(target: Target, table: RankTable, rank: Rank) -> bool:
+    """Whether a thread of Charm++ waits for its turn alone: a CthThread begins with its token and that count."""
+    if table.runtime != "AMPI" or not rank.thread:
+        return False
+    try:
+        scheduled = int.from_bytes(target.read(rank.thread + SCHEDULED, 4), "little", signed=True)
+    except MemoryUnreadable:  # a snapshot may be without it
+        return False
+    return 0 < scheduled <= MOST_SCHEDULED
+
+
+def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
+    """The table with every rank `as_blocked`; of a running job only those that stood still meanwhile."""
+    if table.evidence.tier not in TIERS:
+        return table
+    found = [as_blocked(target, table, walker, one) for one in table.ranks]
+    if target.is_live:
+        from pieglobalsfind.decoders import decode
+
+        after = {one.rank: one for one in decode(target).ranks}
+        found = [
+            now if now is was or _stood_still(was, after.get(was.rank)) else was for was, now in zip(table.ranks, found)
+        ]
+    return replace(table, ranks=tuple(found))
+
+
+def _stood_still(before: Rank, after: object) -> bool:
+    return isinstance(after, Rank) and (after.state, after.context) == (before.state, before.context)

@@ -1,0 +1,328 @@
+"""Whose an address is: one sorted table of all images, originals and mappings, asked by bisection.
+
+Takes a rank table and a memory map, both as values; pure. A rank's copies are one interval each, and what lies where in
+a copy is asked of the object, so that ten thousand ranks cost no more than their placements.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.hints import Optional, Union
+from pieglobalsfind.model import (
+    MIGRATED_OUT,
+    Absent,
+    Object,
+    Owner,
+    Rank,
+    RankTable,
+    Rebase,
+    Redirect,
+    Region,
+    TlsBlock,
+)
+from pieglobalsfind.ranks.variable_address import data_place
+from pieglobalsfind.target import MemoryMapping
+
+# What an interval is
+COPY, STACK, HEAP, TLS, REDIRECTED = range(5)
+ADDRESSES = 1 << 64
+
+Part = Union[Rebase, Redirect]
+
+
+@dataclass(frozen=True)
+class TlsPart:
+    """The block of one object, or with `object` None a whole static area: [start, start+size)."""
+
+    object: Optional[int]
+    start: int
+    size: int
+
+
+# (start, end, what, index of the rank, part)
+Interval = tuple[int, int, int, int, Union[Part, TlsPart, None]]
+
+
+NO_RANK = -1  # of an interval that several ranks have
+
+
+class Intervals:
+    """Intervals that do not overlap, asked by bisection. Those that several ranks have are no rank's."""
+
+    def __init__(self, found: Iterable[Interval]) -> None:
+        by_start: dict[int, Interval] = {}
+        for one in found:
+            by_start[one[0]] = one if one[0] not in by_start else (*one[:3], NO_RANK, one[4])
+        self._found = sorted(by_start.values(), key=lambda one: one[0])
+        self._starts = [one[0] for one in self._found]
+
+    def at(self, address: int) -> Optional[Interval]:
+        """The interval that covers an address."""
+        index = bisect_right(self._starts, address) - 1
+        return self._found[index] if index >= 0 and address < self._found[index][1] else None
+
+
+class Translator:
+    """Answers for one moment of a target: make a new one when the table or the map is a new one."""
+
+    def __init__(self, table: RankTable, maps: Sequence[MemoryMapping]) -> None:
+        self._table = table
+        self._maps = maps
+        self._columns = columns_of(table.ranks)
+
+    # ---- the tables ----
+
+    @cached_property
+    def _indices(self) -> dict[int, int]:
+        """Of the ranks by their numbers."""
+        return {number: index for index, number in enumerate(self._columns.numbers)}
+
+    @cached_property
+    def _levels(self) -> tuple[Intervals, ...]:
+        """What may lie within something else comes before it: variables apart, TLS areas, then copies and regions."""
+        blocks = list(self._tls())
+        variables = [*self._redirected(), *(one for one in blocks if is_of_object(one))]
+        areas = [one for one in blocks if not is_of_object(one)]
+        return tuple(Intervals(one) for one in (variables, areas, self._images()))
+
+    def _images(self) -> Iterator[Interval]:
+        for index, rank in enumerate(self._table.ranks):
+            stack, heap = rank.stack, rank.heap
+            if isinstance(stack, Region):
+                yield stack.start, stack.start + stack.size, STACK, index, None
+            if isinstance(heap, Region):
+                yield heap.start, heap.start + heap.size, HEAP, index, None
+            for one in rank.placements:
+                if isinstance(one, Rebase) and one.object is not None:
+                    yield one.copy, one.copy + one.size, COPY, index, one
+
+    def _redirected(self) -> Iterator[Interval]:
+        """What stays in the original for all needs no telling, unless the original is the copy of one of them."""
+        parts = (one for rank in self._table.ranks for one in rank.placements)
+        owned = {one.object for one in parts if isinstance(one, Rebase) and one.copy == one.original}
+        for index, rank in enumerate(self._table.ranks):
+            for one in rank.placements:
+                if isinstance(one, Redirect) and (
+                    not one.is_shared or one.storage != one.original or one.object in owned
+                ):
+                    yield one.storage, one.storage + one.size, REDIRECTED, index, one
+
+    def _tls(self) -> Iterator[Interval]:
+        for index, rank in enumerate(self._table.ranks):
+            for one in rank.placements:
+                if isinstance(one, TlsBlock):
+                    for part in self._tls_parts(one):
+                        yield part.start, part.start + part.size, TLS, index, part
+
+    def _tls_parts(self, block: TlsBlock) -> Iterator[TlsPart]:
+        """Variant II (ELF Handling For Thread-Local Storage, 3.4.6): blocks lie below the thread pointer."""
+        if not block.is_thread_pointer:
+            yield TlsPart(block.object, block.address, block.size)
+            return
+        yield TlsPart(None, block.address - block.size, block.size)
+        for one in self._table.objects:
+            if one.tls_offset and one.tls_size and block.object in (None, one.index):
+                yield TlsPart(one.index, block.address - one.tls_offset, one.tls_size)
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int, int]]:
+        """(start, end, index of the rank) of the ranks' address ranges, ascending."""
+        found = [
+            (rank.range.start, rank.range.end, index)
+            for index, rank in enumerate(self._table.ranks)
+            if isinstance(rank.range, Region)
+        ]
+        return sorted(found)
+
+    @cached_property
+    def _range_starts(self) -> list[int]:
+        return [one[0] for one in self._ranges]
+
+    @cached_property
+    def _originals(self) -> list[Object]:
+        return sorted(self._table.objects, key=lambda one: one.base)
+
+    @cached_property
+    def _copied(self) -> frozenset[int]:
+        """The objects that ranks have copies of; while there are no ranks, they still may get them."""
+        if not self._table.ranks:
+            return frozenset(one.index for one in self._table.objects)
+        parts = (one for rank in self._table.ranks for one in rank.placements)
+        return frozenset(one.object for one in parts if isinstance(one, Rebase) and one.object is not None)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int]]:
+        return sorted(self._table.constructor_blocks)
+
+    @cached_property
+    def _map_starts(self) -> list[int]:
+        return [one.start for one in self._maps]
+
+    @cached_property
+    def _bases(self) -> dict[int, int]:
+        """By the start of each mapping of a file: where that file begins, by its lowest mapping.
+
+        A file may be loaded several times (linker namespaces): each time begins with its first bytes, not writable.
+        """
+        last: dict[str, int] = {}
+        found: dict[int, int] = {}
+        for one in self._maps:
+            if one.path not in last or (one.offset == 0 and not one.writable):
+                last[one.path] = one.start - one.offset if one.start >= one.offset else one.start
+            found[one.start] = last[one.path]
+        return found
+
+    # ---- forwards: whose is it ----
+
+    def owner(self, address: int) -> Owner:
+        """Whose `address` is. Never fails: what belongs to nothing has kind "unmapped" and a reason."""
+        if not 0 <= address < ADDRESSES:
+            return Owner(address, "unmapped", reason="there is no such address")
+        for level in self._levels:
+            found = level.at(address)
+            if found is not None:
+                return self._of_rank(address, found)
+        at = bisect_right(self._range_starts, address) - 1
+        if at >= 0 and address < self._ranges[at][1]:
+            return self._of_range(address, self._ranges[at][2])
+        return self._of_original(address) or self._of_process(address)
+
+    def _of_rank(self, address: int, found: Interval) -> Owner:
+        start, _, what, index, part = found
+        offset = address - start
+        if index == NO_RANK:
+            return self._of_many(address, offset, part)
+        rank = self._table.ranks[index]
+        if what == COPY and isinstance(part, Rebase) and part.object is not None:
+            return self._in_copy(address, rank.rank, self._table.objects[part.object], offset)
+        if what == REDIRECTED and isinstance(part, Redirect):
+            original = part.original + offset
+            known = self._table.objects[part.object]
+            return Owner(address, "data", rank.rank, part.object, original - known.base, original)
+        if what == TLS and isinstance(part, TlsPart):
+            return Owner(address, "tls", rank.rank, part.object, offset)
+        if what == HEAP:
+            return self._in_heap(address, rank, offset)
+        return Owner(address, "stack", rank.rank, offset=offset)
+
+    def _of_many(self, address: int, offset: int, part: Union[Part, TlsPart, None]) -> Owner:
+        reason = "several ranks share it"
+        if isinstance(part, Redirect):
+            original = part.original + offset
+            known = self._table.objects[part.object]
+            return Owner(address, "data", None, part.object, original - known.base, original, reason)
+        return Owner(address, "tls", None, part.object if isinstance(part, TlsPart) else None, offset, reason=reason)
+
+    def _in_copy(self, address: int, rank: int, known: Object, offset: int) -> Owner:
+        kind = segment_kind(known, offset)
+        if kind is None:
+            reason = "it lies between the segments of a copy"
+            return Owner(address, "range", rank, known.index, offset, known.base + offset, reason)
+        return Owner(address, kind, rank, known.index, offset, known.base + offset)
+
+    def _in_heap(self, address: int, rank: Rank, offset: int) -> Owner:
+        """The part of the heap that was replayed from the constructors' heap has an original."""
+        original = 0
+        for one in rank.placements:
+            if isinstance(one, Rebase) and one.object is None and 0 <= address - one.copy < one.size:
+                original = one.original + address - one.copy
+        if original and self._is_block(original):
+            return Owner(address, "heap", rank.rank, offset=offset, original=original)
+        return Owner(address, "heap", rank.rank, offset=offset)
+
+    def _is_block(self, address: int) -> bool:
+        at = bisect_right(self._blocks, (address, ADDRESSES)) - 1
+        return at >= 0 and address < self._blocks[at][0] + self._blocks[at][1]
+
+    def _of_range(self, address: int, index: int) -> Owner:
+        rank = self._table.ranks[index]
+        start = rank.range.start if isinstance(rank.range, Region) else address
+        reason = "the rank has migrated to another process" if rank.state == MIGRATED_OUT else ""
+        mapping = self.mapping(address)
+        if not reason:
+            usable = mapping is not None and mapping.readable
+            reason = "reserved for the rank" + (", which does not use it" if usable else ", not in use or a guard page")
+        return Owner(address, "range", rank.rank, offset=address - start, reason=reason)
+
+    def _of_original(self, address: int) -> Optional[Owner]:
+        for one in self._originals:
+            if one.base <= address < one.end:
+                if segment_kind(one, address - one.base) is None:
+                    return None
+                kind = "original" if one.index in self._copied else "shared"
+                kind = kind if one.privatized or one.is_program else "runtime"
+                return Owner(address, kind, None, one.index, address - one.base, address, path=one.path)
+        heap = self._table.constructor_heap
+        if heap is not None and address in heap:
+            reason = "what constructors allocated before there were ranks"
+            return Owner(address, "original", offset=address - heap.start, original=address, reason=reason)
+        return None
+
+    def mapping(self, address: int) -> Optional[MemoryMapping]:
+        """The mapping that holds an address, or None."""
+        at = bisect_right(self._map_starts, address) - 1
+        return self._maps[at] if at >= 0 and address < self._maps[at].end else None
+
+    def _of_process(self, address: int) -> Owner:
+        one = self.mapping(address)
+        if one is None:
+            return Owner(address, "unmapped", reason=self._neighbours(address))
+        if not (one.readable or one.writable or one.executable):
+            reason = "its memory is reserved, and may not be touched (a guard page)"
+            return Owner(address, "unmapped", reason=reason)
+        if one.path.startswith("/"):
+            return Owner(address, "runtime", None, None, address - self._bases[one.start], address, path=one.path)
+        reason = "" if one.path else "anonymous memory of the process, no rank's"
+        return Owner(address, "runtime", None, None, address - one.start, address, reason, one.path)
+
+    def _neighbours(self, address: int) -> str:
+        """Why an address is nobody's: what lies nearest."""
+        if address < 1 << 16:
+            return "it is not mapped; so small an address is a null pointer with an offset"
+        if 1 << 47 <= address < ADDRESSES - (1 << 47):
+            return "it is not mapped; no address of a user program looks like this (x86-64: not canonical)"
+        at = bisect_right(self._map_starts, address) - 1
+        if at >= 0 and address - self._maps[at].end < 1 << 20:
+            name = self._maps[at].path or "anonymous memory"
+            return f"it is not mapped, {address - self._maps[at].end} bytes behind the end of {name}"
+        return "it is not mapped"
+
+    # ---- backwards ----
+
+    def rank_address(self, rank: int, object_index: int, offset: int) -> int:
+        """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has none."""
+        known = self._table.objects[object_index]
+        index = self._indices.get(rank)
+        found = None if index is None else self._table.ranks[index]
+        address = data_place(found, known, known.base + offset) if found else None
+        if isinstance(address, int):
+            return address
+        raise UsageError(f"rank {rank} has no copy of {known.path}")
+
+    def original(self, address: int) -> int:
+        """The address that debug information describes: the original's for what is in a copy, else `address`."""
+        return self.owner(address).original or address
+
+    def rank_of(self, address: int) -> Union[int, Absent]:
+        """The rank in whose image an address lies."""
+        owner = self.owner(address)
+        return owner.rank if owner.rank is not None else Absent(owner.reason or "it belongs to no rank")
+
+
+def is_of_object(found: Interval) -> bool:
+    """Whether a TLS interval is one object's block, which lies in an area of many."""
+    return isinstance(found[4], TlsPart) and found[4].object is not None
+
+
+def segment_kind(known: Object, offset: int) -> Optional[str]:
+    """code, data or rodata by the segment that `offset` from the object's base lies in; None between segments."""
+    for one in known.segments:
+        if one.offset <= offset < one.end:
+            return "code" if one.executable else "data" if one.writable else "rodata"
+    return None

@@ -1,0 +1,105 @@
+"""Where a rank has its own instance of a variable, by the rank's placements.
+
+Takes a rank, an object and a variable of the object's debug information; gives an address, or why there is none. It
+reads no memory.
+"""
+
+from __future__ import annotations
+
+from pieglobalsfind.decoders.registry.live_state import GONE
+from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, Root, TlsBlock, Unplaced
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf.types import Variable
+
+
+def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
+    """Where the rank's instance of a variable lies."""
+    from pieglobalsfind.dwarf.types import ROOT  # late: who places no variables has no use for types
+
+    if variable.storage == ROOT:
+        return root_place(rank, found, variable.name)
+    if variable.tls_offset is not None:
+        return thread_local_place(rank, found, variable.tls_offset)
+    return data_place(rank, found, (variable.address or 0) + found.load_bias)
+
+
+def data_place(rank: Rank, found: Object, original: int) -> Union[int, Absent]:
+    """Where the rank has what the original has at an address: the first placement that covers it.
+
+    A rank without a copy of the object uses the original itself.
+    """
+    has_copy = False
+    for one in rank.placements:
+        if isinstance(one, Redirect) and one.object == found.index and covers(one, original):
+            return one.storage + original - one.original
+        if isinstance(one, Unplaced) and one.object == found.index:
+            return Absent(one.reason, "the runtime's registry is damaged, or the rank is being made")
+        if isinstance(one, Rebase) and one.object == found.index:
+            has_copy = True
+            if one.original <= original < one.original + one.size:
+                return one.copy + original - one.original
+    if rank.state == MIGRATED_OUT:
+        return GONE
+    return Absent("the rank has no copy of it") if has_copy else original
+
+
+def root_place(rank: Rank, found: Object, type_name: str) -> Union[int, Absent]:
+    """Where the rank keeps its struct of globals of that type."""
+    for one in rank.placements:
+        if isinstance(one, Root) and (one.object, one.type_name) == (found.index, type_name):
+            return one.address
+    return Absent("the rank has not said where it keeps them")
+
+
+def covers(one: Redirect, original: int) -> bool:
+    return one.original <= original < one.original + max(one.size, 1)
+
+
+def thread_local_place(rank: Rank, found: Object, offset: int) -> Union[int, Absent]:
+    """Variant II of the TLS layout (ELF Handling For Thread-Local Storage, 3.4.6)."""
+    block = tls_block(rank, found)
+    if block is None:
+        return Absent("it is thread-local, and the rank has no such block of its own")
+    return block + offset
+
+
+def tls_block(rank: Rank, found: Object) -> Optional[int]:
+    """Where the rank's block of the object's thread-local variables begins, None if that is not known."""
+    for one in rank.placements:
+        if isinstance(one, TlsBlock) and one.object in (None, found.index):
+            if not one.is_thread_pointer:
+                return one.address
+            if found.tls_offset:
+                return one.address - found.tls_offset
+    return None
+
+
+def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
+    """Whether the rank's instance is not its own: the original, or a block of its kernel thread or process.
+
+    A struct of globals is where the rank says: that another one has said the same can't be told of one rank alone.
+    """
+    from pieglobalsfind.dwarf.types import ROOT  # late: as in `place`
+
+    if variable.storage == ROOT:
+        return False
+    if variable.tls_offset is not None:
+        blocks = [one for one in rank.placements if isinstance(one, TlsBlock) and one.object in (None, found.index)]
+        return bool(blocks) and blocks[0].level != 0
+    original = (variable.address or 0) + found.load_bias
+    levels = [one for one in rank.placements if isinstance(one, Redirect) and one.object == found.index]
+    for one in levels:
+        if covers(one, original):
+            return one.is_shared
+    if any(isinstance(one, (Rebase, Unplaced)) and one.object == found.index for one in rank.placements):
+        return False  # also where the runtime has taken one rank's copy for the original
+    return not rank.pages_of
+
+
+def lies_apart(rank: Rank, found: Object) -> bool:
+    """Whether some of the object's variables are not where one distance from the original would put them."""
+    redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
+    # Of a runtime that tells blocks, an object without one has no such variables yet: then they are nowhere.
+    return redirected or (found.tls_size > 0 and any(isinstance(one, TlsBlock) for one in rank.placements))

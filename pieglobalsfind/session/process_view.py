@@ -1,0 +1,117 @@
+"""A process between two stops: its rank table, and everything that is made from it once and kept until it runs on."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.facts import dataclass, replace
+from pieglobalsfind.hints import TYPE_CHECKING
+from pieglobalsfind.memory_map import of_files
+from pieglobalsfind.model import Rank, RankTable
+from pieglobalsfind.ranks.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
+from pieglobalsfind.target import MemoryMapping, Target
+
+if TYPE_CHECKING:  # imported when they are needed: debuggers start the sooner
+    from pieglobalsfind.decoders.communicators import Communicators
+    from pieglobalsfind.ranks.symbolize import Symbolizer
+    from pieglobalsfind.ranks.translate import Translator
+    from pieglobalsfind.stacks.saved_registers import Contexts
+    from pieglobalsfind.stacks.unwind import Walker
+
+
+@dataclass(frozen=True)
+class ProcessView:
+    """The target between two stops: one rank table serves every command until the target runs again."""
+
+    target: Target
+    table: RankTable
+
+    @cached_property
+    def translator(self) -> Translator:
+        from pieglobalsfind.ranks.translate import Translator
+
+        return Translator(self.table, self._maps)
+
+    @cached_property
+    def copy_paths(self) -> frozenset[str]:
+        """The files that the loader has loaded ranks' copies from, where it did."""
+        copies = columns_of(self.table.ranks).copies
+        files = of_files(self._maps, "/")
+        return frozenset(one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end))
+
+    @cached_property
+    def symbolizer(self) -> Symbolizer:
+        from pieglobalsfind.ranks.symbolize import Symbolizer  # late: it takes longer to import than all the rest
+
+        return Symbolizer(self.target, self.table)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        from pieglobalsfind.stacks.saved_registers import Contexts
+
+        return Contexts(self.target, self.table, self._maps)
+
+    @cached_property
+    def _maps(self) -> Sequence[MemoryMapping]:
+        return self.target.maps()
+
+    @cached_property
+    def walker(self) -> Walker:
+        """Raises `ObjectFileError` where elfutils' libdw is missing."""
+        from pieglobalsfind.dwarf.libdw import library
+        from pieglobalsfind.stacks.unwind import Walker
+
+        library()
+        return Walker(self.target, self.table, self.translator, self.contexts, self.symbolizer)
+
+    @cached_property
+    def _indices(self) -> dict[int, int]:
+        return {number: index for index, number in enumerate(columns_of(self.table.ranks).numbers)}
+
+    def rank(self, number: int) -> Rank:
+        """The facts about a rank; raises `UsageError` if this process does not have it."""
+        index = self._indices.get(number)
+        if index is None:
+            raise no_such_rank(number, self.table)
+        return self.table.ranks[index]
+
+    def shown(self, number: int) -> Rank:
+        """A rank as users see it: blocked if it is in an MPI call, also where its runtime does not publish that."""
+        from pieglobalsfind.mpi.call_from_stack import TIERS, as_blocked
+
+        rank = self.rank(number)
+        if rank.evidence.tier not in TIERS:
+            return self.in_world(rank)
+        try:
+            return as_blocked(self.target, self.table, self.walker, rank)
+        except ObjectFileError:  # nobody can walk stacks here
+            return rank
+
+    def in_world(self, rank: Rank) -> Rank:
+        """The rank with whom it waits for by his number in MPI_COMM_WORLD, as far as that is known."""
+        if rank.waiting is None or rank.waiting.peer < 0:
+            return rank
+        from pieglobalsfind.decoders.communicators import in_world
+
+        return in_world(rank, self._communicators)
+
+    @cached_property
+    def _communicators(self) -> Communicators:
+        from pieglobalsfind.decoders.communicators import communicators
+
+        return communicators(self.target, self.table)
+
+    def select(self, chosen: RankSet, function_of: FunctionOf) -> tuple[int, ...]:
+        """The ranks that a set means, ascending, by the states that users see; raises `UsageError`."""
+        return select(chosen, as_shown(chosen, self.table, self.shown), function_of)
+
+
+def as_shown(chosen: RankSet, table: RankTable, shown: Callable[[int], Rank]) -> RankTable:
+    """The table with the states that users see, if the set asks for states."""
+    if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
+        return table
+    return replace(table, ranks=tuple(shown(one.rank) for one in table.ranks))

@@ -1,0 +1,151 @@
+"""Which frames of a rank's stack are the MPI runtime's own affair, and left out unless the user wants them.
+
+Takes frames, innermost first; gives those to show and how many were folded, or the one that is the program's own. The
+call that the program made (`MPI_Recv`) stays, what the runtime does inside it goes. It never touches frames of the
+program; but where program and runtime are one file, names alone tell: what MPI calls back goes with the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, Optional, TypeVar
+
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.facts import dataclass
+from pieglobalsfind.model import Rank, RankTable
+from pieglobalsfind.mpi.call_from_stack import MPI_CALL
+from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.stacks.call_tree import Call
+
+if TYPE_CHECKING:
+    from pieglobalsfind.session.process_view import ProcessView
+    from pieglobalsfind.stacks.unwind import Walker
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Folded(Generic[Item]):
+    """What is left to show, and how many frames were before it."""
+
+    count: int
+    shown: Iterator[Item]
+
+    @property
+    def note(self) -> str:
+        """What a backtrace says of it, "" if nothing is folded."""
+        frames = "frame" if self.count == 1 else "frames"
+        return f"({self.count} {frames} of the runtime folded)" if self.count else ""
+
+
+def runtime_path(table: RankTable, translator: Translator) -> str:
+    """The file that the runtime's code is from, "" if it is unknown."""
+    function = table.event_function or table.entry_function
+    return translator.owner(function).path.removesuffix(" (deleted)") if function else ""
+
+
+def is_one_file(table: RankTable, path: str) -> bool:
+    """Whether the program's code is in the runtime's own file, `path`, as a program that is linked with AMPI is."""
+    return any(one.is_program and one.path.removesuffix(" (deleted)") == path for one in table.objects)
+
+
+def program_calls(functions: Sequence[str]) -> int:
+    """How many of a stack's functions, outermost first, lead to MPI, its call included; 0 if none is MPI's."""
+    for at, function in enumerate(functions):
+        if MPI_CALL.fullmatch(function) or is_fortran_name(function, "".join(functions[at + 1 : at + 2])):
+            return at + 1
+    return 0
+
+
+def is_fortran_name(function: str, inner: str) -> bool:
+    """Whether a function is Fortran's name of the MPI call that it makes: `mpi_recv_` of `MPI_Recv`, or `PMPI_Recv`.
+
+    AMPI links these into the program where it copies the program's file, and into the runtime elsewhere.
+    """
+    call = MPI_CALL.fullmatch(inner.partition("(")[0])
+    return call is not None and function.strip("_").lower() == call[1].lower()
+
+
+def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
+    """Calls, outermost first, without what the runtime in the file `path` does inside the innermost call into it."""
+    end = len(calls)
+    while end > 0 and path and calls[end - 1].library == path:
+        end -= 1
+    if end == 0:  # program and runtime are one file: the name alone tells
+        end = program_calls([one.function for one in calls]) - 1
+    return calls[: end + 1] if end > 0 else calls
+
+
+def fold(moment: ProcessView, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
+    """Leave out the runtime's frames inside the innermost call that the program made."""
+    path = runtime_path(moment.table, moment.translator)
+    if is_one_file(moment.table, path):
+        whole = list(frames)
+        inside = _inside_call(moment, [pc_of(one) for one in whole]) or 0
+        return Folded(inside, iter(whole[inside:]))
+    rest = iter(frames)
+    inner: list[Item] = []
+    for frame in rest:
+        if not path or moment.translator.owner(pc_of(frame)).path != path:
+            # A rank that is in no call of the program's is shown as it is.
+            return Folded(max(len(inner) - 1, 0), _joined(inner[-1:], frame, rest))
+        inner.append(frame)
+    return Folded(0, iter(inner))
+
+
+def _inside_call(moment: ProcessView, pcs: Sequence[int]) -> Optional[int]:
+    """How many frames, innermost first, are inside the program's call of MPI; None if it is in none."""
+    try:
+        functions = [moment.walker.calls(pc)[-1].function.partition("(")[0] for pc in reversed(pcs)]
+    except RanklensError:  # nobody can tell names here
+        return None
+    return len(pcs) - program_calls(functions) if program_calls(functions) else None
+
+
+def user_frame(moment: ProcessView, rank: int, frames: Iterable[Item], pc_of: Callable[[Item], int]) -> Optional[Item]:
+    """The innermost frame in the program's own copy of `rank`; in any of its copies if there is none, else None.
+
+    All ranks may use one copy; if that is the runtime's file, too, it is the frame that has called MPI. Fortran's names
+    of MPI calls are the runtime's, wherever they are.
+    """
+    if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
+        whole = list(frames)
+        count = _inside_call(moment, [pc_of(one) for one in whole])
+        frames = whole if count is None else whole[count + 1 :]
+    nearest: Optional[Item] = None
+    inside: Optional[int] = None  # where the frame before is
+    for frame in frames:
+        owner = moment.translator.owner(pc_of(frame))
+        if owner.object is not None and (owner.rank == rank or owner.kind == "shared"):
+            is_program = moment.table.objects[owner.object].is_program
+            if is_program and not _is_fortran_call(moment, pc_of(frame), inside):
+                return frame
+            nearest = nearest or frame
+        inside = pc_of(frame)
+    return nearest
+
+
+def _is_fortran_call(moment: ProcessView, pc: int, inside: Optional[int]) -> bool:
+    if inside is None:
+        return False
+    try:
+        names = [moment.walker.calls(one)[-1].function for one in (pc, inside)]
+    except RanklensError:  # nobody can tell names here
+        return False
+    return is_fortran_name(*names)
+
+
+def location(table: RankTable, translator: Translator, walker: Walker, rank: Rank) -> Optional[Call]:
+    """The innermost of the program's own calls, as `user_frame` has it; raises as `Walker.stack` does."""
+    if is_one_file(table, runtime_path(table, translator)):
+        calls = walker.stack(rank).calls
+        count = program_calls([one.function for one in calls])
+        if count > 1:
+            return calls[count - 2]
+    return walker.location(rank, is_fortran_name)
+
+
+def _joined(before: list[Item], frame: Item, rest: Iterator[Item]) -> Iterator[Item]:
+    yield from before
+    yield frame
+    yield from rest

@@ -1,0 +1,131 @@
+"""The registers of suspended ranks, from where their runtime saved them.
+
+Takes a target and its rank table; believes a context only if it makes sense: aligned, its stack pointer in the rank's
+stack, its pc in executable memory. Walking frames is the debugger's.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pieglobalsfind.decoders.registry.live_state import while_suspended
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
+from pieglobalsfind.hints import Optional
+from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
+from pieglobalsfind.target import MemoryMapping, Target, read_many
+from pieglobalsfind.targets import cut_short
+
+# (stack pointer, pc) by DWARF number: x86-64 psABI, figure 3.36; AArch64 DWARF (its pc as GDB numbers it)
+STACK_AND_PC = ((7, 16), (31, 32))
+WORD = 8
+_MASK = (1 << 64) - 1
+_word = struct.Struct("<Q").unpack_from
+_SWITCHING = "it is being switched at this moment, or its record is damaged"
+
+
+def context_registers(target: Target, table: RankTable, rank: Rank) -> dict[int, int]:
+    """DWARF register number -> value; raises `RanklensError` if the rank runs, or its context makes no sense.
+
+    For many ranks make one `Contexts`: it reads the memory map once.
+    """
+    return Contexts(target, table).registers(rank)
+
+
+class Contexts:
+    """The contexts of a target's ranks, for one moment."""
+
+    def __init__(self, target: Target, table: RankTable, maps: Sequence[MemoryMapping] = ()) -> None:
+        self._target = target
+        self._table = table
+        self._executable = _executable(maps)
+        self._layout = [(one.dwarf_register, one.saved, one.offset) for one in table.context_layout]
+        saved = [one.offset for one in table.context_layout if one.saved]
+        self._low = min(saved, default=0)
+        self._size = max(saved, default=-WORD) + WORD - self._low
+        numbers = {one.dwarf_register for one in table.context_layout}
+        pairs = [pair for pair in STACK_AND_PC if numbers.issuperset(pair)]
+        self._stack_and_pc = pairs[0] if pairs else STACK_AND_PC[0]
+
+    def registers(self, rank: Rank) -> dict[int, int]:
+        """DWARF register number -> value; raises `RanklensError` as `context_registers` does."""
+        if rank.state == RUNNING:
+            raise UsageError(
+                f"rank {rank.rank} is running: its registers are its kernel thread's", "select that thread"
+            )
+        if not self._table.context_layout:
+            raise RanklensError(f"where rank {rank.rank} saves its registers is unknown", "its runtime does not say")
+        return while_suspended(self._target, self._table, rank, self.saved)[1]
+
+    def saved(self, rank: Rank) -> dict[int, int]:
+        """What is saved at `rank.context`, believed only if the rank is known to stand still meanwhile."""
+        if isinstance(rank.context, Absent):
+            raise RanklensError(f"rank {rank.rank} has no saved registers, {rank.context.reason}", rank.context.hint)
+        registers = self._read(rank, rank.context)
+        self._check(rank, rank.context, registers)
+        return registers
+
+    def saved_of_many(self, ranks: Sequence[Rank]) -> list[Optional[dict[int, int]]]:
+        """`saved` of many, read together; None in place of a rank of which it raises."""
+        contexts = [one.context if isinstance(one.context, int) else 0 for one in ranks]
+        found = read_many(self._target, [(context + self._low, self._size) for context in contexts])
+        return [
+            None if data is None else self._believed(rank, context, data)
+            for rank, context, data in zip(ranks, contexts, found)
+        ]
+
+    def _believed(self, rank: Rank, context: int, data: bytes) -> Optional[dict[int, int]]:
+        registers = self._registers(context, data)
+        try:
+            self._check(rank, context, registers)
+        except RanklensError:
+            return None
+        return registers
+
+    def _read(self, rank: Rank, context: int) -> dict[int, int]:
+        try:
+            data = self._target.read(context + self._low, self._size)
+        except MemoryUnreadable as error:
+            raise RanklensError(f"rank {rank.rank} has no readable context, {error.sentence}", _SWITCHING) from error
+        return self._registers(context, data)
+
+    def _registers(self, context: int, data: bytes) -> dict[int, int]:
+        return {
+            register: _word(data, offset - self._low)[0] if saved else (context + offset) & _MASK
+            for register, saved, offset in self._layout
+        }
+
+    def _check(self, rank: Rank, context: int, registers: dict[int, int]) -> None:
+        """The stack pointer may be the stack's very end: then nothing is pushed yet."""
+        stack, pc = (registers.get(number) for number in self._stack_and_pc)
+        if stack is None or pc is None:
+            raise RanklensError(f"contexts of {self._table.runtime or 'this runtime'} hold no stack pointer or no pc")
+        wrong = ""
+        if context % WORD or stack % WORD:
+            wrong = "it is not aligned"
+        elif isinstance(rank.stack, Region) and not rank.stack.start <= stack <= rank.stack.end:
+            wrong = f"its stack pointer {stack:#x} is outside the rank's stack"
+        elif not self._is_executable(pc):
+            wrong = f"its pc {pc:#x} is not in executable memory"
+        if wrong and cut_short(self._target):
+            raise RanklensError(f"rank {rank.rank} has a context that can't be judged, the core file is cut short")
+        if wrong:
+            raise RanklensError(f"the context of rank {rank.rank} at {context:#x} makes no sense, {wrong}", _SWITCHING)
+
+    def _is_executable(self, pc: int) -> bool:
+        """By the memory map, read once more if what is known of it does not have the pc."""
+        if not _covers(self._executable, pc):
+            self._executable = _executable(self._target.maps())
+        return _covers(self._executable, pc)
+
+
+def _executable(maps: Sequence[MemoryMapping]) -> tuple[list[int], list[int]]:
+    found = [one for one in maps if one.executable]
+    return [one.start for one in found], [one.end for one in found]
+
+
+def _covers(ranges: tuple[list[int], list[int]], address: int) -> bool:
+    starts, ends = ranges
+    at = bisect_right(starts, address) - 1
+    return at >= 0 and address < ends[at]

@@ -1,0 +1,398 @@
+"""Ranks' stacks without a debugger: registers from their contexts, frames by the files' own unwind tables.
+
+Takes a target, its rank table, contexts and symbolizer; gives each rank's calls, outermost first, inlined ones too. A
+rank's stack is read at once, rules and names are read once per place in a file, whichever rank is there. It neither
+stops nor writes to anything; a rank of a running job is read while it stands still, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
+from pieglobalsfind.dwarf.call_arguments import ArgumentReader
+from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
+from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
+from pieglobalsfind.ranks.symbolize import Symbolizer
+from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
+from pieglobalsfind.stacks.unwind_cache import Shape, Used, met_before, recognized, shape_of, window
+from pieglobalsfind.target import KernelThread, Target
+from pieglobalsfind.targets import in_address_space
+
+MOST_FRAMES = 10_000
+GROUP = 256  # ranks that are read together: as many stand still long enough
+MOST_SHAPES = 16  # stacks that are recognized without a walk
+MAIN = "main"
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A rank's calls, outermost first. `ends`: why the stack ends before `main`, "" if it does not."""
+
+    rank: int
+    calls: tuple[Call, ...]
+    ends: str = ""
+
+
+@dataclass(frozen=True)
+class Activation:
+    """One frame: its registers by DWARF number (those that are known), where its caller's frame begins (CFA).
+
+    `lookup` is the address by which it is looked up in tables: of callers the return address less one.
+    """
+
+    lookup: int
+    registers: dict[int, int]
+    cfa: int
+
+    @property
+    def pc(self) -> int:
+        return self.registers[PC]
+
+
+class Walker:
+    """The stacks of one moment's ranks."""
+
+    def __init__(
+        self, target: Target, table: RankTable, translator: Translator, contexts: Contexts, symbolizer: Symbolizer
+    ) -> None:
+        self._target = target
+        self._table = table
+        self._translator = translator
+        self._contexts = contexts
+        self._symbolizer = symbolizer
+        self._threads: Optional[dict[int, KernelThread]] = None
+        self._files: dict[str, Optional[CodeFile]] = {}
+        self._arguments: dict[str, Optional[ArgumentReader]] = {}
+        self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
+        self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
+        self._places: dict[int, Union[tuple[str, int], Absent]] = {}
+        self._shapes: list[Shape] = []  # the one that was met last comes first
+
+    def stack(self, rank: Rank) -> Walked:
+        """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
+        return while_suspended(self._target, self._table, rank, self._walked)[1]
+
+    def stacks(self, ranks: Sequence[Rank]) -> Iterator[tuple[Rank, Union[Walked, RanklensError]]]:
+        """`stack` of many, in any order: those that are alike are read together, some hundred at once."""
+        for first in range(0, len(ranks), GROUP):
+            left, alone = list(ranks[first : first + GROUP]), 1
+            while left:
+                known = self._alike(left)
+                yield from ((rank, known[rank.rank]) for rank in left if rank.rank in known)
+                left = [rank for rank in left if rank.rank not in known]
+                for rank in left[:alone]:
+                    yield rank, self._stack_or_why(rank)
+                left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
+
+    def _stack_or_why(self, rank: Rank) -> Union[Walked, RanklensError]:
+        try:
+            return self.stack(rank)
+        except RanklensError as error:
+            return error
+
+    def _alike(self, ranks: Sequence[Rank]) -> dict[int, Walked]:
+        """Of suspended ranks those whose stacks were met before, and that stood still while all were read."""
+        if not self._shapes:
+            return {}
+        if not self._target.is_live:
+            known = recognized(self._target, self._contexts, ranks, self._shapes)
+            return {rank: Walked(rank, calls) for rank, calls in known.items()}
+        published = [one for one in ranks if one.record]
+        before = records_now(self._target, self._table, published)
+        now = self._as_recorded(published, before)
+        known = recognized(self._target, self._contexts, now, self._shapes)
+        wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in known]
+        after = records_now(self._target, self._table, [rank for rank, _ in wanted])
+        return {
+            rank.rank: Walked(rank.rank, known[rank.rank])
+            for (rank, record), later in zip(wanted, after)
+            if later == record
+        }
+
+    def _as_recorded(self, ranks: Sequence[Rank], records: Sequence[Optional[bytes]]) -> list[Rank]:
+        found = []
+        for rank, record in zip(ranks, records):
+            if record is not None:
+                with suppress(RanklensError):
+                    found.append(as_recorded(self._table, rank, record))
+        return found
+
+    def _walked(self, rank: Rank) -> Walked:
+        """A rank's stack; a suspended one's is one that was met before, or walked anew."""
+        if rank.state == RUNNING:
+            return self._named_calls(rank, *self._pcs_of_thread(rank))
+        registers = self._contexts.saved(rank)
+        known = self._recognized(rank, registers)
+        if known is not None:
+            return Walked(rank.rank, known)
+        kept: list[dict[int, int]] = []
+        pcs, ends = self._walk(rank.stack, registers, None, kept)
+        walked = self._named_calls(rank, pcs, ends)
+        if not ends and not walked.ends and isinstance(rank.stack, Region):
+            self._remember(rank, pcs, [*kept, registers], walked.calls)
+        return walked
+
+    def _recognized(self, rank: Rank, registers: dict[int, int]) -> Optional[tuple[Call, ...]]:
+        address, size = window(rank, registers, self._shapes)
+        if not size:
+            return None
+        try:
+            return met_before(self._shapes, rank, registers, self._target.read(address, size))
+        except MemoryUnreadable:
+            return None
+
+    def frames(
+        self, registers: Mapping[int, int], stack: Region, is_call: bool
+    ) -> tuple[tuple[tuple[int, Call], ...], str]:
+        """A stack that goes on from saved registers, no rank's: (pc, call) innermost first, and why it ends early.
+
+        `is_call`: the saved pc is where a call returns to.
+        """
+        pcs, ends = self._walk(stack, dict(registers), is_call=is_call)
+        found: list[tuple[int, Call]] = []
+        for at, pc in enumerate(pcs):
+            for call in self._calls(pc):
+                found.append((pc + (at > 0 or is_call), call))
+                if call.function == MAIN:
+                    return tuple(found), ""
+        return tuple(found), ends
+
+    def activations(self, rank: Rank) -> Optional[tuple[list[Activation], Memory]]:
+        """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
+        if rank.state == RUNNING:
+            return None
+        found, memory, ends = self.frames_from(rank.stack, self._contexts.registers(rank))
+        return None if ends else (found, memory)
+
+    def registers_now(self, rank: Rank) -> Mapping[int, int]:
+        """What a rank has saved, or its kernel thread's while it runs; raises `RanklensError` as `stack` does.
+
+        They are of one moment with what else is read only inside of `while_suspended`.
+        """
+        return self._of_thread(rank) if rank.state == RUNNING else self._contexts.saved(rank)
+
+    def frames_from(
+        self, stack: Union[Region, Absent], first: Mapping[int, int]
+    ) -> tuple[list[Activation], Memory, str]:
+        """The frames from some registers on, innermost first, the stack's memory, and why they end early, or ""."""
+        memory, kept, registers = Memory(self._target, stack), list[dict[int, int]](), dict(first)
+        pcs, ends = self._walk(stack, registers, memory, kept)
+        outer = [*(one[RSP] for one in kept[1:]), registers[RSP]]
+        return [Activation(pc, one, cfa) for pc, one, cfa in zip(pcs, kept, outer)], memory, ends
+
+    def place(self, pc: int) -> Union[tuple[str, int], Absent]:
+        """The file that code is from, and its p_vaddr there."""
+        return self._place(pc)
+
+    def calls(self, pc: int) -> tuple[Call, ...]:
+        """The calls at an address of code, inlined ones first; one without a name where nothing is known."""
+        return self._calls(pc)
+
+    def file(self, path: str) -> Optional[CodeFile]:
+        """A file's tables, None if it can't be opened."""
+        return self._file(path)
+
+    def arguments(self, path: str) -> Optional[ArgumentReader]:
+        """Where a file's functions have their arguments, None if it can't be opened."""
+        if path not in self._arguments:
+            file = self._file(path)
+            self._arguments[path] = ArgumentReader(file) if file is not None else None
+        return self._arguments[path]
+
+    def location(self, rank: Rank, is_call: Callable[[str, str], bool]) -> Optional[Call]:
+        """The innermost call in the program's own copy, None if there is none; raises as `stack` does.
+
+        `is_call` says of a function there, and the one that it has called, whether it is the runtime's all the same.
+        """
+        pcs, _ = self._pcs(rank)
+        inner = ""
+        for pc in pcs:
+            owner = self._translator.owner(pc)
+            mine = owner.rank in (rank.rank, None)  # all ranks may use one copy
+            calls = self._calls(pc)
+            is_program = owner.object is not None and self._table.objects[owner.object].is_program
+            if mine and is_program and not is_call(calls[-1].function, inner):
+                return calls[0]
+            inner = calls[-1].function
+        return None
+
+    def _pcs(self, rank: Rank) -> tuple[list[int], str]:
+        def walked(now: Rank) -> tuple[list[int], str]:
+            if now.state == RUNNING:
+                return self._pcs_of_thread(now)
+            return self._walk(now.stack, self._contexts.saved(now))
+
+        return while_suspended(self._target, self._table, rank, walked)[1]
+
+    def _pcs_of_thread(self, rank: Rank) -> tuple[list[int], str]:
+        """Of a rank that runs, by its kernel thread, as long as that neither goes on nor leaves the rank's stack."""
+        registers = self._of_thread(rank)
+        found = self._walk(rank.stack, dict(registers))
+        if self._target.is_live and self._of_thread(rank) != registers:
+            raise RanklensError(f"rank {rank.rank} went on while it was read", "stop the job with a debugger")
+        return found
+
+    def _of_thread(self, rank: Rank) -> Mapping[int, int]:
+        if self._threads is None or self._target.is_live:
+            self._threads = {one.tid: one for one in self._target.threads()}
+        thread = self._threads.get(rank.kernel_thread) or self._elsewhere(rank)
+        registers = thread.registers if isinstance(thread, KernelThread) else thread
+        if isinstance(registers, Absent):
+            sentence = f"rank {rank.rank} is running, {registers.reason}"
+            raise RanklensError(sentence, "stop the job with a debugger, or take a core")
+        if RSP not in registers or PC not in registers:
+            raise RanklensError(f"rank {rank.rank} is running, its registers are unknown")
+        if isinstance(rank.stack, Region) and not rank.stack.start <= registers[RSP] <= rank.stack.end:
+            sentence = f"rank {rank.rank} was switched meanwhile, or handles a signal, its thread is on another stack"
+            raise RanklensError(sentence, "try again")
+        return registers
+
+    def _elsewhere(self, rank: Rank) -> Union[KernelThread, Absent]:
+        """The kernel thread of a rank that is a process of its own, if the target's kind can look there."""
+        if rank.address_space and rank.kernel_thread:
+            process = in_address_space(self._target, rank.address_space)
+            if isinstance(process, Absent):
+                return Absent(f"its registers are those of process {rank.address_space}")
+            for one in process.threads():
+                if one.tid == rank.kernel_thread:
+                    return one
+        return Absent("its thread is unknown")
+
+    # ---- walking ----
+
+    def _walk(
+        self,
+        stack: Union[Region, Absent],
+        registers: dict[int, int],
+        memory: Optional[Memory] = None,
+        kept: Optional[list[dict[int, int]]] = None,
+        is_call: bool = False,
+    ) -> tuple[list[int], str]:
+        """The pcs, innermost first (of callers the return address less one), and why the walk ended early.
+
+        `kept` receives every frame's registers; `registers` are those of the caller of the last one afterwards.
+        """
+        memory = memory or Memory(self._target, stack)
+        pcs: list[int] = []
+        while len(pcs) < MOST_FRAMES:
+            pc = registers[PC]
+            if self._table.entry_function <= pc < self._table.entry_function + self._table.entry_function_size:
+                return pcs, ""
+            pcs.append(pc - is_call)
+            if kept is not None:
+                kept.append(dict(registers))
+            rules = self._rules(pc - is_call)
+            if rules is None:
+                place = self._place(pc - is_call)
+                why = f", {place.reason}" if isinstance(place, Absent) else ""
+                return pcs, f"there is no unwind information for {pc:#x}{why}"
+            if rules.is_last:
+                return pcs, ""
+            if rules.cfa_register not in registers:  # of a thread that runs, Linux tells two registers
+                known = "known only while the process stands still" if self._target.is_live else "unknown"
+                return pcs, f"the caller of the frame at {pc:#x} is found by a register that is {known}"
+            try:
+                if not _go_to_caller(registers, rules, memory):
+                    return pcs, f"the frame at {pc:#x} makes no sense"
+            except MemoryUnreadable:
+                return pcs, f"the frame at {pc:#x} can't be read"
+            is_call = True
+        return pcs, f"it has more than {MOST_FRAMES} frames"
+
+    def _remember(self, rank: Rank, pcs: list[int], kept: Sequence[dict[int, int]], calls: tuple[Call, ...]) -> None:
+        """Keep what a whole walk used; `kept` are the registers of every frame and of the last one's caller."""
+        frames: list[Used] = []
+        words: dict[int, int] = {}
+        for pc, caller in zip(pcs, kept[1:]):
+            rules = self._rules(pc)
+            if rules is None or rules.is_last:
+                break
+            saved = tuple((register, caller[RSP] + offset) for register, offset in rules.saved)
+            words.update((address, caller[register]) for register, address in saved)
+            frames.append((rules.cfa_register, saved))
+        shape = shape_of(rank, kept[0], frames, words, calls)
+        if shape.extent <= CHUNK:
+            self._shapes = [shape, *self._shapes[: MOST_SHAPES - 1]]
+
+    def _rules(self, pc: int) -> Optional[Rules]:
+        place = self._place(pc)
+        if isinstance(place, Absent):
+            return None
+        file = self._file(place[0])
+        return file.rules(place[1]) if file is not None else None
+
+    def _place(self, pc: int) -> Union[tuple[str, int], Absent]:
+        found = self._places.get(pc)
+        if found is None:
+            found = self._places[pc] = self._symbolizer.place_in_file(self._translator.owner(pc))
+        return found
+
+    def _file(self, path: str) -> Optional[CodeFile]:
+        if path not in self._files:
+            try:
+                self._files[path] = code_file(path)
+            except ObjectFileError:
+                self._files[path] = None
+        return self._files[path]
+
+    # ---- naming ----
+
+    def _named_calls(self, rank: Rank, pcs: list[int], ends: str) -> Walked:
+        key = tuple(map(self._place, pcs))
+        if key not in self._stacks:
+            self._stacks[key] = self._all_calls(pcs)
+        calls = self._stacks[key]
+        return Walked(rank.rank, calls, "" if calls and calls[0].function == MAIN else ends)
+
+    def _all_calls(self, pcs: list[int]) -> tuple[Call, ...]:
+        calls: list[Call] = []
+        for pc in pcs:
+            for call in self._calls(pc):
+                calls.append(call)
+                if call.function == MAIN:
+                    return tuple(reversed(calls))
+        return tuple(reversed(calls))
+
+    def _calls(self, pc: int) -> tuple[Call, ...]:
+        place = self._place(pc)
+        if isinstance(place, Absent):
+            return (Call("??"),)
+        if place not in self._named:
+            self._named[place] = self._name(pc, *place)
+        return self._named[place]
+
+    def _name(self, pc: int, path: str, vaddr: int) -> tuple[Call, ...]:
+        owner = self._translator.owner(pc)
+        library = library_of(self._table, owner) or path  # where it can be opened may be another name
+        file = self._file(path)
+        calls = file.calls(vaddr) if file is not None else ()
+        if calls:
+            return tuple(Call(one.function, one.file, one.line, library) for one in calls)
+        symbol = self._symbolizer.symbol(owner)
+        return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=library),)
+
+
+def library_of(table: RankTable, owner: Owner) -> str:
+    """The program or library that an address is of, as the target names it; "" if it is of none."""
+    name = owner.path if owner.object is None else table.objects[owner.object].path
+    return name.removesuffix(" (deleted)")
+
+
+def _go_to_caller(registers: dict[int, int], rules: Rules, memory: Memory) -> bool:
+    """Make `registers` the caller's; False if they can't be told."""
+    cfa = (registers[rules.cfa_register] + rules.cfa_offset) & _MASK
+    if cfa <= registers[RSP]:
+        return False
+    for register, offset in rules.saved:
+        registers[register] = memory.word(cfa + offset)
+    registers[RSP] = cfa
+    return True

@@ -1,0 +1,123 @@
+"""Recognizes a rank's stack as one that was walked already, on another rank: the same calls at the same distances.
+
+Takes what a whole walk used: the words that it read and the registers that it began with. Another rank whose words
+mean the same (a place in its own copy instead of the other's, a place in its own stack) has the same calls, so one
+comparison replaces a walk. It reads nothing and knows no unwind rule but what the walk hands over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.model import PC, RSP, RUNNING, Rank, Rebase, Region
+from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.target import Target, read_many
+
+ABSOLUTE, OF_STACK, FIRST_COPY = 0, 1, 2  # places in `bases`
+WORD = 8
+
+Used = tuple[int, tuple[tuple[int, int], ...]]  # a frame's CFA register, and (register, address) that it restores
+Expected = tuple[
+    int, int, int
+]  # a register, or a word's number from the stack pointer; a distance, and from which base
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What every rank with these calls has in common. `extent` is how many bytes from the stack pointer on tell it."""
+
+    calls: tuple[Call, ...]
+    copies: tuple[tuple[Optional[int], int, int], ...]
+    registers: tuple[Expected, ...]
+    words: tuple[Expected, ...]
+    extent: int
+
+
+def copies_of(rank: Rank) -> tuple[Rebase, ...]:
+    return tuple(one for one in rank.placements if isinstance(one, Rebase))
+
+
+def shape_of(
+    rank: Rank, first: dict[int, int], frames: Sequence[Used], words: dict[int, int], calls: tuple[Call, ...]
+) -> Shape:
+    """The shape of a walk that ended at the rank's entry; `words` are those that it read, by address."""
+    copies, start = copies_of(rank), first[RSP]
+    slots: list[tuple[int, bool]] = []  # (address, is code)
+    needed: set[int] = set()  # registers by which callers are found
+    for base, saved in reversed(frames):
+        restored = dict(saved)
+        slots += [(address, register == PC) for register, address in saved if register == PC or register in needed]
+        needed = {one for one in needed if one not in restored} | {base} - {RSP}
+    expected = []
+    for address, is_code in slots:
+        expected.append(((address - start) // WORD, *_meant(words[address], is_code, start, copies)))
+    registers = [(one, first[one] - start, OF_STACK) for one in sorted(needed)]
+    registers.append((PC, *_meant(first[PC], True, start, copies)))
+    extent = max((number for number, _, _ in expected), default=-1) * WORD + WORD
+    told = tuple((one.object, one.original, one.size) for one in copies)
+    return Shape(calls, told, tuple(registers), tuple(expected), extent)
+
+
+def _meant(value: int, is_code: bool, start: int, copies: Sequence[Rebase]) -> tuple[int, int]:
+    """(distance, from which base): code lies in a copy or where all ranks have it; all else is in the stack."""
+    if not is_code:
+        return value - start, OF_STACK
+    for number, one in enumerate(copies):
+        if one.copy <= value < one.copy + one.size:
+            return value - one.copy, FIRST_COPY + number
+    return value, ABSOLUTE
+
+
+def recognized(
+    target: Target, contexts: Contexts, ranks: Sequence[Rank], shapes: list[Shape]
+) -> dict[int, tuple[Call, ...]]:
+    """The calls of those ranks whose stacks have one of the shapes: contexts, then stacks, are read together."""
+    suspended = [one for one in ranks if one.state != RUNNING and isinstance(one.context, int)]
+    registers = zip(suspended, contexts.saved_of_many(suspended))
+    there = [(rank, one, *window(rank, one, shapes)) for rank, one in registers if one is not None]
+    wanted = [one for one in there if one[3]]
+    stacks = read_many(target, [(address, size) for _, _, address, size in wanted])
+    found = {}
+    for (rank, one, _, _), data in zip(wanted, stacks):
+        calls = met_before(shapes, rank, one, data) if data is not None else None
+        if calls is not None:
+            found[rank.rank] = calls
+    return found
+
+
+def window(rank: Rank, registers: dict[int, int], shapes: Sequence[Shape]) -> tuple[int, int]:
+    """The address and size of what tells a stack's shape; size 0 if nothing can."""
+    start = registers.get(RSP, 0)
+    if not shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
+        return 0, 0
+    return start, min(max(one.extent for one in shapes), rank.stack.end - start) & -WORD
+
+
+def met_before(shapes: list[Shape], rank: Rank, registers: dict[int, int], data: bytes) -> Optional[tuple[Call, ...]]:
+    """The calls of the first shape that a rank's stack has, which is put first: the next rank is likely alike."""
+    words = memoryview(data).cast("Q")
+    for number, shape in enumerate(shapes):
+        if is_of(shape, rank, registers, words):
+            if number:
+                shapes.insert(0, shapes.pop(number))
+            return shape.calls
+    return None
+
+
+def is_of(shape: Shape, rank: Rank, first: dict[int, int], words: Sequence[int]) -> bool:
+    """Whether a rank whose registers are `first` and whose stack holds `words` from its pointer on has the shape."""
+    copies = copies_of(rank)
+    if len(words) * WORD < shape.extent or len(copies) != len(shape.copies):
+        return False
+    if any((one.object, one.original, one.size) != told for one, told in zip(copies, shape.copies)):
+        return False
+    bases = (0, first[RSP], *(one.copy for one in copies))
+    for register, distance, base in shape.registers:
+        if first.get(register) != distance + bases[base]:
+            return False
+    return [words[number] for number, _, _ in shape.words] == [
+        distance + bases[base] for _, distance, base in shape.words
+    ]

@@ -1,0 +1,171 @@
+"""What the kernel tells of a running process of this machine in /proc: its mappings, its files, whether it is alive.
+
+Takes a pid. It reads no memory, never attaches, never signals, never writes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, MACHINES, open_elf
+from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
+from pieglobalsfind.hints import Optional
+from pieglobalsfind.memory_map import ProcMaps
+from pieglobalsfind.targets.pagemap import populated
+from pieglobalsfind.targets.procmap_query import StandingMaps
+
+DELETED = " (deleted)"
+YAMA = "/proc/sys/kernel/yama/ptrace_scope"
+
+
+class Process:
+    """A process. Raises `TargetError` if it is not there, has ended, or is for another processor."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._proc = f"/proc/{pid}"
+        self._maps = b"", ProcMaps(b"")
+        self._check_state()
+        self._check_machine()
+        self._program = self._running_program()
+
+    @property
+    def description(self) -> str:
+        return f"process {self.pid}"
+
+    def maps(self) -> ProcMaps:
+        """The lines of /proc/PID/maps; the same ones are read once."""
+        contents = self._contents("maps")
+        if contents != self._maps[0]:
+            self._maps = contents, ProcMaps(contents)
+        return self._maps[1]
+
+    def standing_maps(self) -> StandingMaps:
+        """The same of a process that nobody lets run while they are in use; they are read no further than asked for."""
+        return StandingMaps(f"{self._proc}/maps", lambda: self._contents("maps"))
+
+    def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """What the kernel has backed with memory of private anonymous memory; all of it where it does not say."""
+        reached = start
+        try:
+            for first, last in populated(f"{self._proc}/pagemap", start, end):
+                reached = last
+                yield first, last
+        except OSError:
+            yield reached, end
+
+    def open_path(self, path: str) -> Optional[str]:
+        """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""
+        if path.endswith(DELETED):
+            return self._mapped_file(path)
+        if not path.startswith("/"):
+            return None
+        inside = f"{self._proc}/root{path}"
+        try:
+            if os.path.samefile(inside, path):
+                return path
+        except (OSError, ValueError):
+            pass
+        if is_file(inside):
+            return inside
+        if is_file(path):  # after chroot(2), /proc/PID/maps has paths as we see them
+            return path
+        return self._mapped_file(path + DELETED)
+
+    def _mapped_file(self, path: str) -> Optional[str]:
+        """A deleted file through /proc/PID/exe or map_files, which needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."""
+        try:
+            if os.readlink(f"{self._proc}/exe") == path:
+                return f"{self._proc}/exe"
+        except OSError:
+            pass
+        for one in self.maps():
+            link = f"{self._proc}/map_files/{one.start:x}-{one.end:x}"
+            if one.path == path and os.access(link, os.R_OK) and is_file(link):
+                return link
+        return None
+
+    def _contents(self, name: str) -> bytes:
+        try:
+            return contents_of(f"{self._proc}/{name}")
+        except PermissionError as error:
+            raise self._no_permission() from error
+        except OSError as error:
+            raise TargetError(f"process {self.pid} has ended") from error
+
+    def _check_state(self) -> None:
+        try:
+            status = contents_of(f"{self._proc}/stat")
+        except (OSError, ValueError) as error:
+            hint = "give the PID of a running job; `pgrep rankrun` lists them"
+            raise TargetError(f"there is no process {self.pid}", hint) from error
+        if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
+            raise TargetEndedError(f"process {self.pid} has ended, its parent has not yet waited for it")
+
+    def check_is_alive(self) -> None:
+        """Raises `TargetEndedError` if the process has ended since."""
+        try:
+            self._check_state()
+        except TargetEndedError:
+            raise
+        except TargetError as error:  # there is none any more
+            raise TargetEndedError(f"process {self.pid} has ended") from error
+
+    def check_program(self) -> None:
+        """Raises `TargetError` if the process has executed another program since this object was made.
+
+        What was read since may be that one's. A process that has ended can't mislead: nothing of it can be read.
+        """
+        now = self._running_program()
+        if now and now != self._program:
+            raise TargetError(f"process {self.pid} has executed another program while it was read", "look at it again")
+
+    def _running_program(self) -> tuple[bytes, ...]:
+        """Differs after every execve(2): its begin, and where code and stack lie (proc(5), stat); () if it ended."""
+        try:
+            words = contents_of(f"{self._proc}/stat").rpartition(b")")[2].split()
+        except OSError:
+            return ()
+        if len(words) < 26 or words[0] in (b"Z", b"X"):
+            return ()
+        return words[19], words[23], words[24], words[25]
+
+    def _check_machine(self) -> None:
+        try:
+            with open_elf(f"{self._proc}/exe") as program:
+                machine = program.header.machine
+        except ObjectFileError as error:
+            if "32-bit" in error.sentence:
+                raise TargetError(f"process {self.pid} is a 32-bit program", error.hint) from error
+            return  # a kernel thread, or a file that we may not open: the memory will tell
+        if machine not in (EM_X86_64, EM_AARCH64):
+            name = MACHINES.get(machine, f"ELF machine {machine}")
+            raise TargetError(f"process {self.pid} is a program for {name}, which can't be read")
+
+    def _no_permission(self) -> TargetError:
+        try:
+            scope = int(contents_of(YAMA))
+        except (OSError, ValueError):
+            scope = 0
+        sentence = f"no permission to read process {self.pid}"
+        if scope == 3:
+            return TargetError(sentence, f"{YAMA} is 3: no process may be read until the machine is started anew")
+        ways = "use the account that runs it, or root, or give python3 the capability CAP_SYS_PTRACE"
+        if scope:
+            ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
+        return TargetError(sentence, ways)
+
+
+def contents_of(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def is_file(path: str) -> bool:
+    """Whether there is a regular file that we may look at; unlike `Path.is_file`, nothing makes it fail."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False

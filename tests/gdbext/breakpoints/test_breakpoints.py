@@ -1,0 +1,434 @@
+"""Breakpoints among copies: hit in every rank at the right place, copied into none.
+
+The program tells nothing here: places are found by what the source says, code is compared with the file's own bytes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from tests.support.gdb.places import RANKS
+from tests.support.gdb.session import Session
+from tests.support.host.script import Told
+from tests.support.running import StartJob
+
+STOPS = """
+def stop():
+    frame = gdb.selected_frame()
+    sal = frame.find_sal()
+    return {"rank": value("$_rank"), "function": frame.name(), "line": sal.line, "is_start": frame.pc() == sal.pc,
+            "args": [int(symbol.value(frame)) for symbol in frame.block() if symbol.is_argument]}
+
+def go(most=100):
+    stops = []
+    gdb.execute("run")
+    while gdb.selected_inferior().pid and len(stops) < most:
+        stops.append(stop())
+        gdb.execute("continue")
+    return stops
+
+def texts(path, start, size, symbol):
+    "Whether the code of the original and of each copy is as in the file, by the kernel: GDB hides its own breakpoints."
+    with open(path, "rb") as file:
+        file.seek(start)
+        expected = file.read(size)
+    pid = gdb.selected_inferior().pid
+    with open(f"/proc/{pid}/mem", "rb") as memory, open(f"/proc/{pid}/maps") as maps:
+        bases = [next(int(line.split("-")[0], 16) for line in maps if path in line)]
+        bases += [value(f'(long)$_rankaddr("move_on", {rank})') - symbol for rank in range(value("$_rank_count"))]
+        found = []
+        for base in bases:
+            memory.seek(base + start)
+            found.append(memory.read(size) == expected)
+    return found
+"""
+
+
+def launch(session: Session, script: str, rankrun: Path, program: Path, *words: object) -> Told:
+    return session.run(STOPS + script, "--args", rankrun, "-n", RANKS, program, *words)
+
+
+def code_of(program: Path) -> tuple[int, int, int]:
+    """Offset and size of the program's code in its file (and, as it is linked, in memory); value of `move_on`."""
+    with program.open("rb") as file:
+        elf = ELFFile(file)
+        code = next(one for one in elf.iter_segments("PT_LOAD") if one["p_flags"] & 1)
+        assert code["p_offset"] == code["p_vaddr"]
+        table = elf.get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        symbols = table.get_symbol_by_name("move_on")
+        assert symbols is not None and len(symbols) == 1
+        return code["p_offset"], code["p_filesz"], symbols[0]["st_value"]
+
+
+def test_hit_once_per_rank_at_the_right_place(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+    gdb.execute("break work")
+    gdb.execute("break main")
+    stops = go()
+    tell("stops", stops)
+    """.replace("\n    ", "\n")
+    told = launch(session, script, rankrun, program, "end")
+    for function in ("main", "work"):
+        stops = [one for one in told["stops"] if one["function"] == function]
+        assert sorted(one["rank"] for one in stops) == list(range(RANKS)), told.output
+        assert all(one["is_start"] for one in stops)
+        assert len({one["line"] for one in stops}) == 1
+        if function == "work":
+            assert all(one["args"] == [one["rank"]] for one in stops)
+    assert "SIGTRAP" not in told.output and "exited normally" in told.output
+
+
+def test_the_program_does_the_same_as_without(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path
+) -> None:
+    alone = start_job(rankrun, "-n", RANKS, program, "end")
+    assert alone.finish() == 0
+    script = 'gdb.execute("break move_on")\ntell("stops", [one["args"] for one in go()])\n'
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted(told["stops"]) == [[rank, number] for rank in range(RANKS) for number in range(3)]
+    assert set(alone.lines) <= set(told.output.splitlines()), "breakpoints have changed what the program computes"
+
+
+def test_no_breakpoint_is_written_into_variables(session: Session, rankrun: Path, program: Path) -> None:
+    """In a process GDB finds no function of a variable's name; in views variables look like functions."""
+    told = launch(
+        session,
+        """
+gdb.execute("break shared_name")
+gdb.execute("break work")
+gdb.execute("run")
+tell("set now", ask("break table"))
+tell("listed", [[one.location, one.enabled] for one in gdb.breakpoints() if one.number > 0])
+tell("enabled again", [ask("enable 1"), gdb.breakpoints()[0].enabled])
+while gdb.selected_inferior().pid:
+    gdb.execute("continue")
+""",
+        rankrun,
+        program,
+        "end",
+    )
+    enabled = dict(told["listed"])
+    assert enabled.pop("work") and enabled and not any(enabled.values()), told["listed"]
+    assert "is a variable's address" in told["set now"] + told["enabled again"][0]
+    assert not told["enabled again"][1] and "exited normally" in told.output, told.output
+    own = [line.split() for line in told.output.splitlines() if " shared_name 0x" in line]
+    assert {int(row[0]): int(row[3]) for row in own} == {rank: 10 + rank for rank in range(RANKS)}, told.output
+
+
+def test_code_is_as_in_the_file_afterwards(session: Session, rankrun: Path, program: Path) -> None:
+    where = code_of(program)
+    script = f"""
+gdb.execute("break move_on")
+gdb.execute("break {program.name}.c:80")
+gdb.execute("tbreak work if rank == 3")
+gdb.execute("run")
+gdb.execute("continue")
+tell("stopped", texts("{program}", *{where}))
+gdb.execute("delete")
+gdb.execute("break spin")
+gdb.execute("continue")
+tell("later", texts("{program}", *{where}))
+"""
+    told = launch(session, script, rankrun, program)
+    assert told["stopped"] == [True] * (RANKS + 1), told.output
+    assert told["later"] == [True] * (RANKS + 1), told.output
+
+
+def test_conditions_mean_the_rank_that_stops(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break move_on if number == 1 && shared_name == 12")
+gdb.execute("break places.c:90 if file_static == 22 || 'places.c'::file_static == 26")
+gdb.execute("tbreak work if pair.second == 51")
+gdb.execute("break main if $_rank == 2")
+tell("stops", go())
+tell("left", [one.number for one in gdb.breakpoints() if one.visible])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted((one["rank"], one["function"]) for one in told["stops"]) == [
+        (1, "main"),
+        (1, "work"),
+        (2, "main"),
+        (2, "move_on"),
+        (3, "main"),
+    ], told.output
+    assert told["left"] == [1, 2, 4]
+
+
+def test_ranks_are_looked_at_after_a_hit_without_warnings_of_gdb(
+    session: Session, rankrun: Path, program: Path
+) -> None:
+    """GDB itself stops the rank whose symbols it has: the place where it did moves when another rank is looked at."""
+    script = """
+gdb.execute("rank break work 2")
+gdb.execute("run")
+gdb.execute("rank break move_on 2")
+gdb.execute("continue")
+tell("hit", [value("$_rank"), gdb.newest_frame().name()])
+tell("said", [ask("rank print $_rank"), ask("rank 0"), ask("rank 2"), ask("rank none"), ask("rank print $_rank")])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["hit"] == [2, "move_on"], told.output
+    assert told["said"][0] == told["said"][4] == "".join(f"{rank}: {rank}\n" for rank in range(RANKS)), told["said"]
+    assert "location number not found" not in "".join(told["said"]) + told.output, told.output
+
+
+def test_ignore_counts_commands_and_deletion(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break move_on")
+gdb.execute("ignore 1 5")
+gdb.execute("break work")
+gdb.execute("commands 2\\nsilent\\nset $worked = $worked + 1\\nend")
+gdb.execute("set $worked = 0")
+gdb.execute("break main")
+gdb.execute("run")
+gdb.execute("delete 3")
+stops = []
+while gdb.selected_inferior().pid:
+    gdb.execute("continue")
+    if gdb.selected_inferior().pid:
+        stops.append(stop())
+tell("stops", [[one["function"], one["rank"], one["args"]] for one in stops])
+tell("worked", value("$worked"))
+"""
+    told = launch(session, script, rankrun, program, "end")
+    work, move_on = (
+        sorted([rank, *args] for name, rank, args in told["stops"] if name == function)
+        for function in ("work", "move_on")
+    )
+    assert len(work) + len(move_on) == len(told["stops"]), told["stops"]
+    assert work == [[rank, rank] for rank in range(RANKS)] and told["worked"] == RANKS, told.output
+    assert_all_but(5, move_on)
+
+
+def assert_all_but(ignored: int, stops: list[list[int]]) -> None:
+    """Of the calls of move_on all but so many have stopped, each once, and the rank of it: [rank, rank, number]."""
+    calls = [[rank, rank, number] for rank in range(RANKS) for number in range(3)]
+    assert len(stops) == len(calls) - ignored and all(stops.count(one) == 1 and one in calls for one in stops), stops
+
+
+def test_hits_of_all_ranks_are_counted(session: Session, rankrun: Path, program: Path) -> None:
+    """Ignored ones too, as GDB counts; places where a condition is false are no hits."""
+    script = """
+gdb.execute("break move_on")
+gdb.execute("ignore 1 5")
+gdb.execute("break work if rank != 1")
+gdb.execute("break MPI_Finalize")
+stops = []
+gdb.execute("run")
+while gdb.selected_inferior().pid:
+    if gdb.selected_frame().name() == "move_on":
+        stops.append([value("$_rank"), *stop()["args"]])
+    gdb.execute("continue")
+tell("stops", stops)
+tell("hits", [[value("$_rank_hits(%d)" % number) for number in (1, 2, 3)],
+              [[value("$_rank_hits(%d, %d)" % (number, rank)) for rank in range(4)] for number in (1, 2)]])
+tell("shown", ask("info breakpoints"))
+tell("again", [ask("info breakpoints 1"), value("$_rank_hits(1)")])
+tell("wrong", [ask("print $_rank_hits(%s)" % words) for words in ("9", "", "3, 1")])
+gdb.execute("run")
+tell("anew", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
+ask("kill")
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert_all_but(5, told["stops"])
+    assert told["hits"] == [[3 * RANKS, RANKS - 1, RANKS], [[3] * RANKS, [1, 0, 1, 1]]]
+    hits = [line.strip() for line in told["shown"].splitlines() if "already hit" in line]
+    assert hits == [
+        f"breakpoint already hit {RANKS} times",  # MPI_Finalize is no rank's own, GDB's count is right
+        f"Breakpoint 1 already hit {3 * RANKS} times: 3 times each by ranks 0-{RANKS - 1}",
+        f"Breakpoint 2 already hit {RANKS - 1} times: once each by ranks 0,2-{RANKS - 1}",
+    ], told["shown"]
+    again, total = told["again"]
+    assert hits[1] in again and total == 3 * RANKS
+    assert told["wrong"][0] == "error: there is no breakpoint 9", told["wrong"]
+    assert "takes one or two arguments, not 0" in told["wrong"][1]
+    assert "counts the hits of breakpoint 3, not whose they are" in told["wrong"][2]
+    assert sum(told["anew"]) == 1, told["anew"]
+
+
+def test_counts_begin_anew_where_gdb_s_is_set_to_0(session: Session, rankrun: Path, program: Path) -> None:
+    """Once where GDB's count is 1 before, and 1 again when it is asked next: each rank comes by three times."""
+    script = """
+def counts():
+    "GDB's count, all hits, those by the rank that has stopped."
+    return [gdb.breakpoints()[0].hit_count, value("$_rank_hits(1)"), value("$_rank_hits(1, $_rank)")]
+
+found, ranks = [], []
+gdb.execute("break move_on")
+gdb.execute("run")
+for reset in (2, 4):
+    while len(ranks) < reset:
+        gdb.execute("continue")
+        ranks.append(value("$_rank"))
+    found.append(counts())
+    gdb.breakpoints()[0].hit_count = 0
+    if reset == 2:
+        found.append(counts())
+gdb.execute("continue")
+ranks.append(value("$_rank"))
+found.append(counts())
+tell("ranks", ranks)
+tell("found", found)
+tell("shown", ask("info breakpoints"))
+ask("kill")
+"""
+    told = launch(session, script, rankrun, program, "end")
+    first, last = told["ranks"][0], told["ranks"][-1]
+    assert told["ranks"] == [first, first, last, last, last] and first != last
+    before, reset, later, again = told["found"]
+    assert before[0] > 0 and before[1:] == [3, 3] and reset == [0, 0, 0]
+    assert later == [1, 2, 2], "of a rank's first hit GDB does not know"
+    assert again == [1, 1, 1]
+    assert f"Breakpoint 1 already hit once by rank {last}\n" in told["shown"], told["shown"]
+
+
+def test_a_disabled_breakpoint_stops_no_rank(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break move_on")
+gdb.execute("run")
+gdb.execute("continue")
+gdb.execute("disable 1")
+gdb.execute("tbreak places.c:90")
+gdb.execute("continue")
+tell("stop", stop())
+gdb.execute("enable 1")
+gdb.execute("tbreak work")
+gdb.execute("continue")
+tell("next", stop())
+gdb.execute("continue")
+tell("last", stop())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["stop"]["function"] == "main", told.output
+    assert (told["next"]["function"], told["last"]["function"]) == ("work", "move_on"), told.output
+
+
+def test_a_breakpoint_set_while_one_rank_is_selected_stops_all(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path
+) -> None:
+    script = """
+gdb.execute("break work")
+gdb.execute("run")
+gdb.execute("rank 2")
+gdb.execute("break move_on if number == 0")
+gdb.execute("delete 1")
+stops = []
+while gdb.selected_inferior().pid:
+    gdb.execute("continue")
+    if gdb.selected_inferior().pid:
+        stops.append(stop())
+tell("stops", stops)
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted(one["rank"] for one in told["stops"]) == list(range(RANKS)), told.output
+
+
+def test_the_program_can_be_run_again(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break work")
+first = [(one["rank"], one["line"]) for one in go()]
+tell("same", first == [(one["rank"], one["line"]) for one in go()])
+tell("count", len(first))
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["same"] and told["count"] == RANKS, told.output
+
+
+def test_stepping_and_finishing_in_a_rank(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break work if rank == 2")
+gdb.execute("run")
+start = stop()["line"]
+gdb.execute("next")
+gdb.execute("next")
+tell("next", [stop()["line"] - start, value("$_rank")])
+gdb.execute("break move_on")
+gdb.execute("continue")
+gdb.execute("finish")
+tell("finished", [gdb.selected_frame().name(), value("$_rank"), value("$")])
+gdb.execute("step")
+gdb.execute("step")
+tell("stepped", gdb.selected_frame().name())
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["next"] == [2, 2], told.output
+    assert told["finished"] == ["work", 2, 32], told.output
+    assert told["stepped"] in ("move_on", "work"), told.output
+
+
+@pytest.mark.parametrize("ranks", [1, 70])
+def test_any_number_of_ranks(session: Session, rankrun: Path, program: Path, ranks: int) -> None:
+    script = 'gdb.execute("break work")\ntell("ranks", [one["rank"] for one in go(1000)])\n'
+    told = session.run(STOPS + script, "--args", rankrun, "-n", ranks, program, "end")
+    assert sorted(told["ranks"]) == list(range(ranks)), told.output
+
+
+def test_deleting_all_at_once(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+gdb.execute("break work")
+gdb.execute("run")
+tell("followers", sum(not one.visible for one in gdb.breakpoints()))
+tell("delete", ask("delete"))
+tell("left", sum(one.visible for one in gdb.breakpoints()))
+tell("after", ask("print 1 + 1"))
+ask("kill")
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert told["followers"] >= RANKS and told["delete"] == "" and told["left"] == 0 and told["after"] == "$1 = 2\n"
+
+
+def test_locations_are_read_from_what_gdb_prints_where_it_does_not_tell_them(
+    session: Session, rankrun: Path, program: Path
+) -> None:
+    """GDB 12 does not; GDB 13's own list is the oracle."""
+    script = """
+from gdbext.gdb_api import locations
+
+def both(breakpoint):
+    told = [[one.address, bool(one.enabled), list(one.thread_groups)] for one in breakpoint.locations]
+    printed = [[one.address, one.enabled, one.thread_groups] for one in locations.printed_locations(breakpoint.number)]
+    return [told, printed]
+
+gdb.execute("break move_on if number == 1")
+gdb.execute("commands 1\\nsilent\\nprint 0x1234\\nend")
+gdb.execute("tbreak main")
+gdb.execute("break no_such_function")
+gdb.execute("rbreak ^rank_debug_ev")
+gdb.execute("run")
+gdb.execute("disable 1")
+gdb.execute("ignore 1 3")
+gdb.execute("add-inferior -exec PROGRAM")
+gdb.execute("break *$pc")
+tell("both", [both(one) for one in gdb.breakpoints()])
+gdb.execute("disable 1.1")
+tell("disabled", [both(one) for one in gdb.breakpoints() if one.number == 1])
+ask("kill")
+"""
+    told = launch(session, script.replace("PROGRAM", str(program)), rankrun, program, "end")
+    assert len(told["both"]) > 4 and any(told_by_gdb for told_by_gdb, _ in told["both"])
+    for told_by_gdb, printed in told["both"] + told["disabled"]:
+        assert told_by_gdb == printed
+
+
+def test_every_rank_is_hit_where_gdb_does_not_tell_locations(session: Session, rankrun: Path, program: Path) -> None:
+    script = """
+from gdbext.gdb_api import locations
+
+locations.TELLS_LOCATIONS = False
+gdb.execute("break move_on if number == 1")
+gdb.execute("break work")
+gdb.execute("ignore 2 1")
+stops = go()
+tell("stops", [[one["function"], one["rank"]] for one in stops])
+tell("hits", [value("$_rank_hits(1)"), value("$_rank_hits(2)")])
+"""
+    told = launch(session, script, rankrun, program, "end")
+    assert sorted(rank for function, rank in told["stops"] if function == "move_on") == list(range(RANKS)), told.output
+    assert sum(function == "work" for function, _ in told["stops"]) == RANKS - 1
+    assert told["hits"] == [RANKS, RANKS]
+    assert "SIGTRAP" not in told.output and "exited normally" in told.output

@@ -1,0 +1,98 @@
+"""`display` goes on from rank to rank as in a process, and tells the rank that has stopped, never the one before."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.gdb.places import RANKS, compile_program
+from tests.support.gdb.session import Session
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("displays"), "ticks.c")
+
+
+def test_displays_follow_the_rank_that_stops(session: Session, rankrun: Path, ticks: Path) -> None:
+    """At breakpoints, watched variables and steps, in silence too; those of another function wait for theirs.
+
+    What is shown without pretty-printers stays so; to find out which does, nothing is evaluated that changes the
+    program (of scripts GDB evaluates no display before it shows it).
+    """
+    told = session.run(
+        """
+class Mixed:
+    def to_string(self):
+        return "printed"
+gdb.execute("break tick")
+gdb.execute("run")
+gdb.execute("display $_rank * 100")
+gdb.execute("display/x rank + 16")
+gdb.execute("display ticks")
+gdb.execute("disable display 3")
+gdb.pretty_printers.append(lambda value: Mixed() if value.type.code == gdb.TYPE_CODE_STRUCT else None)
+for command in ("display/r mixed", "display mixed", "display/rx mixed", "display level += 2"):
+    gdb.execute(command)
+tell("unchanged", [value("$_rank"), value("level")])
+gdb.execute("undisplay 7")
+first = value("$_rank")
+stops = []
+for _ in range(4):
+    said = ask("continue")
+    stops.append([value("$_rank"), said])
+tell("stops", stops)
+here = value("$_rank")
+tell("stepped", [here, ask("next")])
+other = next(rank for rank in range(4) if rank != here)
+gdb.execute(f"rank {other}")
+tell("elsewhere", ask("info display"))
+gdb.execute(f"rank {here}")
+tell("back", ask("info display"))
+gdb.breakpoints()[0].silent = True
+tell("silent", ask("continue"))
+gdb.breakpoints()[0].delete()
+gdb.execute("enable display")
+watched = (value("$_rank") + 2) % 4
+gdb.execute(f"rank watch ticks {watched}")
+tell("watched", [watched, ask("continue"), value("$_rank"), value("ticks")])
+gdb.execute("undisplay")
+tell("none", ask("info display"))
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        3,
+    )
+    for rank, said in told["stops"]:
+        assert re.findall(r"\d+: (.*?) = (.*)", said) == [
+            ("$_rank * 100", f"{100 * rank}"),
+            ("/x rank + 16", hex(rank + 16)),
+            ("mixed", f"{{letter = 120 'x', numbers = {{7, {8 + rank}, 9}}}}"),
+            ("mixed", "printed"),
+            ("/x mixed", f"{{letter = 0x78, numbers = {{0x7, {8 + rank:#x}, 0x9}}}}"),
+        ]
+    assert told["unchanged"][0] == told["unchanged"][1]
+    assert len({one[0] for one in told["stops"]}) > 1
+    here, said = told["stepped"]
+    assert f"$_rank * 100 = {100 * here}\n" in said and said.count("$_rank * 100") == 1
+    assert "/x rank + 16 (cannot be evaluated in the current context)" in told["elsewhere"]
+    listed = re.findall(r"\d+:   ([yn])  (.*)", told["back"])
+    assert listed == [
+        ("y", "$_rank * 100"),
+        ("y", "/x rank + 16"),
+        ("n", "ticks"),
+        ("y", "mixed"),
+        ("y", "mixed"),
+        ("y", "/x mixed"),
+    ]
+    assert " = " not in told["silent"]
+    watched, said, rank, ticks_now = told["watched"]
+    assert rank == watched
+    assert re.findall(r"\d+: ticks = (.*)", said) == [str(ticks_now)], said
+    assert re.findall(r"\d+: \$_rank \* 100 = (.*)", said) == [str(100 * rank)], said
+    assert told["none"] == "There are no auto-display expressions now.\n"

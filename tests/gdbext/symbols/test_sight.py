@@ -1,0 +1,284 @@
+"""Names keep their meaning where it is easy to lose: other files of symbols, libraries, later arrivals."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind.cache.location import cache_folder
+from pieglobalsfind.elf.file import open_elf
+from tests.support.gdb.places import RANKS, SOURCES, Places, compile_program, hold
+from tests.support.gdb.session import EXTENSION, Session
+from tests.support.running import StartJob
+
+DEBUGGERS = 3  # at a time
+
+VALUES = """
+answers = []
+for rank in (2, 0, 3, 1, 2):
+    gdb.execute(f"rank {rank}")
+    for where in ("", "stay"):
+        if where:
+            gdb.execute("frame function " + where)
+        names = ("(long)&shared_name", "shared_name", "(long)&'places.c'::file_static", "*pointer", "pair.second")
+        answers.append([rank, *map(value, names), value("move_on::calls")])
+tell("answers", answers)
+"""
+
+
+def check(answers: list[list[int]], places: Places) -> None:
+    for rank, *found in answers:
+        own = {name: places.owned[rank, name] for name in ("shared_name", "file_static", "pair", "calls")}
+        shared = own["shared_name"]
+        assert found == [
+            shared.address,
+            shared.value,
+            own["file_static"].address,
+            shared.value,
+            own["pair"].value,
+            own["calls"].value,
+        ], f"rank {rank}"
+
+
+@pytest.mark.parametrize("flags", [("-gz",), ("-gsplit-dwarf",), ("-gdwarf-4",), ("-O2",), ("-fcommon",)], ids=str)
+def test_kinds_of_debug_information(
+    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    program = compile_program("rankcc", tmp_path, "places.c", *flags)
+    places = hold(start_job(rankrun, "-n", RANKS, program))
+    check(session.attach(VALUES, places.pid)["answers"], places)
+
+
+def test_a_separate_debug_file(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    stripped, debug = tmp_path / "places", tmp_path / "places.debug"
+    for command in (
+        ["objcopy", "--only-keep-debug", program, debug],
+        ["strip", "-g", "-o", stripped, program],
+        ["objcopy", f"--add-gnu-debuglink={debug}", stripped],
+    ):
+        subprocess.run([str(word) for word in command], check=True, timeout=60, cwd=tmp_path)
+    places = hold(start_job(rankrun, "-n", RANKS, stripped))
+    check(session.attach(VALUES, places.pid)["answers"], places)
+
+
+def test_a_folder_of_debug_files_by_build_id(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    with open_elf(str(program)) as file:
+        identity = file.build_id.hex()
+    debug = tmp_path / "kept" / ".build-id" / identity[:2] / f"{identity[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    stripped = tmp_path / "places"
+    for command in (["objcopy", "--only-keep-debug", program, debug], ["strip", "-g", "-o", stripped, program]):
+        subprocess.run([str(word) for word in command], check=True, timeout=60)
+    places = hold(start_job(rankrun, "-n", RANKS, stripped))
+    script = f"""
+gdb.execute("set debug-file-directory {tmp_path / "kept"}")
+gdb.execute("attach {places.pid}")
+{VALUES}
+"""
+    check(session.run(script)["answers"], places)
+
+
+def test_debuggers_race_for_the_views(gdb: Path, places: Places, rankrun: Path, core: Path, tmp_path: Path) -> None:
+    """Each finds an empty cache at first; all are right, and what is left is one whole view of each object."""
+    folders = [tmp_path / f"debugger{number}" for number in range(DEBUGGERS)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(DEBUGGERS) as pool:
+        running = [pool.submit(Session(gdb, folder).run, VALUES, rankrun.resolve(), core) for folder in folders]
+        for told in running:
+            check(told.result()["answers"], places)
+    views = cache_folder("views")
+    assert views is not None
+    kept = sorted(one.relative_to(views) for one in Path(views).rglob("*") if one.is_file())
+    assert kept and [one.name for one in kept] == sorted({one.name for one in kept}), kept
+
+
+def test_arriving_after_the_extension(session: Session, places: Places) -> None:
+    script = f"""
+gdb.execute("attach {places.pid}")
+tell("rank", value("$_rank"))
+tell("first", functions()[0])
+{VALUES}
+"""
+    told = session.run(script)
+    assert told["rank"] == RANKS - 1 and told["first"] == "spin"
+    check(told["answers"], places)
+
+
+def test_a_core_opened_after_the_extension(session: Session, places: Places, rankrun: Path, core: Path) -> None:
+    script = f'gdb.execute("file {rankrun.resolve()}")\ngdb.execute("core-file {core}")\n{VALUES}'
+    check(session.run(script)["answers"], places)
+
+
+def test_from_one_process_to_another(session: Session, start_job: StartJob, rankrun: Path, program: Path) -> None:
+    first, second = (hold(start_job(rankrun, "-n", RANKS, program)) for _ in range(2))
+    script = f"""
+gdb.execute("attach {first.pid}")
+gdb.execute("rank 1")
+gdb.execute("detach")
+tell("between", ask("rank list"))
+gdb.execute("attach {second.pid}")
+{VALUES}
+"""
+    told = session.run(script)
+    assert told["between"].startswith("error: there is no process")
+    check(told["answers"], second)
+
+
+def test_interrupting(session: Session, places: Places) -> None:
+    script = f"""
+import os, threading
+def interrupt_once_it_runs():
+    while "State:\tt" in open("/proc/{places.pid}/status").read():
+        pass
+    os.kill({places.pid}, {int(signal.SIGINT)})
+gdb.execute("rank 0")
+for turn in range(3):
+    threading.Thread(target=interrupt_once_it_runs).start()
+    gdb.execute("continue")
+tell("kernel", ask("info symbol __vdso_gettimeofday"))
+tell("rank", value("$_rank"))
+tell("stack", functions()[:2])
+tell("value", value("shared_name"))
+"""
+    told = session.attach(script, places.pid)
+    assert (told["rank"], told["stack"], told["value"]) == (RANKS - 1, ["spin", "stay"], 13)
+    assert "gettimeofday in section .text" in told["kernel"], "the kernel's own library must keep its symbols"
+
+
+def test_a_library_loaded_later(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    program = compile_program("rankcc", tmp_path, "loads.c")
+    (tmp_path / "late.c").write_text("int late(void) { return 1; }\n")
+    late = tmp_path / "late.so"
+    subprocess.run(["cc", "-g", "-shared", "-fPIC", str(tmp_path / "late.c"), "-o", str(late)], check=True, timeout=60)
+    lines = (SOURCES / "loads.c").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "before++" in text)
+    script = f"""
+gdb.execute("break loads.c:{line}")
+gdb.execute("run")
+tell("loaded", [one.filename for one in gdb.objfiles() if one.filename.endswith("late.so")])
+answers = []
+for rank in (0, 2, 1):
+    gdb.execute(f"rank {{rank}}")
+    answers.append([rank, value("before"), value("(long)&before") == value(f'(long)$_rankaddr("before", {{rank}})')])
+    gdb.execute("frame function main")
+    answers.append([rank, value("before"), value("optind")])
+tell("answers", answers)
+"""
+    told = session.run(script, "--args", rankrun, "-n", 3, program, late)
+    assert len(told["loaded"]) == 1, told.output
+    assert told["answers"] == [
+        [rank, *rest] for rank in (0, 2, 1) for rest in ([5 + 10 * rank, True], [5 + 10 * rank, 4000 + rank])
+    ], told.output
+
+
+def test_libraries_that_came_with_the_program(
+    session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path
+) -> None:
+    program = compile_program("rankfort", tmp_path, "greets.f90")
+    job = start_job(rankrun, "-n", RANKS, program)
+    job.wait_for("ready")
+    script = f"""
+tell("language", [ask("rank 1"), ask("show language")])
+gdb.execute("set language c")
+tell("kept", [[rank, value("greets::kept") if not gdb.execute(f"rank {{rank}}", to_string=True) is None else 0,
+               value(f'(long)$_rankaddr("_gfortran_st_write", {{rank}})')] for rank in range({RANKS})])
+tell("owners", [ask(f'rank where $_rankaddr("_gfortran_st_write", {{rank}})') for rank in range({RANKS})])
+gdb.execute("rank 2")
+tell("symbol", ask('info symbol $_rankaddr("_gfortran_st_write", 2)'))
+tell("main", ask("bt -2"))
+tell("again", [ask(command) for command in ("rank none", "rank 2", "rank 1", "rank none", "rank 2")])
+"""
+    told = session.attach(script, job.pid)
+    assert all("Switching to rank" in told["again"][index] for index in (1, 2, 4)), told["again"]
+    assert [row[1] for row in told["kept"]] == [100 + rank for rank in range(RANKS)]
+    assert len({row[2] for row in told["kept"]}) == RANKS
+    for rank, text in enumerate(told["owners"]):
+        assert f": rank {rank}: code _gfortran_st_write (libgfortran.so" in text
+    assert told["symbol"].startswith("_gfortran_st_write in section .text of ")
+    assert "mpi_recv" in told["language"][0] and "fortran" in told["language"][1], told["language"]
+    assert "greets () at" in told["main"] and " in main (argc=" in told["main"]
+
+
+def test_libraries_that_came_with_a_program_that_is_run_again(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    program = compile_program("rankfort", tmp_path, "greets.f90")
+    script = """
+gdb.execute("break MAIN__")
+for run in ("first", "second"):
+    gdb.execute("run")
+    tell(run, [value("$_rank"), ask("print kept"), ask("bt 1"), ask("info breakpoints")])
+    if run == "first":
+        gdb.execute("kill")
+gdb.execute("rbreak ^kept")  # GDB looks for functions by other names than Fortran's variables have
+tell("variables", [one.enabled for one in gdb.breakpoints() if one.number > 1])
+"""
+    told = session.run(script, "--args", rankrun, "-n", 2, program)
+    for run in ("first", "second"):
+        rank, kept, stack, listed = told[run]
+        assert rank == 0 and kept.endswith(" = 100\n") and stack.startswith("#0  greets ()"), told.output
+        assert "by rank 0" in listed
+    assert "no rank is selected" not in told.output
+    assert told["variables"] and not any(told["variables"]), told.output
+
+
+def test_the_extension_is_quick_to_load(session: Session) -> None:
+    """Only that nothing heavy is imported; how long it takes is for the benchmarks."""
+    script = f"""
+import gc
+before = set(sys.modules)
+gdb.execute("source {EXTENSION}")
+tell("new", sorted(name for name in set(sys.modules) - before if "." not in name))
+tell("garbage", [gc.isenabled(), gc.get_freeze_count()])
+"""
+    told = session.run(script, source=False)
+    heavy = {
+        "typing",
+        "dataclasses",
+        "inspect",
+        "pathlib",
+        "asyncio",
+        "http",
+        "urllib",
+        "email",
+        "unittest",
+        "multiprocessing",
+        "sqlite3",
+        "elftools",
+        "rich",
+        "numpy",
+    }
+    assert not heavy & set(told["new"]) - {"urllib"}
+    is_searched, forgotten = told["garbage"]
+    assert is_searched and forgotten > 1000, "what was imported is searched for garbage"
+
+
+@pytest.mark.parametrize("prompts", [False, True])
+@pytest.mark.parametrize("command", ["symbol-file", "file"])
+def test_symbols_that_the_user_reads_anew(
+    gdb: Path, session: Session, places: Places, rankrun: Path, command: str, prompts: bool
+) -> None:
+    """GDB drops all symbols at `symbol-file`, and reads the originals' again at both."""
+    program = rankrun.resolve()
+    commands = ["rank 1", "symbol-file", f"{command} {program}", "rank 2", "print shared_name", f"{command} {program}"]
+    commands += ["rank 1", "print shared_name", "rank print shared_name"]
+    if prompts:
+        typed = "".join(f"{one}\n" for one in ["set confirm off", f"source {EXTENSION}", *commands, "quit"])
+        words = [str(gdb), "-nx", "-q", "-iex", "set debuginfod enabled off", "-p", str(places.pid)]
+        done = subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120, check=True)
+        said = done.stdout
+    else:
+        told = session.attach(f"""tell("said", "".join(ask(one) for one in {commands!r}))""", places.pid)
+        said = told["said"]
+    values = [places.owned[rank, "shared_name"].value for rank in range(RANKS)]
+    found = [int(one) for one in re.findall(r"\$\d+ = (\d+)", said)]
+    assert found == [values[2], values[1]], said
+    assert re.findall(r"^(?:\(gdb\) )?\d: (\d+)$", said, re.M) == [str(one) for one in values], said

@@ -1,0 +1,90 @@
+"""Users' own Python in GDB meets ranks as it would meet processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.gdb.places import RANKS, compile_program
+from tests.support.gdb.session import Session
+
+TIMES = 4
+
+BEGIN = """
+gdb.execute("set breakpoint pending on")
+asked, events = [], []
+class Mine(gdb.Breakpoint):
+    def stop(self):
+        rank = gdb.selected_frame().read_var("rank")
+        asked.append([int(rank), value("ticks")])
+        return int(rank) == LAST and value("ticks") == COUNT
+def stopped(event):
+    if isinstance(event, gdb.BreakpointEvent):
+        events.append([[one.number for one in event.breakpoints if one.visible], event.breakpoint.number])
+gdb.events.stop.connect(stopped)
+mine = Mine("tick")
+"""
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+@pytest.mark.parametrize("last", range(RANKS))
+@pytest.mark.parametrize("elements", [1, RANKS])
+def test_a_class_of_breakpoints(session: Session, rankrun: Path, ticks: Path, last: int, elements: int) -> None:
+    """Its `stop` is asked in every rank, and means that rank's variables; handlers of stops see it, not ours."""
+    script = (
+        BEGIN.replace("LAST", str(last)).replace("COUNT", "2")
+        + """
+gdb.execute("run")
+tell("stop", [value("rank"), value("ticks"), value("$_rank")])
+tell("events", events)
+gdb.execute("continue")
+tell("asked", asked)
+"""
+    )
+    told = session.run(script, "--args", rankrun, "-n", RANKS, "--pes", elements, ticks, TIMES)
+    assert told["stop"] == [last, 2, last], told.output
+    assert told["events"] == [[[1], 1]], told.output
+    assert sorted(told["asked"]) == [[rank, count] for rank in range(RANKS) for count in range(TIMES)], told.output
+
+
+def test_an_error_in_a_class_of_breakpoints_stops(session: Session, rankrun: Path, ticks: Path) -> None:
+    """As in GDB."""
+    script = """
+class Wrong(gdb.Breakpoint):
+    def stop(self):
+        return nothing_of_that_name
+gdb.execute("set breakpoint pending on")
+Wrong("tick")
+gdb.execute("run")
+stops = 0
+while gdb.selected_inferior().pid:
+    stops += 1
+    ask("continue")
+tell("stops", stops)
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
+    assert told["stops"] == RANKS * TIMES and "nothing_of_that_name" in told.output, told.output
+
+
+def test_checkpoints(session: Session, rankrun: Path, ticks: Path) -> None:
+    script = """
+gdb.execute("set breakpoint pending on")
+gdb.execute("rank tbreak tick 2")
+gdb.execute("run")
+gdb.execute("checkpoint")
+gdb.execute("next")
+seen = [value("ticks")]
+for number in (1, 0):
+    gdb.execute(f"restart {number}")
+    ask("rank list")
+    seen.append([value("$_rank"), value("ticks"), gdb.selected_frame().name()])
+tell("seen", seen)
+ask("kill")
+"""
+    told = session.run(script, "--args", rankrun, "-n", RANKS, ticks, TIMES)
+    assert told["seen"] == [1, [2, 0, "tick"], [2, 1, "tick"]], told.output

@@ -1,0 +1,94 @@
+"""`set rank ...`: what it changes, and that it changes nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.gdbext.symbols.test_sight import VALUES, check
+from tests.support.gdb.places import RANKS, Places, compile_program, hold, make_core
+from tests.support.gdb.session import Session
+from tests.support.running import StartJob
+
+
+def test_unfolded(session: Session, places: Places) -> None:
+    told = session.attach(
+        """
+gdb.execute("rank 1")
+tell("folded", ask("bt"))
+tell("own", ask("rank bt"))
+gdb.execute("set rank fold-runtime off")
+tell("shown", ask("show rank fold-runtime"))
+tell("unfolded", ask("bt"))
+gdb.execute("rank 1")
+tell("innermost", ask("frame"))
+tell("own unfolded", ask("rank bt"))
+""",
+        places.pid,
+    )
+    assert "is off" in told["shown"]
+    for folded, unfolded in (("folded", "unfolded"), ("own", "own unfolded")):
+        left = told[folded].splitlines()
+        all_frames = [line for line in told[unfolded].splitlines() if line.startswith("#")]
+        count = int(next(line for line in left if "folded" in line)[1:].split()[0])
+        kept = [line for line in left if line.startswith("#")]
+        assert all_frames[0].startswith("#1 ") and len(all_frames) == count + len(kept)
+        assert [line.split(" from ")[0] for line in all_frames[count + 1 :]] == kept[1:]
+        assert "MPI_Recv" in kept[0] and "MPI_Recv" in all_frames[count]
+    assert told["innermost"].startswith("#1 ")
+
+
+def test_all_settings_are_shown(session: Session) -> None:
+    told = session.run("""
+for command in ("show rank", "show rank fold-runtime", "show rank object-path", "set rank", "set rank nosuch 1",
+                "show rank nosuch", "show print nosuch"):
+    tell(command, ask(command))
+""")
+    assert told["show rank"].splitlines() == [
+        "fold-runtime:  " + told["show rank fold-runtime"].rstrip(),
+        "object-path:  " + told["show rank object-path"].rstrip(),
+    ]
+    assert "set rank fold-runtime -- Set whether" in told["set rank"]
+    assert told["show rank nosuch"] == told["show print nosuch"].replace("print", "rank")
+    assert told["set rank nosuch 1"] == told["show rank nosuch"].replace("show", "set")
+
+
+def test_a_vanished_file_found_elsewhere(
+    session: Session, start_job: StartJob, rankrun: Path, program: Path, tmp_path: Path
+) -> None:
+    """The same file is taken from a folder of the user's, another one of its name is refused."""
+    copy = tmp_path / "copy" / "places"
+    copy.parent.mkdir()
+    copy.write_bytes(program.read_bytes())
+    copy.chmod(0o755)
+    places = hold(start_job(rankrun, "-n", RANKS, copy))
+    core = make_core(places.pid, tmp_path)
+    copy.unlink()
+    other = tmp_path / "other"
+    other.mkdir()
+    compile_program("rankcc", other, "places.c", "-DOTHER", "-O1")
+    told = session.run(
+        f"""
+gdb.execute("set rank object-path {other}")
+tell("other", ask("rank 2"))
+gdb.execute("set rank object-path {other}:{program.parent}")
+{VALUES}
+""",
+        rankrun.resolve(),
+        core,
+    )
+    assert "build-id" in told["other"] and "Traceback" not in told.output, told["other"]
+    check(told["answers"], places)
+
+
+def test_help(session: Session) -> None:
+    told = session.run(
+        """
+for words in ("help rank", "help set rank", "help show rank", "help rank tree", "help set rank object-path"):
+    tell(words, ask(words))
+tell("completed", ask("complete set rank f") + ask("complete set rank o"))
+"""
+    )
+    for command in ("apply", "bt", "diff", "info", "list", "none", "print", "tree", "where"):
+        assert f"rank {command} --" in told["help rank"] or f"rank {command}, " in told["help rank"], command
+    assert "fold-runtime" in told["completed"] and "object-path" in told["completed"]
+    assert "build-id" in told["help set rank object-path"]

@@ -1,0 +1,234 @@
+"""`inspector report --html` in a real browser: tables are searched and sorted, and no script of the target runs."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inspector.analysis.payload import CATEGORIES, Payload
+from inspector.output.html import MOST_BARS, flame, memory_bars, page_bars
+from tests.support.inspector import browser
+from tests.support.running import StartJob, built
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+PROGRAM = """
+#include <mpi.h>
+#include <stdio.h>
+char text[] = "</script><script>document.title='owned'</script>";
+int alpha, beta_value, gamma_value;
+double large[64];
+static void inner(int rank) {
+    int nothing;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&nothing, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    alpha = rank;
+    beta_value = 7;
+    text[0] = '<';
+    inner(rank);
+    return gamma_value + (int)large[argc];
+}
+"""
+
+
+def dom(file: Path, fragment: str, folder: Path) -> str:
+    """The document after its script has run, as the browser writes it."""
+    command = [
+        browser.program(),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    command += ["--disable-dev-shm-usage", "--virtual-time-budget=3000", "--dump-dom", f"file://{file}#{fragment}"]
+    with browser.own_temporary_files() as environment:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert "</html>" in done.stdout, done.stderr[-2000:]
+    return done.stdout
+
+
+def rows(document: str, table: str) -> list[list[str]]:
+    """The cells of the rows that are shown."""
+    (body,) = re.findall(rf'<table id="{table}">.*?<tbody>(.*?)</tbody>', document, re.DOTALL)
+    found = []
+    for attributes, row in re.findall(r"<tr([^>]*)>(.*?)</tr>", body, re.DOTALL):
+        if "hidden" not in attributes:
+            found.append([html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)])
+    return found
+
+
+@pytest.fixture
+def report(start_job: StartJob, tmp_path: Path) -> Path:
+    folder = tmp_path / HOSTILE
+    folder.mkdir()
+    source, program = folder / f"{HOSTILE}.c", tmp_path / "program"
+    source.write_text(PROGRAM)
+    subprocess.run([str(built("rankcc")), "-g", str(source), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", 4, program)
+    job.wait_until_still()
+    file = tmp_path / "report.html"
+    command = [str(built("inspector")), "report", str(job.pid), "--html", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return file
+
+
+def test_in_a_browser(report: Path, tmp_path: Path) -> None:
+    document = dom(report, "", tmp_path)
+    shown = {row[0]: row for row in rows(document, "globals")}
+    assert {"alpha", "beta_value", "gamma_value", "large", "text"} <= set(shown)
+    assert "<title>owned" not in document and "onerror=alert" not in re.sub(r"&lt;.*?&gt;", "", document)
+    assert HOSTILE in shown["alpha"][1]  # literally
+    assert "<script>document.title='owned'</script>" in shown["text"][6]
+    assert len(rows(document, "ranks")) == 4
+    for function in ("main", "inner", "MPI_Recv"):
+        assert re.search(rf"<title>{function}[^<]*ranks 0-3</title>", document)
+    assert document.count("<rect") >= 15 and re.search(r"<title>rank[^<]*, heap used: [^<]*</title>", document)
+    assert "Without the unused part of their stacks, 8.4 MB of each." in document
+
+
+def test_search_and_sort(report: Path, tmp_path: Path) -> None:
+    found = rows(dom(report, "globals=_value", tmp_path), "globals")
+    assert sorted(row[0] for row in found) == ["beta_value", "gamma_value"]
+    assert rows(dom(report, "globals=no%20such%20thing", tmp_path), "globals") == []
+    sizes = [int(row[3]) for row in rows(dom(report, "globals:3", tmp_path), "globals")]
+    assert sizes == sorted(sizes) and len(set(sizes)) > 2
+    down = [int(row[3]) for row in rows(dom(report, "globals:3d", tmp_path), "globals")]
+    assert down == sorted(sizes, reverse=True)
+
+
+def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:
+    text = report.read_text()
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:|//)""", text)
+    assert "default-src 'none'" in text
+
+
+def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path: Path) -> None:
+    job = start_job(built("rankrun"), "-n", 2, tmp_path / "program")
+    job.wait_for("ready")
+    command = [str(built("inspector")), "report", str(job.pid), "--html", str(tmp_path / "nowhere" / "x.html")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        command[-1] = str(tmp_path / name)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and f"{name} can't be written, it is no regular file" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert (tmp_path / "pipe").is_fifo()
+    assert not list(tmp_path.glob(".*"))
+
+
+# how many lines a cell of the table of ranks takes at most that holds a single word
+LINES = """Math.max(...Array.from(document.querySelectorAll("#ranks td"))
+    .filter(one => /^\\S+$/.test(one.textContent))
+    .map(one => { const all = document.createRange(); all.selectNodeContents(one); return all; })
+    .map(one => one.getClientRects().length))
+"""
+
+
+def check_keys(page: browser.Page, shown: str) -> None:
+    """Without a mouse: the box and all heads of a table are reached one after the other, and a head sorts."""
+    page.value("document.querySelector('input[data-table=globals]').focus()")
+    for _ in range(4):
+        page.press("Tab", 9)
+    assert page.value("document.activeElement.textContent") == "bytes"
+    for order in (1, -1):
+        page.press("Enter", 13)
+        sizes = [int(one) for one in page.value(shown.format(3))]
+        assert sizes == sorted(sizes)[::order] and len(set(sizes)) > 2
+        told = page.value("document.activeElement.getAttribute('aria-sort')")
+        assert told == {1: "ascending", -1: "descending"}[order]
+
+
+def check_looks(page: browser.Page) -> None:
+    """In a narrow window and a wide one, light and dark: no short word breaks, and only tables go sideways."""
+    colours = set()
+    for width, scheme in ((400, "light"), (1300, "dark")):
+        page.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+        page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        assert page.value("document.documentElement.scrollWidth") <= width
+        assert page.value(LINES) == 1, "a word is broken"
+        letters = "document.querySelector('svg text').getBoundingClientRect().height"
+        assert page.value(letters) >= 9, "too small to be read"
+        assert page.value("getComputedStyle(document.querySelector('#ranks th')).textAlign") == "right"
+        colours.add(page.value("getComputedStyle(document.body).backgroundColor"))
+    assert len(colours) == 2
+
+
+def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
+    """A head is clicked to sort, a box is typed into to search; what comes from the target stays text meanwhile."""
+    shown = "[...document.querySelectorAll('#globals tbody tr:not([hidden])')].map(row => row.cells[{}].textContent)"
+    with browser.page(tmp_path) as page:
+        page.open(report.as_uri())
+        assert sorted(page.value(shown.format(0))) == sorted(row[0] for row in rows(report.read_text(), "globals"))
+        page.click("#globals th:nth-child(4)")
+        sizes = [int(one) for one in page.value(shown.format(3))]
+        assert sizes == sorted(sizes) and len(set(sizes)) > 2
+        page.click("#globals th:nth-child(4)")
+        assert [int(one) for one in page.value(shown.format(3))] == sorted(sizes, reverse=True)
+        page.click("#globals th:nth-child(1)")
+        check_keys(page, shown)
+        page.click("input[data-table=globals]")
+        page.type("_VALUE")
+        assert sorted(page.value(shown.format(0))) == ["beta_value", "gamma_value"]
+        assert "globals=_VALUE" in page.value("location.hash")
+        for _ in range(len("_VALUE")):
+            page.press("Backspace", 8)
+        assert len(page.value(shown.format(0))) > 2
+        page.type("<img")
+        assert set(page.value(shown.format(0))) >= {"alpha", "beta_value", "text"}, "the folder's name is searched too"
+        assert page.value("document.title") != "owned" and page.value("document.querySelectorAll('img').length") == 0
+        assert page.value("document.scripts.length") == 1
+        asked = [
+            one for one in page.events if one["method"] in ("Page.javascriptDialogOpening", "Runtime.exceptionThrown")
+        ]
+        assert asked == []
+        check_looks(page)  # last of all: a click may meet a page that has not got its size yet
+
+
+def test_on_a_telephone(report: Path, tmp_path: Path) -> None:
+    """It is as wide as the screen; an address that somebody mistyped leads to the page."""
+    with browser.page(tmp_path) as page:
+        page.open(f"{report.as_uri()}#globals=%,ranks:99,globals:x")
+        page.ask("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=3, mobile=True)
+        page.ask("Page.reload")
+        page.ask("Runtime.evaluate", expression=browser.PAINTED, awaitPromise=True)
+        assert page.value("window.innerWidth") == 390 and page.value("document.documentElement.scrollWidth") == 390
+        assert page.value("document.querySelector('input[data-table=globals]').value") == "%"
+        assert not [one for one in page.events if one["method"] == "Runtime.exceptionThrown"]
+
+
+def payload(rank: int, **sizes: int) -> Payload:
+    return replace(Payload(rank, *(0 for _ in CATEGORIES)), **sizes)  # type: ignore[arg-type]
+
+
+def test_ranks_with_the_same_sizes_have_one_bar() -> None:
+    same = [payload(rank, code=100, stack_unused=1 << 23) for rank in range(0, 1000, 2)]
+    others = [payload(rank, code=300, stack_unused=1 << 22) for rank in range(1, 200)]
+    found = memory_bars([*same, *others])
+    assert [one.label for one in found.rows] == ["500 ranks", "ranks 1-199"] and found.left == 0
+    few, many = found.rows[0].parts[0], found.rows[1].parts[0]
+    assert few.title.startswith("ranks 0,2,4") and few.title.endswith("code: 100 B each")
+    assert many.width == pytest.approx(3 * few.width, abs=0.02)
+    assert "4.2 MB to 8.4 MB of each" in found.caption
+    assert memory_bars([payload(rank, code=rank) for rank in range(1000)]).left == 1000 - MOST_BARS
+
+
+def test_pictures_of_nothing_say_why() -> None:
+    assert memory_bars([]).caption == "No rank's image is in what was read." and not memory_bars([]).rows
+    assert flame({}, [0, 1]).caption == "Of ranks 0-1 no stack could be read: `inspector stacks` says why."
+    assert page_bars([]).caption == "No rank's pages were compared."

@@ -1,0 +1,221 @@
+"""ELF files as we read them, against pyelftools on real files; and files that lie about themselves."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import NoteSection
+
+from pieglobalsfind.elf.file import ElfFile, Relocation, open_elf
+from pieglobalsfind.elf.symbol_table import read_symbols
+from pieglobalsfind.errors import ObjectFileError, RanklensError
+from tests.support.fabricate.elf_file import Symbol, shared_object
+
+SOURCE = """
+#include <stddef.h>
+int data = 5; static int *pointer = &data; int zeros[100]; _Thread_local int local = 3; const char text[] = "text";
+static void inner(void) { zeros[1]++; }
+void (*table[])(void) = {inner, inner, NULL};
+int entry(void) { inner(); return *pointer + local; }
+int main(void) { return entry(); }
+"""
+WAYS = {
+    "library": ["-shared", "-fPIC"],
+    "relr": ["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"],
+    "pie": ["-pie", "-fPIE"],
+    "fixed": ["-no-pie"],
+    "stripped": ["-shared", "-fPIC", "-s"],
+    "unnamed": ["-shared", "-fPIC", "-Wl,--build-id=none"],
+}
+
+
+def built(folder: Path, way: str) -> Path:
+    """The source above as `way` says."""
+    (folder / "source.c").write_text(SOURCE)
+    path = folder / way
+    subprocess.run(["gcc", "-g", "-o", str(path), str(folder / "source.c"), *WAYS[way]], check=True, timeout=60)
+    return path
+
+
+def library(name: str) -> Path:
+    """A library of the system by its name."""
+    path = Path("/usr/lib/x86_64-linux-gnu") / name
+    if not path.exists():
+        pytest.skip(f"{path} is not installed")
+    return path
+
+
+@pytest.fixture(params=[*WAYS, "libc.so.6", "libstdc++.so.6", "libm.so.6", "libdw.so.1"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return built(tmp_path, request.param) if request.param in WAYS else library(request.param)
+
+
+def test_headers_equal_pyelftools(path: Path) -> None:
+    with open_elf(str(path)) as ours, path.open("rb") as stream:
+        theirs = ELFFile(stream)
+        assert [
+            (one.type, one.flags, one.offset, one.vaddr, one.file_size, one.memory_size, one.align)
+            for one in ours.segments
+        ] == [
+            (1, *(one[f"p_{name}"] for name in ("flags", "offset", "vaddr", "filesz", "memsz", "align")))
+            for one in theirs.iter_segments("PT_LOAD")
+        ]
+        assert [(one.name, one.address, one.offset, one.size, one.link) for one in ours.sections] == [
+            (one.name, one["sh_addr"], one["sh_offset"], one["sh_size"], one["sh_link"])
+            for one in theirs.iter_sections()
+        ]
+        notes = theirs.get_section_by_name(".note.gnu.build-id")
+        assert ours.build_id.hex() == (next(notes.iter_notes())["n_desc"] if isinstance(notes, NoteSection) else "")
+        dynamic = [one for one in theirs.iter_segments() if isinstance(one, DynamicSegment)]
+        expected = [one["d_val"] for segment in dynamic for one in segment.iter_tags() if one["d_tag"] != "DT_NULL"]
+        assert [value for _, value in ours.dynamic] == expected
+
+
+def test_relocations_equal_pyelftools(path: Path) -> None:
+    with open_elf(str(path)) as ours, path.open("rb") as stream:
+        found = sorted((one.offset, one.type, one.symbol, one.addend) for one in ours.relocations())
+        expected = [
+            (one["r_offset"], one["r_info_type"], one["r_info_sym"], one.entry.get("r_addend"))
+            for section in ELFFile(stream).iter_sections()
+            if isinstance(section, RelocationSection) and section["sh_flags"] & 2
+            for one in section.iter_relocations()
+        ]
+        relr = {one[0] for one in found} - {one[0] for one in expected}
+        assert [one for one in found if one[0] not in relr] == sorted(expected)
+        assert relr == packed(stream)
+
+
+def packed(stream: object) -> set[int]:
+    """What DT_RELR relocates, by binutils' readelf."""
+    path = stream.name  # type: ignore[attr-defined]
+    output = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True, check=True, timeout=60).stdout
+    found, inside = set(), False
+    for line in output.splitlines():
+        if line.startswith("Relocation section"):
+            inside = ".relr.dyn" in line
+        elif inside and len(line.split()) == 1:
+            found.add(int(line, 16))
+    return found
+
+
+def test_relr_words_are_addends(tmp_path: Path) -> None:
+    with open_elf(str(built(tmp_path, "relr"))) as elf:
+        pointer = next(one for one in elf.relocations() if one.type == 8)
+        assert isinstance(pointer, Relocation)
+        assert pointer.addend == struct.unpack("<q", elf.at(pointer.offset, 8))[0] != 0
+
+
+def test_no_section_headers(tmp_path: Path) -> None:
+    """Symbols are still found, through the dynamic section and the hash table."""
+    path = built(tmp_path, "stripped")
+    with open_elf(str(path)) as elf:
+        expected = read_symbols(elf).addresses.named("entry")
+    data = bytearray(path.read_bytes())
+    data[40:48], data[60:64] = bytes(8), bytes(4)
+    path.write_bytes(data)
+    with open_elf(str(path)) as elf:
+        assert elf.sections == ()
+        assert expected is not None
+        assert read_symbols(elf).addresses.named("entry") == expected
+        assert len(elf.build_id) == 20
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is not an ELF file"),
+        (b"#!/bin/sh\n", "is not an ELF file"),
+        (b"\x7fELF\x02\x01", "truncated in its ELF header"),
+        (b"\x7fELF\x01\x01".ljust(64, b"\0"), "32-bit"),
+        (b"\x7fELF\x02\x07".ljust(64, b"\0"), "byte order is 7"),
+    ],
+)
+def test_what_is_no_elf_file(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(ObjectFileError, match=sentence):
+        open_elf(str(path))
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name, sentence in (("none", "no such file"), (".", "no regular file"), ("fifo", "no regular file")):
+        with pytest.raises(ObjectFileError, match=sentence):
+            open_elf(str(tmp_path / name))
+    with pytest.raises(ObjectFileError, match="no path"):
+        open_elf("a\0b")
+
+
+def read_all(path: Path) -> None:
+    """Everything that can be asked of a file."""
+    with ElfFile(str(path)) as elf:
+        for one in elf.segments:
+            elf.at(one.vaddr, min(one.memory_size, 1 << 16))
+        assert isinstance(elf.build_id, bytes)
+        assert isinstance(elf.dynamic, tuple)
+        list(elf.relocations())
+        read_symbols(elf)
+
+
+@pytest.mark.timeout(60)
+def test_every_length(tmp_path: Path) -> None:
+    """A file cut anywhere: an answer or one sentence, in bounded time."""
+    whole = built(tmp_path, "relr").read_bytes()
+    path = tmp_path / "cut"
+    refused = 0
+    for length in [*range(0, 1200, 7), *range(1200, len(whole), 997), len(whole)]:
+        path.write_bytes(whole[:length])
+        refused += is_refused(path)
+    assert refused > 0
+    assert not is_refused(tmp_path / "relr")
+
+
+def is_refused(path: Path) -> bool:
+    try:
+        read_all(path)
+    except RanklensError as error:
+        assert str(error)
+        return True
+    return False
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("seed", range(8))
+def test_flipped_bits(tmp_path: Path, seed: int) -> None:
+    """Headers and tables with a few wrong bits: nothing but `RanklensError` comes out, in bounded time."""
+    chance = random.Random(seed)
+    whole = built(tmp_path, chance.choice(["relr", "library", "pie"])).read_bytes()
+    path = tmp_path / "flipped"
+    start = struct.unpack_from("<Q", whole, 40)[0]
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 6)):
+            place = chance.choice(
+                [chance.randrange(0x400), chance.randrange(start, len(data)), chance.randrange(len(data))]
+            )
+            data[place] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        is_refused(path)
+
+
+def test_wild_counts(tmp_path: Path) -> None:
+    """Counts of all ones in each place that has one."""
+    whole = shared_object((Symbol("f", 0x1000, 16),))
+    path = tmp_path / "wild"
+    sections = struct.unpack_from("<Q", whole, 40)[0]
+    places = [(56, 2), (60, 2), (32, 8), (40, 8), *((64 + 56 * i + 32, 8) for i in range(4))]
+    places += [(sections + 64 * i + field, 8) for i in range(6) for field in (24, 32)]
+    for at, size in places:
+        for value in (b"\xff", b"\x7f"):
+            data = bytearray(whole)
+            data[at : at + size] = value * size
+            path.write_bytes(data)
+            is_refused(path)

@@ -1,0 +1,130 @@
+"""What holds memory in a sparse mapping, against the pages that a process says it has touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pieglobalsfind.target import PIECE, pieces, populated
+from pieglobalsfind.targets import pagemap, snapshot
+from pieglobalsfind.targets.core import CoreTarget
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.procfs import Process
+from tests.support.fabricate.core_file import Memory, core
+from tests.support.fabricate.memory import Mapped, MemoryTarget
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+GIGABYTE = 1 << 30
+SIZE = 64 * GIGABYTE
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A process with a mapping of 64 GB, and the offsets of the pages that it has written to."""
+
+    pid: int
+    base: int
+    touched: tuple[int, ...]
+
+    @property
+    def pages(self) -> set[int]:
+        return {self.base + one for one in self.touched}
+
+
+@pytest.fixture
+def sparse(tmp_path: Path) -> Iterator[Sparse]:
+    program = tmp_path / "sparse"
+    source = Path(__file__).parent / "sparse.c"
+    subprocess.run(["gcc", "-Wall", "-Werror", "-o", str(program), str(source)], check=True, timeout=60)
+    with subprocess.Popen([str(program)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said: list[tuple[str, int]] = []
+            while not said or said[-1][0] != "second":
+                name, value = process.stdout.readline().split()
+                said.append((name, int(value, 16)))
+            yield Sparse(process.pid, said[0][1], tuple(value for name, value in said if name == "page"))
+        finally:
+            process.kill()
+
+
+def pages_of(ranges: Iterator[tuple[int, int]]) -> list[int]:
+    return [page for first, last in ranges for page in range(first, last, PAGE)]
+
+
+def test_pages_that_were_written_to(sparse: Sparse) -> None:
+    """The page that was only read, which is the kernel's page of zeros, may be among them."""
+    for target in (LiveTarget(sparse.pid), Process(sparse.pid)):
+        found = pages_of(target.populated(sparse.base, sparse.base + SIZE))
+        assert found == sorted(set(found)) and set(found) - sparse.pages <= {sparse.base + 2000000 * PAGE}
+        assert sparse.pages <= set(found)
+
+
+def test_an_old_kernel_lists_the_same_pages(sparse: Sparse) -> None:
+    descriptor = os.open(f"/proc/{sparse.pid}/pagemap", os.O_RDONLY)
+    try:
+        listed = pages_of(pagemap.listed(descriptor, sparse.base, sparse.base + SIZE))
+    finally:
+        os.close(descriptor)
+    assert sparse.pages <= set(listed) <= {*sparse.pages, sparse.base + 2000000 * PAGE}
+
+
+def test_a_part_of_a_mapping(sparse: Sparse) -> None:
+    begin, end = sparse.base + PAGE, sparse.base + 512 * PAGE + 8
+    (first, last), *others = LiveTarget(sparse.pid).populated(begin, end)
+    assert (first, last) == (begin, begin + PAGE)
+    assert others[-1] == (sparse.base + 511 * PAGE, end)
+
+
+def test_pieces_are_of_touched_pages_alone(sparse: Sparse) -> None:
+    found = list(pieces(LiveTarget(sparse.pid), sparse.base, sparse.base + SIZE))
+    assert sum(len(data) for _, data in found) <= PAGE * (len(sparse.touched) + 1)
+    assert sum(data.count(b"touched") for _, data in found) == len(sparse.touched)
+
+
+@pytest.mark.parametrize("overlap", [0, 32])
+def test_large_memory_is_read_in_pieces_that_overlap_as_wanted(overlap: int) -> None:
+    target = MemoryTarget([Mapped(0x10000, 2 * PIECE + 100)])
+    found = [(start, len(data)) for start, data in pieces(target, 0x10000, 0x10000 + 2 * PIECE + 100, overlap)]
+    assert found == [
+        (0x10000, PIECE + overlap),
+        (0x10000 + PIECE, PIECE + overlap),
+        (0x10000 + 2 * PIECE, 100),
+    ]
+
+
+def test_holes_of_a_core_file_are_not_read(tmp_path: Path) -> None:
+    """A file of 20 GB, of which a few blocks are on the disk."""
+    size, start = 20 * GIGABYTE, 0x10000000
+    path = tmp_path / "core"
+    head = core((Memory(start, 3 * PAGE, bytes(3 * PAGE)), Memory(start + PAGE * 100, size)))
+    offset = len(head)
+    assert offset % PAGE == 0
+    data = bytearray(head)
+    second = 64 + 2 * 56
+    data[second + 8 : second + 16] = offset.to_bytes(8, "little")  # p_offset
+    data[second + 32 : second + 40] = size.to_bytes(8, "little")  # p_filesz
+    with path.open("wb") as file:
+        file.write(data)
+        file.seek(offset + 5 * GIGABYTE + 10)
+        file.write(b"held")
+        file.truncate(offset + size)
+    target = CoreTarget(str(path))
+    found = list(populated(target, start + PAGE * 100, start + PAGE * 100 + size))
+    assert sum(last - first for first, last in found) <= 1 << 20
+    assert [data for _, data in pieces(target, start, start + PAGE * 100 + size) if b"held" in data]
+    assert target.read(start + PAGE * 100 + 5 * GIGABYTE + 10, 4) == b"held"
+
+
+def test_what_a_snapshot_holds(tmp_path: Path) -> None:
+    target = MemoryTarget([Mapped(0x10000, 0x100000)])
+    snapshot.write(target, [(0x12000, 0x14000), (0x14000, 0x15000), (0x20000, 0x21000)], "now", str(tmp_path / "it"))
+    taken = snapshot.SnapshotTarget(str(tmp_path / "it"))
+    assert list(taken.populated(0, 1 << 40)) == [(0x12000, 0x15000), (0x20000, 0x21000)]
+    assert list(taken.populated(0x13000, 0x20800)) == [(0x13000, 0x15000), (0x20000, 0x20800)]
+    assert list(taken.populated(0x15000, 0x20000)) == []

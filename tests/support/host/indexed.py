@@ -1,0 +1,45 @@
+"""A GDB for which libc's debug information has an index, as some distributions have it in their files.
+
+Without one GDB makes it anew at every start, which takes more time than all else that it does before it can be asked.
+What tests are about, the programs and the runtime, GDB reads as ever.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from pieglobalsfind.elf.file import open_elf
+
+DEBUG = Path("/usr/lib/debug")
+SET = "python gdb.execute('set debug-file-directory {}:' + gdb.parameter('debug-file-directory'))"
+
+
+def write_starter(gdb: Path, folder: Path) -> None:
+    """Write the command `gdb` into a folder, and indexed copies of what the machine has of libc's debug information."""
+    for library in libraries():
+        with open_elf(str(library)) as elf:
+            build_id = elf.build_id.hex()
+        place = Path(".build-id") / build_id[:2] / f"{build_id[2:]}.debug"
+        if (DEBUG / place).exists():
+            add_index(DEBUG / place, folder / place)
+    starter = folder / "gdb"
+    starter.write_text(f'#!/bin/sh\nexec {shlex.quote(str(gdb))} -iex {shlex.quote(SET.format(folder))} "$@"\n')
+    starter.chmod(0o755)
+
+
+def libraries() -> set[Path]:
+    """The files of libc: what every process has of them, this one too."""
+    words = (line.split() for line in Path("/proc/self/maps").read_text().splitlines())
+    names = {Path(one[-1]) for one in words if one[-1].startswith("/")}
+    return {one for one in names if one.name.startswith(("libc.", "libc-", "libm.", "libm-", "ld-linux", "ld-2"))}
+
+
+def add_index(debug_file: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(debug_file, copy)
+    done = subprocess.run(["gdb-add-index", copy], capture_output=True, timeout=120)
+    if done.returncode:
+        copy.unlink()  # GDB finds the file itself, and takes its time
