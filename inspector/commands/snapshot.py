@@ -21,12 +21,12 @@ from ..analysis.payload import stack_pointer
 from ..job import discovery
 from ..job.job import Job, say_warnings
 from ..job.memory import data_segments
-from ..job.progress import through
+from ..job.progress import of_bytes, through
 from ..job.reading import add_way, read_target, way_of
 from ..output.console import console
 from ..output.text import byte_count, harmless
 from ..pointers.allocator import is_libc, ranges_of_ranks
-from ..pointers.libc_heap import LibcHeap
+from ..pointers.libc_heap import mappings_of_libc
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes
@@ -57,12 +57,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     def keep(job: Job) -> tuple[Job, Written]:
-        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file)
+        tell = of_bytes("snapshot")
+        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file, tell)
 
     job, found = read_target(options.target, options.exe, way_of(options), keep, with_data=options.memory != RANKS)
     say_warnings(job)
     ranks = len(job.table.ranks)
-    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"
+    untouched = f" ({byte_count(found.zeros)} more were never touched)" if found.zeros else ""
+    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory{untouched}, {ranks} ranks"
     console().print(Text(harmless(line)))
     return 0
 
@@ -93,8 +95,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
 def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
     """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
     if is_libc(job):
-        found = LibcHeap(job.target, ranges_of_ranks(job))
-        yield from ((one.mapping.start, one.mapping.end) for one in (*found.heaps, *found.others))
+        yield from ((one.start, one.end) for one in mappings_of_libc(job.target, ranges_of_ranks(job)))
 
 
 def registry(job: Job) -> Iterator[tuple[int, int]]:

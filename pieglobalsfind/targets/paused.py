@@ -21,7 +21,7 @@ from typing import Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, NotStoppableError
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
-from pieglobalsfind.target import KernelThread, MemoryMapping, read_or_none
+from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.ptrace import ORDER, Standstill, by_dwarf_number, raw_registers
 
@@ -150,12 +150,9 @@ class PausedTarget:
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
         return [read_or_none(self, *place) for place in places]
 
-    def parts(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    def populated(self, start: int, end: int) -> Iterator[Range]:
         """What was copied of [start, end): a search finds what it found when the copy was planned."""
-        if self.rest_is_live:
-            data = read_or_none(self, start, end - start)
-            return iter(() if data is None else ((start, data),))
-        return self._pieces.within(start, end)
+        return iter(self.live.populated(start, end)) if self.rest_is_live else self._pieces.within(start, end)
 
     def maps(self) -> ProcMaps:
         """As they were shortly before the process stood still."""
@@ -217,12 +214,13 @@ class _Pieces:
             at += 1
         return (self._starts[at], self._ends[at]) if at < len(self._starts) else (0, 0)
 
-    def within(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    def within(self, start: int, end: int) -> Iterator[Range]:
+        """The parts of [start, end) that there are."""
         at = max(bisect_right(self._starts, start) - 1, 0)
         while at < len(self._starts) and self._starts[at] < end:
             low, high = max(start, self._starts[at]), min(end, self._ends[at])
             if low < high:
-                yield low, bytes(self._data[at][low - self._starts[at] : high - self._starts[at]])
+                yield low, high
             at += 1
 
 
@@ -353,6 +351,7 @@ class RecordedTarget:
         self.live = live
         self._maps = live.maps()
         self._read: list[Range] = []
+        self._searched = 0, 0
 
     @property
     def pid(self) -> int:
@@ -377,12 +376,16 @@ class RecordedTarget:
         return self.live.read_many(places)
 
     def _note(self, address: int, size: int) -> None:
+        first, last = self._searched
+        if first <= address < last and (address - first) % PIECE == 0 and size >= min(PIECE, last - address):
+            return  # a piece of what is searched: what is found there is read again
         self._read.append((address & -GRAIN, -(-(address + size) // GRAIN) * GRAIN))
 
-    def parts(self, start: int, end: int) -> Iterable[tuple[int, bytes]]:
-        """All of it, not noted: what is searched is not what is found."""
-        data = read_or_none(self.live, start, end - start)
-        return () if data is None else ((start, data),)
+    def populated(self, start: int, end: int) -> Iterator[Range]:
+        for first, last in self.live.populated(start, end):
+            self._searched = first, last
+            yield first, last
+        self._searched = 0, 0
 
     def maps(self) -> Sequence[MemoryMapping]:
         return self._maps
