@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.smpi.jobs import built, command, needs_smpi
 from tests.support.running import ROOT
 from tests.support.sharing import Shared
+from tests.support.smpi.jobs import built, command, needs_smpi
 
 pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 RANKS, TURNS = 3, 3
@@ -69,7 +69,8 @@ def test_a_breakpoint_and_a_watchpoint_of_one_rank(shared: Shared, tmp_path: Pat
     commands = ["tbreak leaf if n == 2", "run", "rank break leaf 1", "continue", "print $_rank", "print g_rank"]
     commands += ["delete", "rank watch s_counter 2", "continue", "print $_rank", "print s_counter"]
     said = debugged(tmp_path, built(shared, "sums.c"), [*commands, "delete", "continue"])
-    assert values_in(said) == [1, 1, 2, 3], said
+    *others, value = values_in(said)
+    assert others == [1, 1, 2] and value in (3, 6) and f"New value = {value}" in said, said  # who comes first is SMPI's
     assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
 
 
