@@ -11,13 +11,14 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS
 
 EVENT_FUNCTION = "rank_debug_event"
 
 
-class EventBreakpoint(gdb.Breakpoint):
+class EventBreakpoint(Own):
     """On the runtime's empty function."""
 
     def __init__(self, handler: Callable[[int, int], bool]) -> None:

@@ -171,6 +171,9 @@ class LldbDebugger:
                 return Value(values.text(found, form), lvalue_address(where, expression, found))
         return Value(values.text(found, form), lvalue_address(frame, expression, found))
 
+    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> Mapping[int, Union[Value, Absent]]:
+        return {}
+
     def _found_in_frame(self, rank: int, expression: str) -> tuple[Any, Any]:
         """The rank's user frame and a variable that LLDB finds from there without looking through all modules."""
         if not self.session().modules.may_stay_for(rank):
