@@ -10,7 +10,7 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import gdb
@@ -50,7 +50,8 @@ class Placed:
 class Focus:
     """The focus of one inferior."""
 
-    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
+        self._on_move = on_move
         self._settings = settings
         self._displays = displays
         self._watches = watches
@@ -147,6 +148,7 @@ class Focus:
                 self.announce()
         finally:
             self.moving = False
+            self._on_move()
         return failures
 
     @contextmanager

@@ -21,11 +21,11 @@ from ..analysis.payload import stack_pointer
 from ..job import discovery
 from ..job.job import Job, opened, say_warnings
 from ..job.memory import data_segments
-from ..job.progress import through
+from ..job.progress import of_bytes, through
 from ..output.console import console
 from ..output.text import byte_count, harmless
 from ..pointers.allocator import is_libc, ranges_of_ranks
-from ..pointers.libc_heap import LibcHeap
+from ..pointers.libc_heap import mappings_of_libc
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes
@@ -55,10 +55,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with opened(options.target, options.exe, False) as job:
-        found = write(job.target, regions(job, options.memory), job.taken, options.file)
+        tell = of_bytes("snapshot")
+        found = write(job.target, regions(job, options.memory), job.taken, options.file, tell)
     say_warnings(job)
     ranks = len(job.table.ranks)
-    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"
+    untouched = f" ({byte_count(found.zeros)} more were never touched)" if found.zeros else ""
+    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory{untouched}, {ranks} ranks"
     console().print(Text(harmless(line)))
     return 0
 
@@ -89,8 +91,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
 def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
     """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
     if is_libc(job):
-        found = LibcHeap(job.target, ranges_of_ranks(job))
-        yield from ((one.mapping.start, one.mapping.end) for one in (*found.heaps, *found.others))
+        yield from ((one.start, one.end) for one in mappings_of_libc(job.target, ranges_of_ranks(job)))
 
 
 def registry(job: Job) -> Iterator[tuple[int, int]]:
