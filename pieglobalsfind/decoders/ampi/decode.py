@@ -155,7 +155,7 @@ def _steady_threads(
     for _ in range(MOST_TRIES if target.is_live else 1):
         threads = find_threads(target, maps, loader)
         now = _current(target, loader)
-        if now == current:
+        if now == current or not target.is_live:
             return threads or {}, current[0], NOT_THREADS if threads is None else ""
         current = now
     return {}, None, RESTLESS
@@ -219,6 +219,7 @@ def _rank(
         placements=held,
         evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
         thread=known.address if known else 0,
+        context_at=known.context_at if known else 0,
     )
 
 
