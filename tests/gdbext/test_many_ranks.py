@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support.gdb.places import compile_program
 from tests.support.gdb.session import Session
 from tests.support.host.script import Told
+from tests.support.rank_print import is_same
 from tests.support.running import StartJob
 
 RANKS = 9  # the last one runs
@@ -115,20 +116,3 @@ def asked(session: Session, start_job: StartJob, rankrun: Path, program: Path, e
     job = start_job(rankrun, "-n", RANKS, program)
     job.wait_for("ready")
     return session.attach(f"EXPRESSIONS = {expressions!r}\n{COMPARE}", job.pid)
-
-
-def is_same(together: str, alone: str) -> bool:
-    """Whether all that was said of ranks alone is what was said of them together with the others."""
-    expected, found = by_rank(alone), by_rank(together)
-    return bool(expected) and all(found.get(rank) == value for rank, value in expected.items())
-
-
-def by_rank(text: str) -> dict[int, str]:
-    """What can't be had is printed once for all ranks."""
-    lines = [line.split(":", 1) for line in text.splitlines()]
-    return {rank: value for ranks, value in lines for rank in numbers(ranks)}
-
-
-def numbers(ranks: str) -> list[int]:
-    ends = [part.partition("-") for part in ranks.split(",")]
-    return [number for first, _, last in ends for number in range(int(first), int(last or first) + 1)]
