@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Optional, Protocol, Union
 
@@ -23,6 +23,7 @@ from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.declare import Value
 from pieglobalsfind.debugger.expression_names import Piece
 from pieglobalsfind.debugger.same_variable import InRegister, SameVariable, UserFrame, Variable
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -104,7 +105,8 @@ class ManyRanks:
             return found
         for group in self._same.alike(numbers):
             if len(group) >= FEW:
-                found.update(self._of_group(group, pieces, expression, form))
+                with suppress(RanklensError):  # a visit to each of them says why
+                    found.update(self._of_group(group, pieces, expression, form))
         return found
 
     def _of_group(self, group: Group, pieces: tuple[Piece, ...], expression: str, form: str) -> Values:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Optional, Protocol, Union
 
 import lldb
@@ -16,6 +17,7 @@ import lldb
 from lldbext.lldb_api import values
 from pieglobalsfind.debugger.declare import Value
 from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -54,7 +56,8 @@ class ManyRanks:
             return found
         for group in self._same.alike(numbers):
             if len(group) >= FEW:
-                found.update(self._of_group(group, path, form))
+                with suppress(RanklensError):  # a visit to each of them says why
+                    found.update(self._of_group(group, path, form))
         return found
 
     def _of_group(self, group: Sequence[UserFrame], path: re.Match[str], form: str) -> Mapping[int, Value]:
