@@ -19,7 +19,7 @@ from pieglobalsfind.shell.atomic_file import write_whole
 from pieglobalsfind.shell.exit_status import complain
 
 from ..job.job import Job, opened
-from ..output.text import harmless
+from ..terminal.text import harmless
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -15,11 +15,11 @@ from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
 from ..analysis.report import Report, as_json, make_report
-from ..job import whole_job
+from ..collect import whole_job
 from ..job.job import add_target, job_named, opened
 from ..job.recorder import seconds_of
-from ..output.console import console
 from ..output.render import print_report
+from ..terminal.console import console
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -21,11 +21,11 @@ from ..analysis.payload import stack_pointer
 from ..job import discovery
 from ..job.job import Job, opened, say_warnings
 from ..job.memory import data_segments
-from ..job.progress import through
-from ..output.console import console
-from ..output.text import byte_count, harmless
 from ..pointers.allocator import is_libc, ranges_of_ranks
 from ..pointers.libc_heap import LibcHeap
+from ..terminal.console import console
+from ..terminal.progress import through
+from ..terminal.text import byte_count, harmless
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes

@@ -25,11 +25,11 @@ from pieglobalsfind.stacks.unwind import Walker
 
 from ..job.job import Job, Subject, add_target, checked, job_named, open_job, opened, say_warnings, subject_of
 from ..job.processes import homes_of, read_each, subject_of_all
-from ..job.progress import through
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import among, by_reason
 from ..job.recorder import record, seconds_of
-from ..output.text import harmless, of_ranks
+from ..terminal.progress import through
+from ..terminal.text import harmless, of_ranks
 
 DEFAULT_KEEP = 6  # files of the flight recorder
 PASSES = 3  # who runs now may wait in a moment
@@ -190,8 +190,8 @@ def folded(found: Stacks) -> Iterator[str]:
 def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
     from rich.text import Text  # late: not for --json, nor for --fold
 
-    from ..output.console import console
     from ..output.render import print_how
+    from ..terminal.console import console
 
     screen = console()
     screen.print(Text(f"{harmless(subject.description)}: {len(found.calls)} of {len(subject.table.ranks)} ranks"))

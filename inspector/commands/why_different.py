@@ -22,10 +22,10 @@ from pieglobalsfind.stacks.call_tree import Call
 
 from ..analysis.globals import read_globals
 from ..job.job import Job, Subject, checked, open_job, say_warnings, subject_of
-from ..output.console import console
 from ..output.listing import Listing
 from ..output.render import heading, print_how
-from ..output.text import declared, harmless
+from ..terminal.console import console
+from ..terminal.text import declared, harmless
 from .parts import on_ranks
 from .stacks import Stacks, label, read_one
 

@@ -11,7 +11,7 @@ from collections import Counter
 from pieglobalsfind.model import Absent
 
 from ..job.job import Job
-from ..job.progress import through
+from ..terminal.progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, Finding
 from .originals import Originals

@@ -24,9 +24,9 @@ from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import Message
 from ..commands import stacks
-from ..output.text import of_ranks
+from ..job.job import Job, Subject, job_of, with_waits
 from ..pointers.findings import Alarm, Audit
-from .job import Job, Subject, job_of, with_waits
+from ..terminal.text import of_ranks
 
 PRECEDENCE = (
     SHARED,
