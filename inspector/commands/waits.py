@@ -39,6 +39,7 @@ from ..job.processes import homes_of, read_each, subject_of_all
 from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
+TELLS_MATCHES = ("SMPI",)  # runtimes whose requests tell whether the other side has come
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +119,8 @@ def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
     told.update(found.standstill, *(one.inside for one in found.collectives))
     reasons: dict[int, str] = {}
     for job in {id(job): job for job in homes.values()}.values():
-        unpublished = {one.rank for one in job.table.ranks if one.evidence.tier in TIERS and homes.get(one.rank) is job}
+        is_told = job.table.evidence.tier not in TIERS or job.table.runtime in TELLS_MATCHES
+        unpublished = set() if is_told else {one.rank for one in job.table.ranks if homes.get(one.rank) is job}
         reason = why_not_still(job, unpublished & told) if unpublished & told else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
 

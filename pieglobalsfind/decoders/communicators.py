@@ -27,6 +27,11 @@ ELEMENT = struct.calcsize("i")
 
 def communicators(target: Target, table: RankTable) -> Communicators:
     """By their numbers: the members of those in which ranks wait."""
+    if table.runtime == "SMPI":
+        from pieglobalsfind.decoders.smpi.requests import Requests
+
+        waited = {one.waiting.communicator for one in table.ranks if one.waiting is not None}
+        return Requests(target, table).members(waited - {0})
     found: Communicators = members_of_world(table)
     attempts: dict[int, int] = {}
     for rank, waiting in _waiting(table):

@@ -26,6 +26,7 @@ from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.procfs import no_process
 
 MOST_PROCESSES = 1 << 20
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
@@ -87,7 +88,7 @@ def members_of(job: str) -> Members:
     if not job.isdecimal():
         return by_id(job, job)
     if not Path(f"/proc/{job}").is_dir():
-        raise TargetError(f"there is no process {job}", "give a pid of the job, or its id")
+        raise no_process(int(job), "give a pid of the job, or its id")
     own = identity(int(job))
     if own is not None and own.job_id:
         return by_id(own.job_id, job)

@@ -12,26 +12,30 @@ from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.facts import replace
-from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Rank, RankTable, Waiting
+from pieglobalsfind.model import BLOCKED, HOOK, READY, RSP, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # the name of a call tells without walking
+    from pieglobalsfind.decoders.smpi.requests import Requests
     from pieglobalsfind.stacks.unwind import Walker
 
 TIERS = ("runtime", HOOK)  # where nobody publishes calls
 # The profiling names (MPI 4.1, 15.2) are the same calls, and so are AMPI's own names (AMPI_Recv, APMPI_Recv), which are
 # the only ones where AMPI runs on another MPI; what AMPI has beyond MPI, and its way to a rank's main, are none.
 AMPI_OWN = r"Main|Migrate|Evacuate|Load_|Yield|Suspend|Resume|\w+_Setup"
-OF_THREADS = ("PiP", "SMPI")  # whose ranks are kernel threads where there is no layout of contexts
+SMPI = "SMPI"
+OF_THREADS = ("PiP", SMPI)  # whose ranks are kernel threads where there is no layout of contexts
 SCHEDULED = 8  # where in a CthThread it is (threads.C of Charm++, from 6.0 on)
 MOST_SCHEDULED = 1 << 16  # more makes no sense
 MPI_CALL = re.compile(rf"(?:P|AP?(?!MPI_(?:{AMPI_OWN})))?(MPI_[A-Z]\w*)")
 
 
-def as_blocked(target: Target, table: RankTable, walker: Walker, rank: Rank) -> Rank:
+def as_blocked(
+    target: Target, table: RankTable, walker: Walker, rank: Rank, requests: Optional[Requests] = None
+) -> Rank:
     """The rank as blocked in the outermost MPI call of its stack; unchanged where the runtime publishes such calls.
 
-    One that is ready again is told as such, with the call that it has not left yet.
+    One that is ready again is told as such, with the call that it has not left yet. `requests`: SMPI's, of this moment.
     """
     if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
         return rank
@@ -39,6 +43,8 @@ def as_blocked(target: Target, table: RankTable, walker: Walker, rank: Rank) -> 
         name = _outermost(call.function for call in walker.stack(rank).calls)
         if name is None:
             return rank
+        if table.runtime == SMPI:
+            return _by_requests(requests or requests_of(target, table), walker, rank, name)
         waiting = _by_arguments(table, walker, rank, name)
         if rank.state == RUNNING:
             return replace(rank, waiting=waiting)
@@ -76,6 +82,20 @@ def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Wa
     return Waiting(name)
 
 
+def requests_of(target: Target, table: RankTable) -> Requests:
+    """The requests of SMPI's ranks at this moment."""
+    from pieglobalsfind.decoders.smpi.requests import Requests
+
+    return Requests(target, table)
+
+
+def _by_requests(requests: Requests, walker: Walker, rank: Rank, name: str) -> Rank:
+    """The rank with what its call waits for, as SMPI's own requests tell it."""
+    waiting, is_on_its_way = requests.waiting(rank, walker.registers_now(rank).get(RSP, 0), name)
+    state = rank.state if rank.state == RUNNING else READY if is_on_its_way else BLOCKED
+    return replace(rank, state=state, waiting=waiting)
+
+
 def _is_scheduled(target: Target, table: RankTable, rank: Rank) -> bool:
     """Whether a thread of Charm++ waits for its turn alone: a CthThread begins with its token and that count."""
     if table.runtime != "AMPI" or not rank.thread:
@@ -91,7 +111,8 @@ def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
     """The table with every rank `as_blocked`; of a running job only those that stood still meanwhile."""
     if table.evidence.tier not in TIERS:
         return table
-    found = [as_blocked(target, table, walker, one) for one in table.ranks]
+    requests = requests_of(target, table) if table.runtime == SMPI else None
+    found = [as_blocked(target, table, walker, one, requests) for one in table.ranks]
     if target.is_live:
         from pieglobalsfind.decoders import decode
 

@@ -100,7 +100,7 @@ class Process:
             status = contents_of(f"{self._proc}/stat")
         except (OSError, ValueError) as error:
             hint = "give the PID of a running job; `pgrep rankrun` lists them"
-            raise TargetError(f"there is no process {self.pid}", hint) from error
+            raise no_process(self.pid, hint) from error
         if status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"]):
             raise TargetEndedError(f"process {self.pid} has ended, its parent has not yet waited for it")
 
@@ -156,6 +156,25 @@ class Process:
         if scope:
             ways = f"{YAMA} is {scope}: `sudo sysctl kernel.yama.ptrace_scope=0` allows it, or run as root"
         return TargetError(sentence, ways)
+
+
+def exists(pid: int) -> bool:
+    """Whether a process has this number, whatever /proc shows."""
+    try:
+        os.kill(pid, 0)  # sends nothing
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return pid > 0  # 0 and -1 stand for several processes
+
+
+def no_process(pid: int, hint: str) -> TargetError:
+    """Why /proc has nothing of a process: there is none, or /proc hides it (proc(5), hidepid)."""
+    if not exists(pid):
+        return TargetError(f"there is no process {pid}", hint)
+    ways = "use the account that runs it, or root: /proc is mounted with hidepid"
+    return TargetError(f"/proc hides process {pid}", ways)
 
 
 def contents_of(path: str) -> bytes:

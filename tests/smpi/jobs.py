@@ -6,14 +6,19 @@ come to wait.
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.errors import TargetError
 from pieglobalsfind.jobs.processes import descendants, processes
+from pieglobalsfind.targets.core import CoreTarget
 from tests.support.running import Job, StartJob
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
@@ -93,6 +98,29 @@ def process_of(job: Job) -> int:
     """The process that smpirun, a shell script, has started; 0 if there is none yet."""
     known = processes()
     return next((one for one in descendants(job.pid, known) if known[one].name == "smpimain"), 0)
+
+
+def kernel_core(pid: int, folder: Path) -> Path:
+    """A core file of a job that was started in `folder`, by the kernel, which ends the job for it."""
+    if "/" in Path("/proc/sys/kernel/core_pattern").read_text() or not may_dump(pid):
+        pytest.skip("the kernel writes core files elsewhere here")
+    os.kill(pid, signal.SIGABRT)
+    (found,) = wait_until(lambda: [one for one in folder.glob("core*") if is_whole(one)], "there is no core file")
+    return found
+
+
+def may_dump(pid: int) -> bool:
+    """Whether the process may write core files, which it is allowed."""
+    most = resource.prlimit(pid, resource.RLIMIT_CORE)[1]
+    resource.prlimit(pid, resource.RLIMIT_CORE, (most, most))
+    return most != 0
+
+
+def is_whole(core: Path) -> bool:
+    try:
+        return not CoreTarget(str(core)).cut_short
+    except TargetError:
+        return False  # its headers are not written yet
 
 
 def parse(lines: Sequence[str]) -> list[Truth]:

@@ -13,11 +13,11 @@ from typing import Optional
 
 from pieglobalsfind.decoders.pip.threads import ENTRY, ENTRY_VALUE, TID, VECTOR, descriptions
 from pieglobalsfind.decoders.smpi.library import Library
-from pieglobalsfind.decoders.smpi.words import word_at
+from pieglobalsfind.decoders.smpi.words import WORD, word_at
 from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.target import MemoryMapping, Target, read_many
+from pieglobalsfind.target import MemoryMapping, Target, pieces
 
 CURRENT = "_ZN7simgrid6kernel7context7Context16current_context_E"
 R_X86_64_DTPMOD64 = 16  # ELF Handling For Thread-Local Storage: the number of a module
@@ -56,20 +56,31 @@ def _blocks(
     target: Target, maps: Sequence[MemoryMapping], known: Mapping[str, tuple[int, int]], stacks: frozenset[int]
 ) -> Iterator[tuple[MemoryMapping, int, int]]:
     """The mapping, the address and the thread's number of each control block."""
-    searched = []
     for one in maps:
         if one.readable and one.writable and not one.path and one.start not in stacks:
-            size = one.end - one.start
-            begin = one.start if size <= SMALL else one.end - SEARCHED
-            searched.append((one, begin, one.end - begin))
-    for (one, begin, _), data in zip(searched, read_many(target, [(begin, size) for _, begin, size in searched])):
-        for at in range(-begin % ALIGNMENT, len(data or b"") - SELF_AT - 8, ALIGNMENT):
-            address = begin + at
-            (first,) = struct.unpack_from("<Q", data or b"", at)
-            if first == address and struct.unpack_from("<Q", data or b"", at + SELF_AT)[0] == address:
-                tid = _number(target, address + known[TID][1])
-                if tid > 0:
-                    yield one, address, tid
+            begin = one.start if one.end - one.start <= SMALL else one.end - SEARCHED
+            for start, data in pieces(target, begin, one.end):
+                for address in _own_addresses(start, data):
+                    tid = _number(target, address + known[TID][1])
+                    if tid > 0 and _is_block(target, address):
+                        yield one, address, tid
+
+
+def _own_addresses(start: int, data: bytes) -> Iterator[int]:
+    """Where a word is its own address, at places where a control block may begin."""
+    first = -start % ALIGNMENT
+    words = memoryview(data)[first : len(data) - (len(data) - first) % WORD].cast("Q")
+    for at in range(0, len(words), ALIGNMENT // WORD):
+        if words[at] == start + first + WORD * at:
+            yield words[at]
+
+
+def _is_block(target: Target, address: int) -> bool:
+    """Read in small, so that a snapshot holds it."""
+    try:
+        return word_at(target, address) == word_at(target, address + SELF_AT) == address
+    except MemoryUnreadable:
+        return False
 
 
 def _number(target: Target, address: int) -> int:

@@ -159,3 +159,22 @@ def test_strange_paths() -> None:
     assert (found[0].start, found[0].end, found[0].offset, found[0].executable) == (0x400000, 0x401000, 0x1000, True)
     assert [one.shared for one in found] == [False, True, False, False]
     assert not (found[2].readable or found[2].writable or found[2].executable)
+
+
+HIDDEN = """
+mount -t proc -o hidepid=2 proc /proc
+cd /
+PYTHONPATH={root} PYTHONDONTWRITEBYTECODE=1 setpriv --reuid=65534 --regid=65534 --clear-groups \\
+    /usr/bin/python3 -m pieglobalsfind --pid {pid} 0x1000
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount /proc anew")
+def test_a_process_that_proc_hides() -> None:
+    """It is there, whatever /proc shows; a number that no process has is another matter."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for pid, sentence in ((os.getpid(), f"/proc hides process {os.getpid()}"), (ended.pid, "there is no process")):
+        script = HIDDEN.format(root=ROOT, pid=pid)
+        done = subprocess.run(["unshare", "--mount", "sh", "-ec", script], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -1,0 +1,207 @@
+"""What SMPI's ranks wait for, by the requests that their blocked calls keep on their stacks.
+
+Takes a target and its table; gives for a rank in a call the peer, the tag and the communicator, and of communicators
+their members. A request is believed if it is the rank's own and its members are where C++ puts them: data type, size,
+source, destination, tag, one after the other, and the communicator behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Optional
+
+from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
+from pieglobalsfind.decoders.smpi.identity import identities
+from pieglobalsfind.decoders.smpi.library import Library, find_library
+from pieglobalsfind.decoders.smpi.numbering import number
+from pieglobalsfind.decoders.smpi.words import Words, words_of
+from pieglobalsfind.model import Rank, RankTable, Rebase, Region, Waiting
+from pieglobalsfind.target import Target, read_or_none
+
+SMPI = "N7simgrid4smpi"
+REQUEST, COMMUNICATOR, GROUP = (f"{SMPI}{name}E" for name in ("7Request", "4Comm", "5Group"))
+ACTIVITY = "N7simgrid6kernel8activity"
+ANY_SOURCE, ANY_TAG = -555, -444  # smpi.h; tags of collectives are negative, too
+ANY, NONE = -1, -2  # Waiting.peer and .tag
+OBJECT_WORDS = 40
+FEWEST_WORDS = 8
+ARRAY_WORDS = 16  # of an array of requests
+INSIDE = 1 << 14  # bytes of a stack that SMPI's own calls use
+MOST_MEMBERS = 1 << 20
+NO_REQUEST = "source or destination (no request of it is found on its stack)"
+ONE_OF = "source or destination (it waits for any of {} requests)"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request: the actors' numbers (-555: any), the tag, the communicator's address, whether both sides are there."""
+
+    source: int
+    destination: int
+    tag: int
+    communicator: int
+    is_matched: bool
+
+
+class Requests:
+    """The requests of one moment."""
+
+    def __init__(self, target: Target, table: RankTable) -> None:
+        self._target = target
+        self._table = table
+        maps = target.maps()
+        self._library: Optional[Library] = find_library(target, maps)
+        actors = (find_actors(target, self._library) if self._library is not None else None) or []
+        numbers = number(actors, identities(target, actors))
+        self._ranks = {actors[index].number: rank for rank, index in numbers.actors.items()}
+        self._actors: Mapping[int, Actor] = {rank: actors[index] for rank, index in numbers.actors.items()}
+        self._addresses = {one.address: one.number for one in actors}
+        self._classes: dict[int, str] = {}
+
+    def waiting(self, rank: Rank, pointer: int, call: str) -> tuple[Waiting, bool]:
+        """What a rank waits for that is in a call, with its stack from `pointer` on; and whether that is on its way."""
+        found = self._requests(rank, pointer)
+        if not found:
+            return Waiting(call, unknown=NO_REQUEST), False
+        own = self._actors[rank.rank].number
+        first = min(found, key=lambda one: self._urgency(one, own))
+        if call in ("MPI_Waitany", "MPI_Waitsome") and len(found) > 1:
+            return Waiting(call, communicator=first.communicator, unknown=ONE_OF.format(len(found))), False
+        return self._said(rank, call, first), first.is_matched
+
+    def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
+        """The ranks of communicators, by their addresses; of those alone that can be told, and whose ranks all live."""
+        found = {one: tuple(self._members_of(one)) for one in communicators if self._class_of(one) == COMMUNICATOR}
+        return {address: ranks for address, ranks in found.items() if ranks and -1 not in ranks}
+
+    def _urgency(self, one: Request, own: int) -> tuple[bool, bool, bool]:
+        """Of several that a call waits for, those come first that surely wait for another rank to do its part.
+
+        A small message is sent without waiting for its receiver.
+        """
+        return one.is_matched, one.destination != own, not {one.source, one.destination} <= self._ranks.keys()
+
+    def _members_of(self, communicator: int) -> Iterator[int]:
+        """The ranks in a communicator, in its order, -1 of one that has ended; a group has a std::vector of actors.
+
+        In one of all ranks, where each that lives has its own number, so had those that have ended.
+        """
+        (words,) = words_of(self._target, [communicator], OBJECT_WORDS, FEWEST_WORDS)
+        group = next((one for one in words[1:] if self._class_of(one) == GROUP), 0)
+        (words,) = words_of(self._target, [group], OBJECT_WORDS, FEWEST_WORDS)
+        for begin, end, most in zip(words[1:], words[2:], words[3:]):
+            if 0 < begin < end <= most and (end - begin) % 8 == 0 and end - begin <= 8 * MOST_MEMBERS:
+                data = read_or_none(self._target, begin, end - begin)
+                if data is not None:
+                    ranks = [self._ranks.get(one, -1) for one in memoryview(data).cast("q")]
+                    is_world = len(ranks) == self._table.rank_count
+                    in_order = all(rank in (at, -1) for at, rank in enumerate(ranks))
+                    return iter(range(len(ranks)) if is_world and in_order else ranks)
+        return iter(())
+
+    def _said(self, rank: Rank, call: str, one: Request) -> Waiting:
+        own = self._actors[rank.rank].number
+        other = one.source if one.destination == own else one.destination
+        peer = ANY if other == ANY_SOURCE else self._ranks.get(other, NONE)
+        tag = ANY if one.tag == ANY_TAG else one.tag if one.tag >= 0 else NONE
+        unknown = "" if peer != NONE else "source or destination (that rank has ended)"
+        return Waiting(call, peer, tag, one.communicator, peer >= 0, unknown)
+
+    def _requests(self, rank: Rank, pointer: int) -> list[Request]:
+        """Those of the innermost call that has any; between calls stand return addresses into the program."""
+        actor = self._actors.get(rank.rank)
+        if actor is None or not isinstance(rank.stack, Region) or pointer not in rank.stack:
+            return []
+        size = min(INSIDE, rank.stack.end - pointer) & -8
+        data = read_or_none(self._target, pointer, size)
+        words = memoryview(data or b"").cast("Q")
+        for part in _calls(words, _code(self._table, rank)):
+            found = self._in_part(actor, [one for one in dict.fromkeys(part) if one and one % 8 == 0])
+            if found:
+                return found
+        return []
+
+    def _in_part(self, actor: Actor, words: Sequence[int]) -> list[Request]:
+        """Requests that words lead to, or arrays of requests."""
+        objects = words_of(self._target, words, ARRAY_WORDS, 1)
+        direct = [one for one, held in zip(words, objects) if self._is(held, REQUEST)]
+        arrays = [held for held in objects if held and self._class_of(held[0]) == REQUEST]
+        listed = [one for held in arrays for one in takewhile(self._may_be_listed, held) if one]
+        return self._believed(actor, [*listed, *direct])
+
+    def _may_be_listed(self, word: int) -> bool:
+        """Whether a word can be an element of an array of requests: one that is done is null."""
+        return not word or self._class_of(word) == REQUEST
+
+    def _is(self, words: Words, name: str) -> bool:
+        return bool(words) and self._library is not None and self._library.class_of(words[0]) == name
+
+    def _class_of(self, address: int) -> str:
+        if address % 8 or not address or self._library is None:
+            return ""
+        if address not in self._classes:
+            (words,) = words_of(self._target, [address], 1, 1)
+            self._classes[address] = self._library.class_of(words[0]) if words else ""
+        return self._classes[address]
+
+    def _believed(self, actor: Actor, addresses: Sequence[int]) -> list[Request]:
+        """Requests that are the actor's own, once each, those that are still to be done."""
+        found = []
+        for words in words_of(self._target, list(dict.fromkeys(addresses)), OBJECT_WORDS, FEWEST_WORDS):
+            one = self._request(actor, words)
+            if one is not None:
+                found.append(one)
+        return found
+
+    def _request(self, actor: Actor, words: Words) -> Optional[Request]:
+        at = next((at for at in range(1, len(words) - 12) if self._is_type(words[at])), None)
+        if at is None:
+            return None
+        source, destination = _signed(words[at + 2], 64), _signed(words[at + 3], 64)
+        place = next((at for at in range(at + 5, len(words) - 1) if self._class_of(words[at]) == COMMUNICATOR), None)
+        if place is None or actor.number not in (source, destination):
+            return None
+        other = destination if source == actor.number else source
+        return Request(
+            source, destination, _signed(words[at + 4], 32), words[place], self._is_matched(words[place + 1], other)
+        )
+
+    def _is_type(self, address: int) -> bool:
+        name = self._class_of(address)
+        return name.startswith(SMPI) and ("Datatype" in name or "Type_" in name)
+
+    def _is_matched(self, activity: int, other: int) -> bool:
+        """Whether the other side's actor is in the communication, too: it goes on by itself then."""
+        if not self._class_of(activity).startswith(ACTIVITY):
+            return False
+        (words,) = words_of(self._target, [activity], OBJECT_WORDS, FEWEST_WORDS)
+        known = {self._addresses[one] for one in words if one in self._addresses}
+        return len(known) > 1 if other == ANY_SOURCE else other in known
+
+
+def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
+    """Parts of a stack, innermost first, that end with words that lie in the program's code."""
+    start = 0
+    for at, word in enumerate(words):
+        if any(low <= word < high for low, high in code):
+            yield words[start:at]
+            start = at + 1
+    yield words[start:]
+
+
+def _code(table: RankTable, rank: Rank) -> list[tuple[int, int]]:
+    """Where the code of the rank's copy of the program is, or of the program that all have."""
+    copies = {one.object: one.copy for one in rank.placements if isinstance(one, Rebase)}
+    found = []
+    for one in table.objects:
+        if one.is_program:
+            base = copies.get(one.index, one.base)
+            found += [(base + part.offset, base + part.end) for part in one.segments if part.executable]
+    return found
+
+
+def _signed(word: int, bits: int) -> int:
+    value = word & ((1 << bits) - 1)
+    return value - (1 << bits) if value >> (bits - 1) else value
