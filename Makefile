@@ -36,11 +36,24 @@ test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is bu
 	@[ -n "$$CHARM_HOME" ] || echo 'SKIPPED: tests/charm needs CHARM_HOME, the build directory of Charm++ that holds bin/ampicc'
 	@[ -z "$$CHARM_HOME" ] || $(PYTHON) -m pytest -q tests/charm
 
+.PHONY: test-gdb-suite
+test-gdb-suite: setup ## run GDB's own test suite in processes and in ranks, and compare; GDB_SRC says where GDB's sources are
+	@.ci/setup test
+	@[ -n "$$GDB_SRC" ] || echo 'SKIPPED: GDB_SRC has to name a checkout of GDB, the folder that holds gdb/testsuite'
+	@[ -z "$$GDB_SRC" ] || $(PYTHON) -m tests.gdb_suite "$$GDB_SRC" $(GDB_TESTS)
+
 .PHONY: test-pip
 test-pip: setup ## run the tests on Process-in-Process; PIP_HOME says where it is
 	@.ci/setup test
 	@[ -n "$$PIP_HOME" ] || echo 'SKIPPED: tests/pip needs PIP_HOME, the folder that holds include/pip/pip.h and lib/libpip.so'
 	@[ -z "$$PIP_HOME" ] || $(PYTHON) -m pytest -q tests/pip
+
+.PHONY: test-debuggers
+test-debuggers: ## run demo and the debuggers' tests; SUITE=trixie (or sid, jammy ...): in that system (root; docs/development.md)
+	@[ -n "$(SUITE)" ] || .ci/test-debuggers $(TESTS)
+	@[ -z "$(SUITE)" ] || .ci/in-system $(SUITE) .ci/test-debuggers $(TESTS) || failed=1; \
+	    python3 -m tests.support.debugger_runs build/$(if $(SUITE),systems/$(SUITE)/ranklens/build/)debuggers.json; \
+	    exit $${failed:-0}
 
 .PHONY: charm-hook
 charm-hook: ## build the hook module for stock AMPI, and install it in CHARM_HOME/lib
@@ -54,6 +67,7 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector lldbext tests
 	@$(VENV)/bin/lint-imports --no-cache
+	@.ci/include_layers.py
 	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
 	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
 

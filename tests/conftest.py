@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import compileall
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Optional
 import pytest
 
 from pieglobalsfind.shell.signals import TOLD_BY
+from tests.support.debuggers import find_gdb
 from tests.support.host.indexed import write_starter
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
@@ -63,10 +63,7 @@ def inspector() -> Path:
 
 @pytest.fixture(scope="session")
 def gdb(shared: Shared) -> Path:
-    path = shutil.which("gdb")
-    if path is None:
-        pytest.fail("gdb is missing: run `make setup`")
-    return shared.made("gdb", lambda folder: write_starter(Path(path), folder)) / "gdb"
+    return shared.made("gdb", lambda folder: write_starter(find_gdb(), folder)) / "gdb"
 
 
 CHANGES_OUTPUT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "DEBUGINFOD_URLS")

@@ -20,7 +20,7 @@ from ..analysis.globals import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
 from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding
-from ..commands.stacks import Stacks, label
+from ..job.stacks import Stacks, label
 from ..terminal.text import byte_count, declared, harmless
 from .render import ranks_text, size_text
 

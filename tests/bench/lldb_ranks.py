@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.bench.gdb_ranks import TIMEOUT, compile_source, job, rankrun, ranks_source
 from tests.bench.result import Measurement, Result
+from tests.support.debuggers import find_lldb
 from tests.support.running import BIN, ROOT
 
 FEW, MANY, STEPS, REPEAT = 64, 1_000, 20, 3
@@ -109,7 +110,7 @@ def typed(pid: int, commands: Sequence[str], expected: str = "") -> float:
 
 
 def attach(pid: int) -> list[str]:
-    return [shutil.which("lldb-19") or "lldb", "-x", "-b", "-p", str(pid)]
+    return [str(find_lldb()), "-x", "-b", "-p", str(pid)]
 
 
 def timed(words: Sequence[str], environment: Mapping[str, str]) -> tuple[float, str]:

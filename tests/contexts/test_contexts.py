@@ -15,10 +15,10 @@ from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.session import suspended
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.host.script import Told
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import Session as LldbSession
 from tests.support.running import StartJob
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import find_lldb
 from tests.support.host.script import Told
 from tests.support.job_programs import PROGRAMS
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import Session
 from tests.support.running import Job
 

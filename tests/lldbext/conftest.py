@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import RANKS, Places, compile_program, hold, make_core
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import Session
 from tests.support.running import StartJob
 

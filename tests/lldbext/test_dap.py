@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import RANKS, SOURCES, Places
 from tests.support.lldb.dap import Adapter
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import EXTENSION
 from tests.support.running import ROOT
 

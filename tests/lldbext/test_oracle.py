@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import make_core
 from tests.support.host.plan import Answers
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.oracle import ADDRESS, Asker, differences, normalize, virtual_plan
 from tests.support.lldb.questions import NEVER_ASKED, PROGRAMS
 from tests.support.lldb.session import Session

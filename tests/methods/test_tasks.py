@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.session import Session
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import Session as Lldb
 from tests.support.running import StartJob, built
 

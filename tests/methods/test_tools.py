@@ -12,8 +12,8 @@ import pytest
 
 from tests.methods.matrix import METHODS, RUNNING, SOURCES, SUSPENDED, VARIABLES, impossible
 from tests.methods.table import Record
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.session import Session as Gdb
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import Session as Lldb
 from tests.support.methods import Held, Truth
 from tests.support.running import built

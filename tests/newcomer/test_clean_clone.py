@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import compile_program
-from tests.support.lldb.installed import find_lldb
 from tests.support.running import ROOT, StartJob
 
 PROCESSES = Path("/proc")

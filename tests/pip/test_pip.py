@@ -23,9 +23,9 @@ from pieglobalsfind.decoders.pip.decode import STARTING
 from pieglobalsfind.model import RUNNING, Region
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
-from tests.support.lldb.installed import find_lldb
 from tests.support.lldb.session import Session as LldbSession
 from tests.support.running import BIN, Job, StartJob
 from tests.support.waiting import wait_until

@@ -3,8 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "image/byte_copy.h"
+#include "image/method.h"
 #include "image/ranges.h"
-#include "methods/method.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #define NDEBUG /* Boost's assertions would allocate */
 #include "image/heap.h"
 #include "image/ranges.h"
-#include "image/shared.h"
+#include "image/shared_memory.h"
 
 #include <boost/interprocess/mem_algo/rbtree_best_fit.hpp>
 #include <boost/interprocess/sync/mutex_family.hpp>
@@ -81,7 +81,7 @@ rank_heap *adopt(uint32_t range, uint64_t start, uint64_t size, uint64_t limit) 
         errno = error;
         return nullptr;
     }
-    auto *heap = static_cast<rank_heap *>(range_is_shared(range) ? shared_allocate(sizeof(rank_heap))
+    auto *heap = static_cast<rank_heap *>(range_is_shared(range) ? shared_memory_map(sizeof(rank_heap))
                                                                  : std::calloc(1, sizeof(rank_heap)));
     if (!heap)
         return nullptr;

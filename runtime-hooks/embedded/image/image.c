@@ -3,8 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "image/image.h"
+#include "image/method.h"
 #include "image/ranges.h"
-#include "methods/method.h"
 
 #include <errno.h>
 #include <stdlib.h>

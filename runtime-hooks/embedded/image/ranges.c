@@ -21,6 +21,7 @@ static uint64_t ranges_end;
 static uint64_t one_range;
 static bool is_shared;
 static uint32_t private_range;
+static bool are_mobile;
 
 static int reserve_over(uint64_t start, uint64_t total, int how) {
     void *wanted = (void *)start;
@@ -67,6 +68,14 @@ bool range_is_shared(uint32_t index) {
 int64_t range_of(const void *address) {
     uint64_t at = (uintptr_t)address;
     return at < FIRST_RANGE || at >= ranges_end ? -1 : (int64_t)((at - FIRST_RANGE) / one_range);
+}
+
+void ranges_set_mobile(void) {
+    are_mobile = true;
+}
+
+bool ranges_are_mobile(void) {
+    return are_mobile;
 }
 
 void range_release(uint32_t index) {

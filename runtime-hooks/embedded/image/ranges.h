@@ -36,6 +36,13 @@ int64_t range_of(const void *address);
 /* Makes [start, start+size) of a range readable and writable, and part of core dumps; 0, or an errno value. */
 int range_commit(uint64_t start, uint64_t size);
 
+/*
+ * Whether what lies in a range may have to go to another process.  If so, all that is a rank's must lie in its range,
+ * and nothing of the process's may.
+ */
+void ranges_set_mobile(void);
+bool ranges_are_mobile(void);
+
 /* Gives the memory of a whole range back. */
 void range_release(uint32_t index);
 

@@ -52,7 +52,7 @@ static bool read_whole(int file, void *memory, size_t size) {
 
 static char *next_string(void) {
     if (rest >= strings + orders.bytes)
-        refuse("the launcher's orders are cut short");
+        fatal("the launcher's orders are cut short");
     char *found = rest;
     rest += strlen(rest) + 1;
     return found;
@@ -60,13 +60,13 @@ static char *next_string(void) {
 
 static void read_orders(int file) {
     if (!read_whole(file, &orders, sizeof orders) || orders.version != ORDERS_VERSION || orders.bytes > MOST_BYTES)
-        refuse("--agent is for rankrun itself, which has to be of the same version on all hosts of a job");
+        fatal("--agent is for rankrun itself, which has to be of the same version on all hosts of a job");
     strings = rest = malloc(orders.bytes + 1);
     if (!strings || !read_whole(file, strings, orders.bytes))
-        refuse("the launcher's orders can't be read");
+        fatal("the launcher's orders can't be read");
     strings[orders.bytes] = '\0';
     snprintf(own_name, sizeof own_name, "%s", next_string());
-    refuse_on(own_name);
+    fatal_on_host(own_name);
     const char **named[] = {&folder, &launcher_addresses, &job_id, &token};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         *named[i] = next_string();
@@ -76,7 +76,7 @@ static void read_orders(int file) {
 static char **next_strings(uint32_t count, char *more) {
     char **list = calloc(count + UINT64_C(2), sizeof *list);
     if (!list)
-        refuse("memory for the launcher's orders can't be had");
+        fatal("memory for the launcher's orders can't be had");
     for (uint32_t i = 0; i < count; i++)
         list[i] = next_string();
     list[count] = more;
@@ -88,7 +88,7 @@ static void keep_orders(void) {
     struct iovec parts[] = {{&orders, sizeof orders}, {strings, orders.bytes}};
     if (file < 0 || writev(file, parts, 2) != (ssize_t)(sizeof orders + orders.bytes) ||
         lseek(file, 0, SEEK_SET) != 0 || dup2(file, ORDERS_DESCRIPTOR) < 0)
-        refuse("the launcher's orders can't be kept: %s", strerror(errno));
+        fatal("the launcher's orders can't be kept: %s", strerror(errno));
     if (file != ORDERS_DESCRIPTOR)
         close(file);
 }
@@ -98,7 +98,7 @@ __attribute__((noreturn)) static void follow_orders(void) {
     read_orders(STDIN_FILENO);
     keep_orders();
     if (chdir(folder))
-        refuse("there is no such folder as the job is started in, %s: %s", folder, strerror(errno));
+        fatal("there is no such folder as the job is started in, %s: %s", folder, strerror(errno));
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) == 0) {
         limit.rlim_cur = orders.stack_limit;
@@ -110,7 +110,7 @@ __attribute__((noreturn)) static void follow_orders(void) {
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length < 0 ? 0 : length] = '\0';
     execve(self, arguments, environment);
-    refuse("%s can't be started anew: %s", self, strerror(errno));
+    fatal("%s can't be started anew: %s", self, strerror(errno));
 }
 
 void agent_begin(int argc, char **argv) {
@@ -120,7 +120,7 @@ void agent_begin(int argc, char **argv) {
     size_t length = name ? strcspn(name, " ") : 0;
     snprintf(own_name, sizeof own_name, "%.*s", (int)length, name ? name : "");
     if (*own_name)
-        refuse_on(own_name);
+        fatal_on_host(own_name);
 }
 
 /* ---- the launcher ---- */
@@ -141,26 +141,26 @@ static int call_launcher(enum visit_kind kind, int one) {
     struct visit visit = {kind, one, 0};
     int made = gate_call(launcher_addresses, (uint16_t)orders.port, &orders.secret, &visit, orders.silence);
     if (made < 0 && errno == EACCES)
-        refuse("the job's launcher does not accept this host's key");
+        fatal("the job's launcher does not accept this host's key");
     if (made < 0)
-        refuse("the job's launcher can't be reached from this host, at %s, port %u: %s", launcher_addresses,
-               orders.port, strerror(errno));
+        fatal("the job's launcher can't be reached from this host, at %s, port %u: %s", launcher_addresses, orders.port,
+              strerror(errno));
     return made;
 }
 
-static void get_ready(const struct launch *launch) {
+static void get_ready(const struct launch_plan *plan) {
     if (*token && access(token, F_OK))
-        refuse("%s is not the folder that it is where the job was started: checkpoints of a job of several hosts need "
-               "a file system that all of them share",
-               launch->checkpoint);
+        fatal("%s is not the folder that it is where the job was started: checkpoints of a job of several hosts need "
+              "a file system that all of them share",
+              plan->checkpoint);
     int error = gate_open(&gate, &orders.secret);
     if (error)
-        refuse("other hosts can't be connected: %s", strerror(error));
+        fatal("other hosts can't be connected: %s", strerror(error));
     struct wire_place own = {.port = gate.port};
     gate_addresses(own.addresses);
     launcher = call_launcher(VISIT_AGENT, (int)orders.host);
     gate_limit_silence(launcher, orders.silence);
-    tell(AGENT_READY, &own, sizeof own, launch->loaded, strlen(launch->loaded));
+    tell(AGENT_READY, &own, sizeof own, plan->loaded, strlen(plan->loaded));
 }
 
 static struct wire_place *wait_for_places(int count) {
@@ -168,7 +168,7 @@ static struct wire_place *wait_for_places(int count) {
     size_t size = (size_t)count * sizeof(struct wire_place);
     struct wire_place *places = malloc(size);
     if (!places)
-        refuse("memory for the job can't be had: %s", strerror(errno));
+        fatal("memory for the job can't be had: %s", strerror(errno));
     if (!socket_read(launcher, &frame, sizeof frame) || frame.kind != AGENT_BEGIN || frame.bytes != size ||
         !socket_read(launcher, places, size))
         launcher_has_gone();
@@ -177,26 +177,27 @@ static struct wire_place *wait_for_places(int count) {
 
 /* ---- links to other hosts ---- */
 
-static void call_host(const struct family *family, const char *name, struct wire_place *place, int first, int end) {
+static void call_host(const struct local_processes *family, const char *name, struct wire_place *place, int first,
+                      int end) {
     place->addresses[sizeof place->addresses - 1] = '\0';
     for (int i = family->first; i < family->first + family->count; i++)
         for (int j = first; j < end; j++) {
             struct visit visit = {VISIT_PAIR, i, j};
             int made = gate_call(place->addresses, (uint16_t)place->port, &orders.secret, &visit, orders.silence);
             if (made < 0)
-                refuse("host %s can't be reached from this one, at %s, port %u: %s", name, place->addresses,
-                       place->port, strerror(errno));
-            *family_socket(family, i, j) = made;
+                fatal("host %s can't be reached from this one, at %s, port %u: %s", name, place->addresses, place->port,
+                      strerror(errno));
+            *local_processes_socket(family, i, j) = made;
         }
 }
 
-static bool is_expected(const struct family *family, const struct visit *visit) {
+static bool is_expected(const struct local_processes *family, const struct visit *visit) {
     return visit->kind == VISIT_PAIR && visit->other >= family->first && visit->other < family->first + family->count &&
            visit->one >= family->first + family->count && visit->one < family->total &&
-           *family_socket(family, visit->other, visit->one) < 0;
+           *local_processes_socket(family, visit->other, visit->one) < 0;
 }
 
-static void wait_to_be_called(const struct family *family) {
+static void wait_to_be_called(const struct local_processes *family) {
     for (int left = family->count * (family->total - family->first - family->count); left > 0;) {
         struct pollfd polled[] = {{gate.events, POLLIN, 0}, {launcher, POLLIN, 0}};
         if (poll(polled, 2, -1) < 0)
@@ -206,26 +207,27 @@ static void wait_to_be_called(const struct family *family) {
         struct visit visit;
         for (int made; (made = gate_admit(&gate, &visit)) >= 0;) {
             if (!is_expected(family, &visit))
-                refuse("another host of the job calls for a process that is not here, or twice");
-            *family_socket(family, visit.other, visit.one) = made;
+                fatal("another host of the job calls for a process that is not here, or twice");
+            *local_processes_socket(family, visit.other, visit.one) = made;
             left--;
         }
     }
 }
 
 /* Each host calls those before it, and is then called by those behind it: no two wait for each other. */
-static void connect_hosts(const struct family *family, const struct host_list *hosts, struct wire_place *places) {
+static void connect_hosts(const struct local_processes *family, const struct host_list *hosts,
+                          struct wire_place *places) {
     for (int host = 0; host < (int)orders.host; host++)
         call_host(family, hosts->items[host].name, &places[host], host_list_first(hosts, host, family->total),
                   host_list_first(hosts, host + 1, family->total));
     for (int i = family->first; i < family->first + family->count; i++)
-        *family_socket(family, i, family->total) = call_launcher(VISIT_PROCESS, i);
+        *local_processes_socket(family, i, family->total) = call_launcher(VISIT_PROCESS, i);
     wait_to_be_called(family);
 }
 
 /* ---- the processes ---- */
 
-__attribute__((noreturn)) static void end_family(const struct family *family) {
+__attribute__((noreturn)) static void end_family(const struct local_processes *family) {
     for (int i = 0; i < family->count; i++)
         if (family->pids[i])
             kill(family->pids[i], SIGKILL);
@@ -236,7 +238,7 @@ __attribute__((noreturn)) static void end_family(const struct family *family) {
 }
 
 /* How many of them have ended now. */
-static int reap(struct family *family, int signals) {
+static int reap(struct local_processes *family, int signals) {
     struct signalfd_siginfo ignored;
     int ended = 0;
     while (read(signals, &ignored, sizeof ignored) > 0)
@@ -253,10 +255,10 @@ static int reap(struct family *family, int signals) {
     return ended;
 }
 
-__attribute__((noreturn)) static void watch(struct family *family) {
+__attribute__((noreturn)) static void watch(struct local_processes *family) {
     sigset_t ends;
     sigemptyset(&ends);
-    sigaddset(&ends, SIGCHLD); /* blocked by family_fork() */
+    sigaddset(&ends, SIGCHLD); /* blocked by local_processes_fork() */
     int signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), left = family->count;
     while (left > 0) {
         struct pollfd polled[] = {{signals, POLLIN, 0}, {launcher, POLLIN, 0}};
@@ -270,24 +272,24 @@ __attribute__((noreturn)) static void watch(struct family *family) {
     _exit(0);
 }
 
-struct job agent_serve(const struct launch *launch) {
-    const struct host_list *hosts = launch->hosts;
+struct job agent_serve(const struct launch_plan *plan) {
+    const struct host_list *hosts = plan->hosts;
     read_orders(ORDERS_DESCRIPTOR);
     close(ORDERS_DESCRIPTOR);
     if (orders.host >= (uint32_t)hosts->count)
-        refuse("the launcher's orders are for a host that there is not");
-    snprintf(launch->job_id, JOB_ID_SIZE, "%s", job_id);
-    get_ready(launch);
+        fatal("the launcher's orders are for a host that there is not");
+    snprintf(plan->job_id, JOB_ID_SIZE, "%s", job_id);
+    get_ready(plan);
     struct wire_place *places = wait_for_places(hosts->count);
-    int first = host_list_first(hosts, (int)orders.host, launch->processes);
-    int end = host_list_first(hosts, (int)orders.host + 1, launch->processes);
-    struct family family = family_new(first, end - first, launch->processes);
+    int first = host_list_first(hosts, (int)orders.host, plan->processes);
+    int end = host_list_first(hosts, (int)orders.host + 1, plan->processes);
+    struct local_processes family = local_processes_new(first, end - first, plan->processes);
     connect_hosts(&family, hosts, places);
     gate_close(&gate);
     free(places);
     checkpoint_set_guards(orders.guards);
     struct job job;
-    if (family_fork(&family, launch, &job)) {
+    if (local_processes_fork(&family, plan, &job)) {
         close(launcher);
         return job;
     }

@@ -10,7 +10,8 @@
 #define RANK_JOB_AGENT_H
 
 #include "job/gate.h"
-#include "job/launcher.h"
+#include "job/launch_plan.h"
+#include "job/process.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,6 @@ void agent_begin(int argc, char **argv);
 bool agent_is_one(void);
 
 /* Like launch(), in an agent. */
-struct job agent_serve(const struct launch *launch);
+struct job agent_serve(const struct launch_plan *plan);
 
 #endif

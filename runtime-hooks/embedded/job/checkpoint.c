@@ -6,13 +6,15 @@
 #define _GNU_SOURCE
 #include "job/checkpoint.h"
 #include "image/ranges.h"
+#include "image/rank_images.h"
 #include "job/core_file.h"
 #include "job/loaded_files.h"
 #include "job/process.h"
+#include "job/transport.h"
 #include "libc/descriptors.h"
 #include "libc/open_files.h"
-#include "mpi/mobility.h"
 #include "rank_hooks.h"
+#include "ranks/client.h"
 #include "ranks/fatal.h"
 #include "ranks/rank_lifecycle.h"
 #include "ranks/ranks.h"
@@ -98,9 +100,9 @@ void checkpoint_match(const struct checkpoint *checkpoint) {
     const char *lacking =
         checkpoint->objects ? loaded_difference(checkpoint->objects, loaded_lines(loaded_text())) : NULL;
     if (lacking)
-        refuse("%s is not what it was, or not where it was, when checkpoint %s was written: restart it on the same "
-               "system, with the same files",
-               loaded_path(lacking), checkpoint->path);
+        fatal("%s is not what it was, or not where it was, when checkpoint %s was written: restart it on the same "
+              "system, with the same files",
+              loaded_path(lacking), checkpoint->path);
     checkpoint_set_guards(checkpoint->job.guards);
 }
 
@@ -132,7 +134,7 @@ static void write_job(FILE *file, const struct checkpoint_job *job, int number, 
 static void add_string(char ***list, int *count, char *text) {
     char **grown = realloc(*list, ((size_t)*count + 2) * sizeof *grown);
     if (!grown || !text)
-        refuse("memory for the checkpoint can't be had");
+        fatal("memory for the checkpoint can't be had");
     grown[(*count)++] = text;
     grown[*count] = NULL;
     *list = grown;
@@ -204,9 +206,9 @@ const struct checkpoint *checkpoint_open(const char *folder) {
     snprintf(path, sizeof path, "%s/job", checkpoint.path);
     FILE *file = fopen(path, "re");
     if (!file)
-        refuse("%s has no whole checkpoint", folder);
+        fatal("%s has no whole checkpoint", folder);
     if (!read_job(&checkpoint, file))
-        refuse("%s is no checkpoint that this version can read", path);
+        fatal("%s is no checkpoint that this version can read", path);
     fclose(file);
     return &checkpoint;
 }
@@ -277,7 +279,7 @@ static void warn_of_open_files(int rank) {
     fprintf(stderr, "rankrun: rank %d has %s open, which will not be open when the job is restarted\n", rank, text);
 }
 
-int checkpoint_save(const struct wire_save *save) {
+static int save_ranks(const struct wire_save *save) {
     int count = 0;
     struct rank_ticket *tickets = calloc((size_t)rank_total(), sizeof *tickets);
     if (!tickets)
@@ -289,19 +291,33 @@ int checkpoint_save(const struct wire_save *save) {
         struct rank_ticket *ticket = &tickets[count++];
         if (record->state != RANK_DEBUG_STATE_EXITED)
             warn_of_open_files(rank);
-        void *inbox_content = mobility_pack(rank);
+        void *inbox_content = rank_client()->pack(rank);
         ranks_pack(rank, ticket);
         ticket->inbox_content = inbox_content;
-        ticket->exit_functions = resident_image(rank)->exit_functions;
+        ticket->exit_functions = rank_image(rank)->exit_functions;
         ticket->moves = record->moves + 1;
     }
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/process-%d.core", save->path, process_index());
     int error = core_file_write(path, tickets, (size_t)count);
     for (int i = 0; i < count; i++)
-        mobility_unpack(tickets[i].record.rank, tickets[i].inbox_content);
+        rank_client()->unpack(tickets[i].record.rank, tickets[i].inbox_content);
     free(tickets);
     return error;
+}
+
+static void take_save(int from, uint64_t bytes) {
+    (void)from;
+    struct wire_save save;
+    if (bytes != sizeof save)
+        rank_job_abort(2, "the launcher sent what this process does not know");
+    transport_read(&save, sizeof save);
+    struct wire_saved saved = {save_ranks(&save)};
+    transport_send(TRANSPORT_LAUNCHER, FRAME_SAVED, &saved, sizeof saved);
+}
+
+void checkpoint_prepare(void) {
+    transport_handle(FRAME_SAVE, take_save);
 }
 
 struct source {
@@ -315,13 +331,13 @@ static void read_content(void *context, const struct image *image) {
     const struct source *source = context;
     int error = core_file_read(source->core, range_start((uint32_t)source->rank), range_size());
     if (error)
-        refuse("rank %d can't be read from %s: %s", source->rank, source->path, strerror(error));
+        fatal("rank %d can't be read from %s: %s", source->rank, source->path, strerror(error));
 }
 
 static int restore_from(const char *path, int first, int end) {
     struct core_file *core = core_file_open(path);
     if (!core)
-        refuse("%s is not whole: %s", path, strerror(errno));
+        fatal("%s is not whole: %s", path, strerror(errno));
     size_t count;
     int restored = 0;
     const struct rank_ticket *tickets = core_file_tickets(core, &count);
@@ -330,9 +346,9 @@ static int restore_from(const char *path, int first, int end) {
         struct source source = {core, path, rank};
         if (rank < first || rank >= end)
             continue;
-        resident_take_in(&tickets[i], false, read_content, &source);
+        lifecycle_take_in(&tickets[i], false, read_content, &source);
         process_note(rank, process_index(), tickets[i].moves);
-        mobility_unpack(rank, tickets[i].inbox_content);
+        rank_client()->unpack(rank, tickets[i].inbox_content);
         restored++;
     }
     core_file_close(core);
@@ -347,7 +363,7 @@ void checkpoint_restore(const struct checkpoint *checkpoint, int first, int end)
         restored += restore_from(path, first, end);
     }
     if (restored != end - first)
-        refuse("%s lacks ranks: %d of %d are there", checkpoint->path, restored, end - first);
+        fatal("%s lacks ranks: %d of %d are there", checkpoint->path, restored, end - first);
     rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
     for (int rank = first; rank < end; rank++)
         if (checkpoint->statuses[rank] < 0)

@@ -8,7 +8,7 @@
 #ifndef RANK_JOB_CHECKPOINT_H
 #define RANK_JOB_CHECKPOINT_H
 
-#include "image/image.h"
+#include "job/control_frames.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -34,12 +34,6 @@ struct checkpoint {
     int object_count;
 };
 
-/* What the launcher tells a process to save. */
-struct wire_save {
-    int32_t number;
-    char path[PATH_MAX];
-};
-
 /* The newest whole checkpoint in a folder, or the one that the path itself is; ends the process (status 2) if there is
  * none that can be read. */
 const struct checkpoint *checkpoint_open(const char *folder);
@@ -62,8 +56,10 @@ int checkpoint_end(const char *folder, int number, const struct checkpoint_job *
                    int processes);
 void checkpoint_give_up(void); /* removes what is begun and not ended */
 
-/* In a process, whose ranks are paused: 0, or an errno value. */
-int checkpoint_save(const struct wire_save *save);
+/* In a process, before its transport starts: from now on it saves its ranks, which are paused, when the launcher says
+ * so.
+ */
+void checkpoint_prepare(void);
 
 /* libc's guards, as they are on this thread, and as they have to be where ranks of another process are taken in. Other
  * threads get them from the one that makes them. */

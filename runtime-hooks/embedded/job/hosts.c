@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include "job/hosts.h"
+#include "job/checkpoint.h"
+#include "job/host_list.h"
 #include "job/loaded_files.h"
 #include "job/remote_shell.h"
 #include "job/transport.h"
@@ -41,7 +43,7 @@ struct remote {
     struct wire_place place;
 };
 
-static const struct launch *plan;
+static const struct launch_plan *plan;
 static struct remote *remotes;
 static struct remote_process *processes;
 static int connected; /* processes that have called */
@@ -81,7 +83,7 @@ static void put_token(void) {
     snprintf(token, sizeof token, "%s/.hosts-%s", plan->checkpoint, plan->job_id);
     int file = open(token, O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0)
-        refuse("checkpoints can't be written to %s: %s", plan->checkpoint, strerror(errno));
+        fatal("checkpoints can't be written to %s: %s", plan->checkpoint, strerror(errno));
     close(file);
 }
 
@@ -338,15 +340,15 @@ static void describe(int host) {
         processes[i] = (struct remote_process){.socket = -1, .host = remote->name};
 }
 
-void hosts_start(const struct launch *launch, struct remote_process *list, int signals) {
-    plan = launch;
+void hosts_start(const struct launch_plan *wanted, struct remote_process *list, int signals) {
+    plan = wanted;
     processes = list;
     remotes = calloc((size_t)plan->hosts->count, sizeof *remotes);
     agents = epoll_create1(EPOLL_CLOEXEC);
     random_bytes(&job_secret, sizeof job_secret);
     int error = remotes && agents >= 0 ? gate_open(&gate, &job_secret) : errno;
     if (error)
-        refuse("other hosts can't be connected: %s", strerror(error));
+        fatal("other hosts can't be connected: %s", strerror(error));
     for (int i = 0; i < plan->hosts->count; i++)
         describe(i);
     put_token();

@@ -21,7 +21,7 @@ struct remote_process {
  * the host, if one does not answer in time, can't be reached, or has loaded something else.  `signals`: a signalfd of
  * SIGCHLD, which is blocked.
  */
-void hosts_start(const struct launch *launch, struct remote_process *processes, int signals);
+void hosts_start(const struct launch_plan *plan, struct remote_process *processes, int signals);
 
 /* Something to poll() for; -1: there are no other hosts. */
 int hosts_events(void);

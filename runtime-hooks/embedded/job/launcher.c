@@ -4,6 +4,9 @@
 #define _GNU_SOURCE
 #include "job/launcher.h"
 #include "file_limit.h"
+#include "job/checkpoint.h"
+#include "job/control_frames.h"
+#include "job/host_list.h"
 #include "job/hosts.h"
 #include "job/local_processes.h"
 #include "job/transport.h"
@@ -36,7 +39,7 @@ struct child {
 
 enum phase { PHASE_RUNNING, PHASE_PAUSING, PHASE_SAVING, PHASE_DEADLOCKED, PHASE_ENDING };
 
-static const struct launch *plan;
+static const struct launch_plan *plan;
 static struct child *children;
 static int *statuses; /* by rank; -1: it has not exited */
 static int *crashed;  /* by process: the rank that a signal ended it in, plus one */
@@ -330,14 +333,14 @@ __attribute__((noreturn)) static void watch(int signals) {
 
 /* Returns true in the processes, false in the launcher. */
 static bool fork_here(struct job *job) {
-    struct family family = family_new(0, plan->processes, plan->processes);
+    struct local_processes family = local_processes_new(0, plan->processes, plan->processes);
     for (int i = 0; i < plan->processes; i++) {
         int ends[2];
-        family_link(ends);
-        *family_socket(&family, i, plan->processes) = ends[0];
+        local_processes_link(ends);
+        *local_processes_socket(&family, i, plan->processes) = ends[0];
         children[i].socket = ends[1];
     }
-    bool is_process = family_fork(&family, plan, job);
+    bool is_process = local_processes_fork(&family, plan, job);
     for (int i = 0; i < plan->processes; i++) {
         if (is_process)
             close(children[i].socket);
@@ -352,7 +355,7 @@ static void start_elsewhere(int signals) {
     struct remote_process *processes = calloc((size_t)plan->processes, sizeof *processes);
     crashed = calloc((size_t)plan->processes, sizeof *crashed);
     if (!processes || !crashed)
-        refuse("memory for the job can't be had: %s", strerror(errno));
+        fatal("memory for the job can't be had: %s", strerror(errno));
     hosts_start(plan, processes, signals);
     for (int i = 0; i < plan->processes; i++) {
         children[i].pid = processes[i].pid;
@@ -371,7 +374,7 @@ static int watch_for_ends(void) {
     return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-struct job launch(const struct launch *wanted) {
+struct job launch(const struct launch_plan *wanted) {
     struct job job;
     if (agent_is_one())
         return agent_serve(wanted);
@@ -380,7 +383,7 @@ struct job launch(const struct launch *wanted) {
     children = calloc((size_t)plan->processes, sizeof *children);
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
     if (!children || !statuses)
-        refuse("memory for the job can't be had: %s", strerror(errno));
+        fatal("memory for the job can't be had: %s", strerror(errno));
     if (!plan->hosts->count && fork_here(&job))
         return job;
     int signals = watch_for_ends();

@@ -71,7 +71,7 @@ char *loaded_text(void) {
     size_t size;
     FILE *file = open_memstream(&text, &size);
     if (!file)
-        refuse("memory for the list of what is loaded can't be had");
+        fatal("memory for the list of what is loaded can't be had");
     loaded_write(file, "");
     fclose(file);
     return text;
@@ -101,7 +101,7 @@ char **loaded_lines(char *text) {
         count++;
     char **lines = calloc(count + 1, sizeof *lines);
     if (!lines)
-        refuse("memory for the list of what is loaded can't be had");
+        fatal("memory for the list of what is loaded can't be had");
     char *rest = text;
     for (size_t i = 0; i < count && (lines[i] = strtok_r(NULL, "\n", &rest)); i++)
         ;

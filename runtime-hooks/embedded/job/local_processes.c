@@ -18,30 +18,30 @@
 
 #define FIRST_DESCRIPTOR 1024 /* of the job's own, where so many are allowed: select() knows those below */
 
-int *family_socket(const struct family *family, int process, int to) {
+int *local_processes_socket(const struct local_processes *family, int process, int to) {
     return &family->sockets[(size_t)(process - family->first) * ((size_t)family->total + 1) + (size_t)to];
 }
 
-void family_link(int ends[2]) {
+void local_processes_link(int ends[2]) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-        refuse("the job's processes can't be connected: %s", strerror(errno));
+        fatal("the job's processes can't be connected: %s", strerror(errno));
 }
 
-struct family family_new(int first, int count, int total) {
+struct local_processes local_processes_new(int first, int count, int total) {
     size_t links = (size_t)count * ((size_t)total + 1);
-    struct family family = {
+    struct local_processes family = {
         first, count, total, malloc(links * sizeof *family.sockets), calloc((size_t)count, sizeof *family.pids), NULL};
     family.crashed =
         mmap(NULL, (size_t)count * sizeof *family.crashed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!family.sockets || !family.pids || family.crashed == MAP_FAILED)
-        refuse("memory for the job can't be had: %s", strerror(errno));
+        fatal("memory for the job can't be had: %s", strerror(errno));
     memset(family.sockets, -1, links * sizeof *family.sockets);
     for (int i = first; i < first + count; i++)
         for (int j = first; j < i; j++) {
             int ends[2];
-            family_link(ends);
-            *family_socket(&family, i, j) = ends[0];
-            *family_socket(&family, j, i) = ends[1];
+            local_processes_link(ends);
+            *local_processes_socket(&family, i, j) = ends[0];
+            *local_processes_socket(&family, j, i) = ends[1];
         }
     return family;
 }
@@ -56,11 +56,11 @@ static int out_of_the_way(int descriptor) {
 }
 
 /* Those of all processes but `kept`; -1: of all. */
-static void close_sockets(const struct family *family, int kept) {
+static void close_sockets(const struct local_processes *family, int kept) {
     for (int i = family->first; i < family->first + family->count; i++)
         for (int j = 0; i != kept && j <= family->total; j++)
-            if (*family_socket(family, i, j) >= 0)
-                close(*family_socket(family, i, j));
+            if (*local_processes_socket(family, i, j) >= 0)
+                close(*local_processes_socket(family, i, j));
 }
 
 /* Standard input is the first process's, as under other launchers. */
@@ -72,25 +72,25 @@ static void leave_input(int process) {
     }
 }
 
-static struct job become(const struct family *family, int process, const struct launch *launch) {
-    int *sockets = family_socket(family, process, 0);
+static struct job become(const struct local_processes *family, int process, const struct launch_plan *plan) {
+    int *sockets = local_processes_socket(family, process, 0);
     close_sockets(family, process);
     for (int j = 0; j <= family->total; j++)
         sockets[j] = out_of_the_way(sockets[j]);
     leave_input(process);
     return (struct job){
-        .ranks = launch->ranks,
+        .ranks = plan->ranks,
         .processes = family->total,
         .index = process,
         .launcher = sockets[family->total],
         .sockets = sockets,
-        .ranks_can_move = launch->ranks_can_move,
-        .exit_on_deadlock = launch->exit_on_deadlock,
+        .ranks_can_move = plan->ranks_can_move,
+        .exit_on_deadlock = plan->exit_on_deadlock,
         .crashed = &family->crashed[process - family->first],
     };
 }
 
-bool family_fork(struct family *family, const struct launch *launch, struct job *job) {
+bool local_processes_fork(struct local_processes *family, const struct launch_plan *plan, struct job *job) {
     pid_t parent = getpid();
     sigset_t ends, before;
     sigemptyset(&ends);
@@ -100,14 +100,14 @@ bool family_fork(struct family *family, const struct launch *launch, struct job 
     for (int i = 0; i < family->count; i++) {
         family->pids[i] = fork();
         if (family->pids[i] < 0)
-            refuse("a process of the job can't be made: %s", strerror(errno));
+            fatal("a process of the job can't be made: %s", strerror(errno));
         if (family->pids[i])
             continue;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(2);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        *job = become(family, family->first + i, launch);
+        *job = become(family, family->first + i, plan);
         return true;
     }
     close_sockets(family, -1);

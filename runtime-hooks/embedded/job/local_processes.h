@@ -6,9 +6,12 @@
 #ifndef RANK_JOB_LOCAL_PROCESSES_H
 #define RANK_JOB_LOCAL_PROCESSES_H
 
-#include "job/launcher.h"
+#include "job/launch_plan.h"
+#include "job/process.h"
 
-struct family {
+#include <sys/types.h>
+
+struct local_processes {
     int first, count; /* the processes that are forked here */
     int total;        /* processes of the job */
     int *sockets;     /* by process of the family, then by process; the link to the launcher comes last; -1: none */
@@ -17,16 +20,16 @@ struct family {
 };
 
 /* With links among themselves; the others are the caller's to make.  Ends the process (status 2) without memory. */
-struct family family_new(int first, int count, int total);
+struct local_processes local_processes_new(int first, int count, int total);
 
 /* One end of a process's link to another, or to the launcher (to == total). */
-int *family_socket(const struct family *family, int process, int to);
+int *local_processes_socket(const struct local_processes *family, int process, int to);
 
 /* Two sockets that are connected; ends the process (status 2) if they can't be had. */
-void family_link(int ends[2]);
+void local_processes_link(int ends[2]);
 
 /* True in each process of the family, with what it has to know; false in the caller, once all are there, whose ends of
  * their sockets are closed then.  The processes end with the caller.  SIGCHLD is blocked in the caller from then on. */
-bool family_fork(struct family *family, const struct launch *launch, struct job *job);
+bool local_processes_fork(struct local_processes *family, const struct launch_plan *plan, struct job *job);
 
 #endif

@@ -6,14 +6,16 @@
  */
 #define _GNU_SOURCE
 #include "job/migration.h"
+#include "image/method.h"
 #include "image/ranges.h"
+#include "image/rank_images.h"
 #include "job/process.h"
 #include "job/transport.h"
 #include "libc/descriptors.h"
 #include "libc/open_files.h"
-#include "methods/method.h"
-#include "mpi/mobility.h"
 #include "rank_hooks.h"
+#include "ranks/client.h"
+#include "ranks/fatal.h"
 #include "ranks/rank_lifecycle.h"
 #include "ranks/scheduler.h"
 
@@ -110,7 +112,7 @@ bool migration_start(int process, char *why, size_t room) {
     }
     if (process == process_index())
         return true;
-    if (!process_may_lose_ranks()) {
+    if (!ranges_are_mobile()) {
         snprintf(why, room, "under method %s not all that is a rank's lies in its range, so it can't move",
                  plan->method->name);
         return false;
@@ -146,7 +148,7 @@ static void log_line(const struct migrant *migrant, uint64_t sent) {
 static void has_left(void *context, uint64_t bytes_on_the_wire) {
     struct migrant *migrant = context;
     int rank = migrant->wire.ticket.record.rank;
-    resident_give_up(rank);
+    lifecycle_give_up(rank);
     log_line(migrant, bytes_on_the_wire);
     free(migrant->pieces);
     free(migrant);
@@ -171,7 +173,7 @@ static void send_migrant(struct migrant *migrant) {
     free(parts);
 }
 
-void migration_send(int rank) {
+static void send_rank(int rank) {
     struct migrant *migrant = calloc(1, sizeof *migrant);
     if (!migrant)
         rank_job_abort(2, "no memory can be had to pack a rank");
@@ -179,9 +181,9 @@ void migration_send(int rank) {
     /* Whoever finds the inbox closed must know already where to send: note first, then close, and the reverse there. */
     migrant->to = destinations[rank];
     process_note(rank, migrant->to, record->moves + 1);
-    void *inbox_content = mobility_pack(rank);
+    void *inbox_content = rank_client()->pack(rank);
     rank_hooks_event(RANK_DEBUG_EVENT_BEFORE_PACK, record, (uint32_t)migrant->to);
-    migrant->image = resident_image(rank);
+    migrant->image = rank_image(rank);
     migrant->wire.mode = mode;
     ranks_pack(rank, &migrant->wire.ticket);
     migrant->wire.ticket.inbox_content = inbox_content;
@@ -238,8 +240,8 @@ static void take_image(int from, uint64_t bytes) {
     if (rank < 0 || rank >= rank_total())
         rank_job_abort(2, "another process of the job sent a rank that can't be one");
     wait_at_the_door(rank);
-    resident_take_in(&wire.ticket, wire.mode == MIGRATE_LEAN, read_pieces, &wire);
-    mobility_unpack(rank, wire.ticket.inbox_content);
+    lifecycle_take_in(&wire.ticket, wire.mode == MIGRATE_LEAN, read_pieces, &wire);
+    rank_client()->unpack(rank, wire.ticket.inbox_content);
     process_note(rank, process_index(), wire.ticket.moves);
     process_announce(rank, wire.ticket.moves);
     rank_hooks_event(RANK_DEBUG_EVENT_AFTER_UNPACK, ranks_record(rank), (uint32_t)from);
@@ -254,5 +256,6 @@ void migration_prepare(const struct image_plan *how, enum migration_mode wanted,
     is_leaving = calloc((size_t)plan->ranks, sizeof *is_leaving);
     if (!destinations || !is_leaving)
         rank_job_abort(2, "memory for the job can't be had");
+    process_on_leave(send_rank);
     transport_handle(FRAME_IMAGE, take_image);
 }

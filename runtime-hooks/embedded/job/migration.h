@@ -21,7 +21,4 @@ void migration_prepare(const struct image_plan *plan, enum migration_mode mode, 
 /* Takes the calling rank to another process; returns there. False, with a sentence in `why`: it can't move. */
 bool migration_start(int process, char *why, size_t room);
 
-/* The scheduler's: the rank has left its stack. */
-void migration_send(int rank);
-
 #endif

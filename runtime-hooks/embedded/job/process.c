@@ -3,12 +3,14 @@
  */
 #define _GNU_SOURCE
 #include "job/process.h"
-#include "job/checkpoint.h"
-#include "job/launcher.h"
-#include "job/migration.h"
+#include "image/ranges.h"
+#include "job/control_frames.h"
 #include "job/transport.h"
 #include "rank_hooks.h"
 #include "ranks/deadlock.h"
+#include "ranks/fatal.h"
+#include "ranks/kernel_threads.h"
+#include "ranks/process_hooks.h"
 #include "ranks/rank_lifecycle.h"
 #include "ranks/ranks.h"
 #include "ranks/scheduler.h"
@@ -28,7 +30,7 @@ struct place {
 
 static struct job job = {.processes = 1};
 static struct place *places; /* by rank */
-static struct ranks_job schedule;
+static struct process_hooks hooks;
 static sem_t may_begin;
 
 bool process_is_one_of_a_job(void) {
@@ -41,10 +43,6 @@ int process_index(void) {
 
 int process_count(void) {
     return job.processes;
-}
-
-bool process_may_lose_ranks(void) {
-    return places && job.ranks_can_move;
 }
 
 static struct place place_of(int rank) {
@@ -134,16 +132,6 @@ static void take_resume(int from, uint64_t bytes) {
     ranks_continue();
 }
 
-static void take_save(int from, uint64_t bytes) {
-    (void)from;
-    struct wire_save save;
-    if (bytes != sizeof save)
-        rank_job_abort(2, "the launcher sent what this process does not know");
-    transport_read(&save, sizeof save);
-    struct wire_saved saved = {checkpoint_save(&save)};
-    transport_send(TRANSPORT_LAUNCHER, FRAME_SAVED, &saved, sizeof saved);
-}
-
 static void take_end(int from, uint64_t bytes) {
     (void)from, (void)bytes;
     ranks_end();
@@ -162,6 +150,10 @@ static void process_start(void) {
         ;
 }
 
+void process_on_leave(void (*leaves)(int rank)) {
+    hooks.leaves = leaves;
+}
+
 void process_join(const struct job *joined) {
     job = *joined;
     if (!job.sockets)
@@ -169,23 +161,23 @@ void process_join(const struct job *joined) {
     places = calloc((size_t)job.ranks, sizeof *places);
     if (!places || sem_init(&may_begin, 0, 0))
         rank_job_abort(2, "memory for the job can't be had");
+    if (job.ranks_can_move)
+        ranges_set_mobile();
     for (int process = 0; process < job.processes; process++)
         for (int rank = process_first_rank(process); rank < process_first_rank(process + 1); rank++)
             places[rank].process = process;
-    schedule.first = process_first_rank(job.index);
-    schedule.count = process_first_rank(job.index + 1) - schedule.first;
-    schedule.exited = rank_exited;
-    schedule.leaves = migration_send;
-    schedule.element_starts = residents_element_starts;
-    schedule.ready = process_start;
-    ranks_join(&schedule);
+    hooks.first = process_first_rank(job.index);
+    hooks.count = process_first_rank(job.index + 1) - hooks.first;
+    hooks.exited = rank_exited;
+    hooks.element_starts = lifecycle_element_starts;
+    hooks.ready = process_start;
+    ranks_join(&hooks);
     transport_open(job.index, job.processes, job.sockets, job.launcher);
     transport_handle(FRAME_MOVED, take_moved);
     transport_handle(FRAME_START, take_start);
     transport_handle(FRAME_COUNT, take_count);
     transport_handle(FRAME_DEADLOCK, take_deadlock);
     transport_handle(FRAME_PAUSE, take_pause);
-    transport_handle(FRAME_SAVE, take_save);
     transport_handle(FRAME_RESUME, take_resume);
     transport_handle(FRAME_END, take_end);
 }

@@ -27,12 +27,12 @@ struct job {
 /* Before anything asks.  Once the scheduler's threads are there, the job waits until the launcher lets it begin. */
 void process_join(const struct job *job);
 
+/* What is called for a rank that leaves the process, once it is off its stack. */
+void process_on_leave(void (*leaves)(int rank));
+
 bool process_is_one_of_a_job(void);
 int process_index(void);
 int process_count(void);
-
-/* Whether a rank's memory may have to go elsewhere, so that all that is the rank's must lie in it. */
-bool process_may_lose_ranks(void);
 
 bool process_has_rank(int rank);
 int process_of_rank(int rank); /* as far as is known here */

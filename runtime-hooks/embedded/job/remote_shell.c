@@ -37,7 +37,7 @@ static char *write_strings(const struct remote_shell *shell, struct orders *orde
     size_t size = 0;
     FILE *file = open_memstream(&strings, &size);
     if (!file)
-        refuse("the orders for other hosts can't be written: %s", strerror(errno));
+        fatal("the orders for other hosts can't be written: %s", strerror(errno));
     add_string(file, shell->host);
     for (size_t i = 0; i < sizeof shell->strings / sizeof *shell->strings; i++)
         add_string(file, shell->strings[i]);

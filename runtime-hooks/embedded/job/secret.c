@@ -13,7 +13,7 @@
 
 void random_bytes(void *memory, size_t size) {
     if (getrandom(memory, size, 0) != (ssize_t)size) /* so few bytes come whole */
-        refuse("the kernel gives no random numbers: %s", strerror(errno));
+        fatal("the kernel gives no random numbers: %s", strerror(errno));
 }
 
 static uint64_t rotated(uint64_t word, int by) {

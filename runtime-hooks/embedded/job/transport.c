@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "job/transport.h"
+#include "ranks/fatal.h"
 #include "ranks/scheduler.h"
 
 #include <errno.h>

@@ -3,7 +3,9 @@
  */
 #define _GNU_SOURCE
 #include "launch/options.h"
+#include "image/method.h"
 #include "image/ranges.h"
+#include "methods/table.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -8,10 +8,11 @@
 #include "job/checkpoint.h"
 #include "job/host_list.h"
 #include "job/migration.h"
-#include "methods/method.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct method;
 
 struct options {
     int ranks;

@@ -23,7 +23,7 @@ static char *find_file(const char *name) {
     static char path[PATH_MAX];
     if (strchr(name, '/') || access(name, F_OK) == 0) {
         if (!realpath(name, path))
-            refuse("%s can't be opened: %s", name, strerror(errno));
+            fatal("%s can't be opened: %s", name, strerror(errno));
         return path;
     }
     char candidate[PATH_MAX];
@@ -35,7 +35,7 @@ static char *find_file(const char *name) {
             return path;
         folder += length + (folder[length] == ':');
     }
-    refuse("there is no program '%s' here or in PATH", name);
+    fatal("there is no program '%s' here or in PATH", name);
 }
 
 /* The bytes that a file must have for its segments (ELF-64, program headers); 0 if it is not an ELF file. */
@@ -58,17 +58,17 @@ static uint64_t bytes_of_segments(int file) {
 static void require_file(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0)
-        refuse("%s can't be opened: %s", path, strerror(errno));
+        fatal("%s can't be opened: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
-        refuse("%s is not a regular file; name a program that rankcc, rankcxx or rankfort built", path);
+        fatal("%s is not a regular file; name a program that rankcc, rankcxx or rankfort built", path);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        refuse("%s can't be opened: %s", path, strerror(errno));
+        fatal("%s can't be opened: %s", path, strerror(errno));
     uint64_t needed = bytes_of_segments(file);
     close(file);
     if (needed > (uint64_t)status.st_size)
-        refuse("%s is cut short, it has %lld of %llu bytes; build or copy it again", path, (long long)status.st_size,
-               (unsigned long long)needed);
+        fatal("%s is cut short, it has %lld of %llu bytes; build or copy it again", path, (long long)status.st_size,
+              (unsigned long long)needed);
 }
 
 static void *load(const char *path, struct rank_heap *heap) {
@@ -79,7 +79,7 @@ static void *load(const char *path, struct rank_heap *heap) {
     heap_here = NULL;
     heap_record(heap, false);
     if (!handle)
-        refuse("%s can't be loaded (%s); build it with rankcc, rankcxx or rankfort", path, dlerror());
+        fatal("%s can't be loaded (%s); build it with rankcc, rankcxx or rankfort", path, dlerror());
     return handle;
 }
 
@@ -90,7 +90,7 @@ struct program program_load(const char *name, uint32_t heap_range) {
     uint64_t start = range_start(heap_range);
     program.constructor_heap = heap_create(heap_range, start, start + range_size());
     if (!program.constructor_heap)
-        refuse("no memory can be had for the constructor heap: %s", strerror(errno));
+        fatal("no memory can be had for the constructor heap: %s", strerror(errno));
     struct object_list before = objects_loaded();
     void *handle = load(path, program.constructor_heap);
     const struct exit_function *exit_functions = exit_functions_loaded();
@@ -104,6 +104,6 @@ struct program program_load(const char *name, uint32_t heap_range) {
     program.main = (uintptr_t)dlsym(handle, "main");
     int holder = program.main ? object_of(&originals->objects, program.main) : -1;
     if (holder < 0 || !originals->objects.items[holder].is_program)
-        refuse("%s has no main; build it with rankcc, rankcxx or rankfort", path);
+        fatal("%s has no main; build it with rankcc, rankcxx or rankfort", path);
     return program;
 }

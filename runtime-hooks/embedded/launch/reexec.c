@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "launch/reexec.h"
+#include "image/method.h"
 #include "job/agent.h"
 #include "ranks/fatal.h"
 
@@ -35,14 +36,14 @@ static bool fix_addresses(void) {
     if (now >= 0 && now & ADDR_NO_RANDOMIZE)
         return false;
     if (now < 0 || personality((unsigned long)now | ADDR_NO_RANDOMIZE) < 0) {
-        refuse("the kernel does not allow addresses that are not random (personality: %s), without which there are no "
-               "checkpoints and no jobs of several hosts; allow it in the container's seccomp profile",
-               strerror(errno));
+        fatal("the kernel does not allow addresses that are not random (personality: %s), without which there are no "
+              "checkpoints and no jobs of several hosts; allow it in the container's seccomp profile",
+              strerror(errno));
     }
     return true;
 }
 
-void start_again(const struct options *options, char **argv) {
+void reexec_with_settings(const struct options *options, char **argv) {
     char wanted[256] = "", all[1024], self[PATH_MAX];
     const char *user = getenv(MARK);
     if (user) {

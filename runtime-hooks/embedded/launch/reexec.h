@@ -10,6 +10,6 @@
  * Starts this program anew, once, with the tunables that the method wants, and with the same addresses at every start
  * if there are checkpoints; else returns, the environment as it was.
  */
-void start_again(const struct options *options, char **argv);
+void reexec_with_settings(const struct options *options, char **argv);
 
 #endif

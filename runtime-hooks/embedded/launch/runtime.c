@@ -7,8 +7,9 @@
 #include "launch/runtime.h"
 #include "image/byte_copy.h"
 #include "image/image.h"
+#include "image/method.h"
 #include "image/ranges.h"
-#include "image/shared.h"
+#include "image/shared_heap.h"
 #include "job/agent.h"
 #include "job/checkpoint.h"
 #include "job/launcher.h"
@@ -18,11 +19,12 @@
 #include "launch/options.h"
 #include "launch/program.h"
 #include "launch/reexec.h"
-#include "methods/method.h"
+#include "mpi/calls/prepare.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/crash.h"
 #include "ranks/fatal.h"
+#include "ranks/kernel_threads.h"
 #include "ranks/rank_lifecycle.h"
 #include "ranks/ranks.h"
 #include "ranks/scheduler.h"
@@ -33,8 +35,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-extern void mpi_prepare(void);
 
 static struct options options;
 static struct program program;
@@ -141,7 +141,7 @@ static void make_ranks(const struct job *job) {
     if (options.restart)
         checkpoint_restore(options.restart, first, end);
     else
-        residents_make(first, end);
+        lifecycle_make_ranks(first, end);
     if (plan.log && fclose(plan.log))
         rank_job_abort(2, "the file for --rewrite-log can't be written");
 }
@@ -181,7 +181,7 @@ static struct job start_job(void) {
         checkpoint_match(options.restart);
     int error = options.checkpoint && !agent_is_one() ? checkpoint_try(options.checkpoint) : 0;
     if (error)
-        refuse("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
+        fatal("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
     description = (struct checkpoint_job){
         .ranks = options.ranks,
         .stack_size = options.stack_size,
@@ -197,7 +197,7 @@ static struct job start_job(void) {
     checkpoint_guards(description.guards);
     if (options.method->byte_copies && !(plan.pristine = byte_copies_pristine(&plan.originals)))
         rank_job_abort(2, "memory for the originals' first content can't be had");
-    struct launch wanted = {
+    struct launch_plan wanted = {
         .ranks = options.ranks,
         .processes = options.processes ? options.processes : 1,
         .ranks_can_move = options.method->can_move,
@@ -228,13 +228,13 @@ static int open_migration_log(void) {
 int rank_runtime_main(int argc, char **argv) {
     agent_begin(argc, argv);
     options = options_parse(argc, argv);
-    start_again(&options, argv);
+    reexec_with_settings(&options, argv);
     buffer_streams();
     bool pages = options.method->has_private_pages;
     uint32_t count = (uint32_t)options.ranks;
     if (ranges_reserve(count, options.range_size, pages))
         rank_job_abort(2, "the ranks' address ranges can't be had; use fewer ranks or a smaller --range-size");
-    if (pages && shared_begin(count + 1))
+    if (pages && shared_heap_begin(count + 1))
         rank_job_abort(2, "memory for the ranks can't be had");
     name_job();
     int log = open_migration_log();
@@ -246,14 +246,16 @@ int rank_runtime_main(int argc, char **argv) {
         rank_job_abort(2, "memory for the ranks can't be had");
     describe_job(&job);
     describe_program();
-    residents_prepare(&plan, options.argument_count, options.arguments);
-    if (job.sockets)
+    lifecycle_prepare(&plan, options.argument_count, options.arguments);
+    if (job.sockets) {
         migration_prepare(&plan, options.migration, log);
+        checkpoint_prepare();
+    }
     make_ranks(&job);
     static int crashed;
     crash_watch(options.method->is_process ? &crashed : job.crashed);
     int status = ranks_run(options.exit_on_deadlock);
-    residents_end(status);
+    lifecycle_end(status);
     fflush(NULL);
     _exit(status);
 }

@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "libc/descriptors.h"
 #include "image/heap.h"
-#include "job/process.h"
+#include "image/ranges.h"
+#include "libc/current_rank.h"
 #include "libc/process_allocations.h"
-#include "ranks/scheduler.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -57,12 +57,12 @@ static bool make_room(int descriptor) {
 
 static int noted(int descriptor) {
     struct stat state;
-    const struct rank *rank = process_may_lose_ranks() ? rank_current() : NULL;
-    if (descriptor <= STDERR_FILENO || !rank || fstat(descriptor, &state)) /* the first three are the process's */
+    int rank = ranges_are_mobile() ? current_rank() : -1;
+    if (descriptor <= STDERR_FILENO || rank < 0 || fstat(descriptor, &state)) /* the first three are the process's */
         return descriptor;
     pthread_mutex_lock(&lock);
     if (make_room(descriptor))
-        opened[descriptor] = (struct opened){rank_number(rank) + 1, state.st_dev, state.st_ino};
+        opened[descriptor] = (struct opened){rank + 1, state.st_dev, state.st_ino};
     pthread_mutex_unlock(&lock);
     return descriptor;
 }
@@ -100,20 +100,20 @@ bool descriptors_of(int rank, char *text, size_t room) {
     *(void **)&real = dlsym(RTLD_NEXT, #name)
 
 #define OPENS(name, parameters, arguments)                                                                             \
-    IN_KEPT int name parameters {                                                                                      \
+    PROCESS_HEAP_SECTION int name parameters {                                                                         \
         REAL(name);                                                                                                    \
         return noted(real arguments);                                                                                  \
     }
 
 #define OPENS_PAIR(name, parameters, arguments)                                                                        \
-    IN_KEPT int name parameters {                                                                                      \
+    PROCESS_HEAP_SECTION int name parameters {                                                                         \
         REAL(name);                                                                                                    \
         return noted_pair(real arguments, pair);                                                                       \
     }
 
 /* The mode stands there only if the call can make a file. */
 #define OPENS_WITH_MODE(name, parameters, ...)                                                                         \
-    IN_KEPT int name parameters {                                                                                      \
+    PROCESS_HEAP_SECTION int name parameters {                                                                         \
         REAL(name);                                                                                                    \
         va_list more;                                                                                                  \
         va_start(more, how);                                                                                           \
@@ -161,7 +161,7 @@ OPENS_PAIR(pipe, (int pair[2]), (pair))
 OPENS_PAIR(pipe2, (int pair[2], int how), (pair, how))
 OPENS_PAIR(socketpair, (int domain, int type, int protocol, int pair[2]), (domain, type, protocol, pair))
 
-IN_KEPT DIR *opendir(const char *path) {
+PROCESS_HEAP_SECTION DIR *opendir(const char *path) {
     REAL(opendir);
     DIR *folder = real(path);
     if (folder)
@@ -171,7 +171,7 @@ IN_KEPT DIR *opendir(const char *path) {
 
 /* The one argument that may follow is an integer or a pointer, which are passed alike. */
 #define DUPLICATES(name)                                                                                               \
-    IN_KEPT int name(int descriptor, int command, ...) {                                                               \
+    PROCESS_HEAP_SECTION int name(int descriptor, int command, ...) {                                                  \
         REAL(name);                                                                                                    \
         va_list more;                                                                                                  \
         va_start(more, command);                                                                                       \

@@ -6,11 +6,11 @@
  */
 #define _GNU_SOURCE
 #include "libc/exit_functions.h"
+#include "image/method.h"
+#include "image/rank_images.h"
+#include "libc/current_rank.h"
 #include "libc/cxx_streams.h"
 #include "libc/second_instance.h"
-#include "methods/method.h"
-#include "ranks/rank_lifecycle.h"
-#include "ranks/scheduler.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -57,12 +57,11 @@ static int add(struct exit_function **list, struct rank_heap *heap, const struct
  * nothing (they have an argument): others may still use it.  NULL: it is nobody's alone.
  */
 static struct image *owner(const struct exit_function *what) {
-    struct image *image = resident_with_copy(what->object);
-    if (image || !rank_current() || !resident_is_original(what->object))
+    struct image *image = rank_image_with_copy(what->object);
+    if (image || current_rank() < 0 || !rank_images_is_original(what->object))
         return image;
-    return what->argument && !what->takes_status && !residents_have_private_pages()
-               ? NULL
-               : resident_with_number(rank_number(rank_current()));
+    return what->argument && !what->takes_status && !rank_images_have_private_pages() ? NULL
+                                                                                      : rank_image(current_rank());
 }
 
 /* False: it belongs to a library that is no part of the program, which is libc's to call when that is closed. */
@@ -74,7 +73,7 @@ static bool register_one(const struct exit_function *what, int *error) {
         *error = add(&of_loaded, NULL, what);
     else if (image)
         *error = add(&image->exit_functions, image->heap, what);
-    else if (resident_is_original(what->object))
+    else if (rank_images_is_original(what->object))
         *error = add(&of_all, NULL, what);
     else
         return false;
@@ -82,8 +81,8 @@ static bool register_one(const struct exit_function *what, int *error) {
 }
 
 #define PASS_ON(function, ...)                                                                                         \
-    if (elsewhere())                                                                                                   \
-    return ((__typeof__(&function))elsewhere_function((void *)(uintptr_t)function))(__VA_ARGS__)
+    if (is_second_instance())                                                                                          \
+    return ((__typeof__(&function))first_instance_function((void *)(uintptr_t)function))(__VA_ARGS__)
 
 int __cxa_atexit(void (*function)(void *), void *argument, void *object) {
     PASS_ON(__cxa_atexit, function, argument, object);
@@ -165,6 +164,6 @@ void exit_functions_call(struct image *image, const struct image_plan *plan, int
 void exit_functions_call_shared(const struct image_plan *plan, int status) {
     call_all(&of_all, status);
     for (const struct exit_function *one = plan->originals.exit_functions; one; one = one->before)
-        if (is_shared(one, plan) || resident_is_shared(one->object))
+        if (is_shared(one, plan) || rank_images_is_shared(one->object))
             call((uint64_t)one->function, (uint64_t)one->argument, one->takes_status, status);
 }

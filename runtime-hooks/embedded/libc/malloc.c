@@ -48,8 +48,8 @@ __attribute__((constructor)) static void find_loader(void) {
 
 /* In a linker namespace's idle instance of this library, every call is the first instance's. */
 #define PASS_ON(function, ...)                                                                                         \
-    if (__builtin_expect(elsewhere(), 0))                                                                              \
-    return ((__typeof__(&function))elsewhere_function((void *)(uintptr_t)function))(__VA_ARGS__)
+    if (__builtin_expect(is_second_instance(), 0))                                                                     \
+    return ((__typeof__(&function))first_instance_function((void *)(uintptr_t)function))(__VA_ARGS__)
 
 static struct rank_heap *heap_for(const void *caller) {
     uintptr_t at = (uintptr_t)caller;

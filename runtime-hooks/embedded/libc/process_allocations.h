@@ -6,10 +6,10 @@
 #ifndef RANK_PROCESS_ALLOCATIONS_H
 #define RANK_PROCESS_ALLOCATIONS_H
 
-#define IN_KEPT __attribute__((section("rank_kept")))
+#define PROCESS_HEAP_SECTION __attribute__((section("rank_process_heap")))
 
 /* Made by the linker, since the section's name is an identifier. */
-extern const char __start_rank_kept[] __attribute__((visibility("hidden")));
-extern const char __stop_rank_kept[] __attribute__((visibility("hidden")));
+extern const char __start_rank_process_heap[] __attribute__((visibility("hidden")));
+extern const char __stop_rank_process_heap[] __attribute__((visibility("hidden")));
 
 #endif

@@ -51,13 +51,13 @@ static void find(void) {
                     }
 }
 
-bool elsewhere(void) {
+bool is_second_instance(void) {
     if (place == UNKNOWN)
         find();
     return place == ELSEWHERE;
 }
 
-void *elsewhere_function(void *function) {
+void *first_instance_function(void *function) {
     return (char *)function + distance;
 }
 
@@ -108,7 +108,7 @@ static struct span relro_of(const struct link_map *map) {
 
 /* A namespace has a libc of its own, and these are calls of it. */
 static bool is_for_its_libc(const char *function) {
-    return function >= __start_rank_kept && function < __stop_rank_kept;
+    return function >= __start_rank_process_heap && function < __stop_rank_process_heap;
 }
 
 static int bind_table(const struct link_map *map, uint64_t table, uint64_t size, struct span idle, intptr_t to_here) {
@@ -128,7 +128,7 @@ static int bind_table(const struct link_map *map, uint64_t table, uint64_t size,
     return 0;
 }
 
-int elsewhere_bind(const struct link_map *map) {
+int second_instance_bind(const struct link_map *map) {
     extern ElfW(Dyn) _DYNAMIC[];
     const struct link_map *here = holder(_r_debug.r_map, (uintptr_t)_DYNAMIC), *idle = map;
     while (idle && !is_same_file(idle, here))

@@ -11,12 +11,12 @@
 #include <stdbool.h>
 
 /* Whether this is such an instance; works before any constructor has run. */
-bool elsewhere(void);
+bool is_second_instance(void);
 
 /* The first instance's function at the place of this one's `function`. */
-void *elsewhere_function(void *function);
+void *first_instance_function(void *function);
 
 /* Binds every object of the namespace whose first link map is `map` to this instance; 0, or an errno value. */
-int elsewhere_bind(const struct link_map *map);
+int second_instance_bind(const struct link_map *map);
 
 #endif

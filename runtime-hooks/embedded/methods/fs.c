@@ -6,9 +6,10 @@
  * -fno-gnu-unique; the registry says where.
  */
 #define _GNU_SOURCE
+#include "image/image.h"
+#include "image/method.h"
 #include "image/unique.h"
 #include "libc/exit_functions.h"
-#include "methods/method.h"
 
 #include <dlfcn.h>
 #include <errno.h>

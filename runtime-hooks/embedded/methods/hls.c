@@ -7,7 +7,8 @@
  */
 #define _GNU_SOURCE
 #include "image/byte_copy.h"
-#include "methods/method.h"
+#include "image/image.h"
+#include "image/method.h"
 #include "rank_hooks.h"
 #include "ranks/ranks.h"
 

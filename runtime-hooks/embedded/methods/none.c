@@ -1,7 +1,8 @@
 /*
  * none.c: all ranks share the program's globals, for programs that have none, and as the baseline of measurements.
  */
-#include "methods/method.h"
+#include "image/image.h"
+#include "image/method.h"
 
 static const struct method none = {
     .name = "none",

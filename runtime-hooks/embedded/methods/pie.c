@@ -5,7 +5,8 @@
  * its own; what is left to do is to rewrite the pointers (rewrite.c).
  */
 #include "image/byte_copy.h"
-#include "methods/method.h"
+#include "image/image.h"
+#include "image/method.h"
 
 static int make(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     (void)rank;

@@ -6,9 +6,10 @@
  * private then, libc's included; a rank's output is flushed when its main has returned.
  */
 #define _GNU_SOURCE
+#include "image/image.h"
+#include "image/method.h"
 #include "libc/exit_functions.h"
 #include "libc/second_instance.h"
-#include "methods/method.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -86,7 +87,7 @@ static int load(struct image *image, const struct object_list *objects, struct o
         map = map->l_prev;
     int error = find_copies(image, objects, map);
     if (!error)
-        error = elsewhere_bind(map);
+        error = second_instance_bind(map);
     *(void **)&own->prepare_thread = dlvsym(handle, "__ctype_init", "GLIBC_PRIVATE");
     *(void **)&own->flush = dlsym(handle, "fflush");
     *(void **)&own->set_buffer = dlsym(handle, "setvbuf");

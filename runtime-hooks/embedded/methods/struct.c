@@ -3,7 +3,8 @@
  *
  * Nothing is done to it: what it does not keep there is shared.  A program may say so under any other method as well.
  */
-#include "methods/method.h"
+#include "image/image.h"
+#include "image/method.h"
 #include "rank_hooks.h"
 #include "rank_program.h"
 #include "ranks/scheduler.h"

@@ -5,8 +5,9 @@
  * Only what the code reaches through that table becomes private: variables with external linkage in a program that was
  * linked with its names left open.  Static variables stay shared, and so does what an initializer points to.
  */
+#include "image/image.h"
+#include "image/method.h"
 #include "image/ranges.h"
-#include "methods/method.h"
 #include "rank_hooks.h"
 
 #include <errno.h>

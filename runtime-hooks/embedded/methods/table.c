@@ -1,7 +1,8 @@
 /*
  * table.c: the methods that this runtime was built with.
  */
-#include "methods/method.h"
+#include "methods/table.h"
+#include "image/method.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,21 +11,22 @@ extern const struct method *const __start_rank_methods[];
 extern const struct method *const __stop_rank_methods[];
 
 const struct method *method_named(const char *name) {
-    for (const struct method *const *one = __start_rank_methods; one < __stop_rank_methods; one++)
-        if (!strcmp((*one)->name, name))
-            return *one;
+    for (const struct method *const *entry = __start_rank_methods; entry < __stop_rank_methods; entry++)
+        if (!strcmp((*entry)->name, name))
+            return *entry;
     return NULL;
 }
 
 void method_names(char *text, size_t room) {
     size_t used = 0;
-    for (const struct method *const *one = __start_rank_methods; one < __stop_rank_methods && used < room; one++) {
-        const char *before = one == __start_rank_methods ? "" : one + 1 == __stop_rank_methods ? " or " : ", ";
-        used += (size_t)snprintf(text + used, room - used, "%s%s", before, (*one)->name);
+    for (const struct method *const *entry = __start_rank_methods; entry < __stop_rank_methods && used < room;
+         entry++) {
+        const char *before = entry == __start_rank_methods ? "" : entry + 1 == __stop_rank_methods ? " or " : ", ";
+        used += (size_t)snprintf(text + used, room - used, "%s%s", before, (*entry)->name);
     }
 }
 
 void method_help(void) {
-    for (const struct method *const *one = __start_rank_methods; one < __stop_rank_methods; one++)
-        printf("  %-11s %s\n", (*one)->name, (*one)->summary);
+    for (const struct method *const *entry = __start_rank_methods; entry < __stop_rank_methods; entry++)
+        printf("  %-11s %s\n", (*entry)->name, (*entry)->summary);
 }

@@ -10,8 +10,9 @@
  * Other globals stay shared.
  */
 #define _GNU_SOURCE
+#include "image/image.h"
+#include "image/method.h"
 #include "image/ranges.h"
-#include "methods/method.h"
 #include "rank_hooks.h"
 
 #include <asm/prctl.h>

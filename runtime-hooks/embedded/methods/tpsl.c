@@ -4,7 +4,8 @@
  *
  * So there is one copy of nothing: what a variable holds depends on whose page tables it is read through.
  */
-#include "methods/method.h"
+#include "image/image.h"
+#include "image/method.h"
 
 static const struct method tpsl = {
     .name = "tpsl",

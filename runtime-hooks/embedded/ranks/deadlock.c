@@ -5,8 +5,8 @@
  * the same are one line, so that the report of thousands can be read.
  */
 #include "ranks/deadlock.h"
-#include "mpi/unfinished.h"
 #include "rank_hooks.h"
+#include "ranks/client.h"
 #include "ranks/fatal.h"
 #include "ranks/ranks.h"
 #include "ranks/scheduler.h"
@@ -41,7 +41,8 @@ static bool tells_peer(const struct rank_debug_rank *rank) {
 
 static bool are_alike(const struct rank_debug_rank *one, const struct rank_debug_rank *other, bool by_call) {
     if (has_exited(one) || has_exited(other))
-        return has_exited(one) && has_exited(other) && mpi_is_unfinished(one->rank) == mpi_is_unfinished(other->rank);
+        return has_exited(one) && has_exited(other) &&
+               rank_client()->is_unfinished(one->rank) == rank_client()->is_unfinished(other->rank);
     return one->call == other->call &&
            (by_call || !tells_peer(one) || (one->wait_peer == other->wait_peer && one->wait_tag == other->wait_tag));
 }
@@ -84,7 +85,7 @@ static void report_set(const struct rank_debug_rank *first, bool by_call) {
 static void report_group(const struct rank_debug_rank *first, bool by_call) {
     report_set(first, by_call);
     if (has_exited(first)) {
-        fprintf(stderr, ": has exited%s\n", mpi_is_unfinished(first->rank) ? " without MPI_Finalize" : "");
+        fprintf(stderr, ": has exited%s\n", rank_client()->is_unfinished(first->rank) ? " without MPI_Finalize" : "");
         return;
     }
     fprintf(stderr, ": %s", call_name(first->call));
@@ -113,6 +114,6 @@ void deadlock_report_process(bool ends) {
     for (int i = 0; i < count; i++)
         report_group(first[i], by_call);
     if (!ends)
-        fprintf(stderr, "rankrun%s: process %d waits for a debugger: gdb -p %d\n", refuse_place(), getpid(), getpid());
+        fprintf(stderr, "rankrun%s: process %d waits for a debugger: gdb -p %d\n", fatal_place(), getpid(), getpid());
     fflush(stderr);
 }

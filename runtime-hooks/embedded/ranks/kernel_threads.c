@@ -5,10 +5,13 @@
  */
 #define _GNU_SOURCE
 #include "ranks/kernel_threads.h"
-#include "image/shared.h"
+#include "image/shared_memory.h"
 #include "rank_hooks.h"
 #include "ranks/crash.h"
 #include "ranks/deadlock.h"
+#include "ranks/fatal.h"
+#include "ranks/process_hooks.h"
+#include "ranks/processing_element.h"
 #include "ranks/task.h"
 
 #include <errno.h>
@@ -49,7 +52,8 @@ static void report_deadlock(void) {
     deadlock_report(leave_on_deadlock);
     if (leave_on_deadlock)
         _exit(3);
-    ranks_wait_for_debugger();
+    for (;;) /* until a debugger comes */
+        pause();
 }
 
 /* Waits for work; false when all ranks have exited. */
@@ -188,7 +192,7 @@ int ranks_run(bool exit_on_deadlock) {
     /* Where elements are processes, this one only waits for them. */
     int first = method->is_process ? 0 : 1;
     shared_barrier_init(&start_line, (unsigned int)(count - first + 1));
-    if (method->has_private_pages && shared_variables())
+    if (method->has_private_pages && shared_memory_variables())
         rank_job_abort(2, "the runtime's memory can't be shared between processes");
     for (int i = first; i < count; i++)
         start_element(&elements[i]);
@@ -207,9 +211,4 @@ int ranks_run(bool exit_on_deadlock) {
     if (method->is_process)
         task_wait_for_all();
     return largest_status();
-}
-
-void ranks_wait_for_debugger(void) {
-    for (;;)
-        pause();
 }

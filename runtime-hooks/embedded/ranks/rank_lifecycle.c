@@ -3,14 +3,15 @@
  */
 #define _GNU_SOURCE
 #include "ranks/rank_lifecycle.h"
+#include "image/method.h"
 #include "image/ranges.h"
-#include "job/process.h"
+#include "image/rank_images.h"
 #include "libc/cxx_streams.h"
 #include "libc/exit_functions.h"
 #include "libc/open_files.h"
-#include "methods/method.h"
-#include "mpi/unfinished.h"
 #include "rank_hooks.h"
+#include "ranks/client.h"
+#include "ranks/fatal.h"
 #include "ranks/scheduler.h"
 
 #include <dlfcn.h>
@@ -24,61 +25,17 @@
 typedef int program_main(int argc, char **argv, char **environment);
 
 static const struct image_plan *plan;
-static struct image *images; /* by rank */
 static int argument_count;
 static char **arguments;
-static bool *is_copied;         /* by object: ranks have copies of it */
 static uint64_t *thread_blocks; /* by element and object: the thread's own thread-local variables; 0: none */
 
-void residents_prepare(const struct image_plan *how, int argc, char **argv) {
+void lifecycle_prepare(const struct image_plan *how, int argc, char **argv) {
     plan = how;
     argument_count = argc;
     arguments = argv;
-    images = calloc((size_t)plan->ranks, sizeof *images);
     thread_blocks = calloc((size_t)plan->elements * (size_t)plan->originals.objects.count, sizeof *thread_blocks);
-    is_copied = calloc((size_t)plan->originals.objects.count, sizeof *is_copied);
-    if (!images || !thread_blocks || !is_copied)
+    if (!thread_blocks || rank_images_prepare(plan))
         rank_job_abort(2, "memory for the ranks can't be had");
-}
-
-const struct image *resident_image(int rank) {
-    return &images[rank];
-}
-
-/* ---- whose an address is ---- */
-
-static bool has_copy_with(const struct image *image, uint64_t address) {
-    for (int i = 0; image->copies && i < plan->originals.objects.count; i++)
-        if (image->copies[i] && address - image->copies[i] < plan->originals.objects.items[i].span)
-            return true;
-    return false;
-}
-
-struct image *resident_with_copy(const void *address) {
-    int64_t range = range_of(address);
-    if (!plan || range >= 0)
-        return plan && range < plan->ranks ? &images[range] : NULL;
-    for (int rank = 0; !plan->method->byte_copies && rank < plan->ranks; rank++)
-        if (has_copy_with(&images[rank], (uint64_t)address))
-            return &images[rank];
-    return NULL;
-}
-
-struct image *resident_with_number(int rank) {
-    return &images[rank];
-}
-
-bool resident_is_original(const void *address) {
-    return plan && object_of(&plan->originals.objects, (uint64_t)address) >= 0;
-}
-
-bool resident_is_shared(const void *address) {
-    int object = object_of(&plan->originals.objects, (uint64_t)address);
-    return object >= 0 && !is_copied[object];
-}
-
-bool residents_have_private_pages(void) {
-    return plan->method->has_private_pages;
 }
 
 /* ---- what a rank runs ---- */
@@ -98,13 +55,13 @@ static char **copy_arguments(void) {
 static void destruct_shared(int status) {
     exit_functions_call_shared(plan, status);
     for (int i = 0; i < plan->originals.objects.count; i++)
-        if (!is_copied[i])
+        if (!rank_images_have_copy(i))
             original_destruct(&plan->originals.objects.items[i]);
     cxx_streams_flush();
 }
 
 static void destruct_current(int status) {
-    struct image *image = &images[rank_number(rank_current())];
+    struct image *image = rank_image(rank_number(rank_current()));
     exit_functions_call(image, plan, status);
     image_destruct(image, &plan->originals);
     if (plan->method->has_private_pages || rank_was_forked())
@@ -113,7 +70,7 @@ static void destruct_current(int status) {
         plan->method->end(image);
 }
 
-void residents_end(int status) {
+void lifecycle_end(int status) {
     if (!plan->method->has_private_pages)
         destruct_shared(status);
 }
@@ -146,7 +103,7 @@ static void refuse_unfinished(int status, bool at_once) {
     char text[160];
     int number = rank_number(rank_current());
     status &= 0xff;
-    if ((!status && !at_once) || !mpi_is_unfinished(number))
+    if ((!status && !at_once) || !rank_client()->is_unfinished(number))
         return;
     snprintf(text, sizeof text,
              "rank %d has left with exit status %d and without MPI_Finalize, and the job ends with it", number, status);
@@ -216,7 +173,7 @@ static struct rank_debug_rank *enter(const struct rank_debug_rank *rank, const s
     struct rank_debug_rank *record = rank_hooks_rank(rank_hooks_add_rank(rank));
     for (int i = 0; i < plan->originals.objects.count; i++)
         if (image->copies[i]) {
-            is_copied[i] = true;
+            rank_images_note_copy(i);
             rank_hooks_add_copy(&(struct rank_debug_copy){rank->rank, (uint32_t)i, image->copies[i]});
         }
     return record;
@@ -235,7 +192,7 @@ static void describe_rank(int number, const struct image *image) {
         .heap_start = image->heap ? heap_start(image->heap) : 0,
         .wait_peer = -2,
         .wait_tag = -2,
-        .process = (uint32_t)process_index(),
+        .process = rank_hooks_header()->process_index,
     };
     rank_hooks_begin();
     struct rank_debug_rank *record = enter(&rank, image);
@@ -260,14 +217,14 @@ __attribute__((noreturn)) static void refuse_image(int rank, int error) {
     rank_job_abort(2, text);
 }
 
-void residents_make(int first, int end) {
+void lifecycle_make_ranks(int first, int end) {
     rank_hooks_event(RANK_DEBUG_EVENT_BEFORE_COPIES, NULL, RANK_DEBUG_NONE);
     for (int i = first; i < end; i++) {
-        int error = image_make(&images[i], plan, i);
+        int error = image_make(rank_image(i), plan, i);
         if (error)
             refuse_image(i, error);
-        images[i].originals_left = originals_functions();
-        describe_rank(i, &images[i]);
+        rank_image(i)->originals_left = originals_functions();
+        describe_rank(i, rank_image(i));
     }
     rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
     for (int i = first; i < end; i++)
@@ -276,7 +233,7 @@ void residents_make(int first, int end) {
 
 /* ---- coming and going ---- */
 
-void residents_element_starts(uint32_t element) {
+void lifecycle_element_starts(uint32_t element) {
     const struct object_list *objects = &plan->originals.objects;
     for (int i = 0; i < objects->count; i++)
         if (objects->items[i].tls_module)
@@ -311,7 +268,7 @@ static void describe_arrival(const struct rank_ticket *ticket, const struct imag
     else
         record = enter(&ticket->record, image);
     record->state = RANK_DEBUG_STATE_STARTING;
-    record->process = (uint32_t)process_index();
+    record->process = rank_hooks_header()->process_index;
     record->moves = ticket->moves;
     heap_publish(image->heap, record);
     ranks_arrive(ticket, record, &work);
@@ -319,10 +276,10 @@ static void describe_arrival(const struct rank_ticket *ticket, const struct imag
     rank_hooks_commit();
 }
 
-void resident_take_in(const struct rank_ticket *ticket, bool needs_first_content,
-                      void (*content)(void *context, const struct image *image), void *context) {
+void lifecycle_take_in(const struct rank_ticket *ticket, bool needs_first_content,
+                       void (*content)(void *context, const struct image *image), void *context) {
     int rank = ticket->record.rank;
-    struct image *image = &images[rank];
+    struct image *image = rank_image(rank);
     int error = image_place(image, plan, rank, ticket->record.heap_size);
     if (!error && (needs_first_content || plan->share_code))
         error = image_fill(image, plan, rank);
@@ -336,7 +293,7 @@ void resident_take_in(const struct rank_ticket *ticket, bool needs_first_content
     describe_arrival(ticket, image);
 }
 
-void resident_give_up(int rank) {
-    image_forget(&images[rank], rank);
+void lifecycle_give_up(int rank) {
+    image_forget(rank_image(rank), rank);
     ranks_forget(rank);
 }

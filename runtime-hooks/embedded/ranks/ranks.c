@@ -3,9 +3,12 @@
  */
 #define _GNU_SOURCE
 #include "ranks/ranks.h"
-#include "image/shared.h"
+#include "image/shared_heap.h"
+#include "image/shared_memory.h"
 #include "ranks/context.h"
-#include "ranks/kernel_threads.h"
+#include "ranks/process_hooks.h"
+#include "ranks/processing_element.h"
+#include "ranks/scheduler.h"
 
 #include <errno.h>
 
@@ -28,12 +31,12 @@ int ranks_prepare(int count, int element_count, const struct method *method) {
     return 0;
 }
 
-void ranks_join(const struct ranks_job *joined) {
-    scheduler.job = joined;
+void ranks_join(const struct process_hooks *hooks) {
+    scheduler.job = hooks;
 }
 
 uint32_t ranks_element_of(int number) {
-    const struct ranks_job *job = scheduler.job;
+    const struct process_hooks *job = scheduler.job;
     int first = job ? job->first : 0, count = job ? job->count : scheduler.rank_count;
     return (uint32_t)((int64_t)(number - first) * scheduler.element_count / count);
 }

@@ -6,15 +6,13 @@
  */
 #define _GNU_SOURCE
 #include "ranks/scheduler.h"
-#include "libc/open_files.h"
+#include "libc/current_rank.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
-#include "ranks/fatal.h"
-#include "ranks/kernel_threads.h"
+#include "ranks/process_hooks.h"
+#include "ranks/processing_element.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct scheduler scheduler;
@@ -29,6 +27,11 @@ struct rank *rank_current(void) {
 /* A process that a rank has forked has a thread of its own, and the memory of the element's. */
 bool rank_was_forked(void) {
     return element && element->tid != gettid();
+}
+
+int current_rank(void) {
+    const struct rank *rank = rank_current();
+    return rank ? rank->number : -1;
 }
 
 int rank_number(const struct rank *rank) {
@@ -270,11 +273,4 @@ void rank_call_needs(int peer) {
     struct rank *self = rank_current();
     if (self && self->call_depth == 1)
         self->record->wait_peer = peer;
-}
-
-void rank_job_abort(int status, const char *message) {
-    fprintf(stderr, "rankrun%s: %s\n", refuse_place(), message);
-    open_files_flush();
-    syscall(SYS_exit_group, status); /* a rank's _exit() is the end of that rank */
-    __builtin_unreachable();
 }

@@ -74,9 +74,6 @@ void rank_call_needs(int peer);
 /* Registers the name of a call before any rank runs; returns its index. */
 uint32_t rank_call_register(const char *name);
 
-/* Ends the job at once with this exit status (MPI_Abort): message to standard error, no destructors. */
-__attribute__((noreturn)) void rank_job_abort(int status, const char *message);
-
 #ifdef __cplusplus
 }
 #endif

@@ -17,8 +17,8 @@ from inspector.commands.waits import collective
 from pieglobalsfind.decoders import communicators, decode
 from pieglobalsfind.model import READY, RankTable
 from pieglobalsfind.targets import open_target
+from tests.support.debuggers import find_lldb
 from tests.support.inspector.ranks import SOURCES, StartRanks
-from tests.support.lldb.installed import find_lldb
 from tests.support.running import BIN, ROOT, Job
 
 RANKS = 12

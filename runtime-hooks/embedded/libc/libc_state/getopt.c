@@ -1,8 +1,12 @@
 /*
  * getopt.c: getopt() and getopt_long() whose optind and optarg are the program's own, one for every rank.
  *
- * It does what getopt(3) says, GNU's reordering and messages included.  Operands are moved behind an option as soon as
+ * It does what getopt(3) says, GNU's reordering and messages included.  Operands are moved after an option as soon as
  * it has been read: in the middle of a scan argv may be further in order than with libc, at its end it is the same.
+ *
+ * Why not libc's own, with its variables saved and restored at every switch: libc exports optind and optarg, but not
+ * where it stands within "-abc", nor which operands it has passed; ranks of two processing elements would use the one
+ * set of variables at the same time; and every switch would pay for it.
  */
 #define _GNU_SOURCE
 #include "libc/libc_state/libc_state.h"

@@ -1,0 +1,171 @@
+/*
+ * communicator_create.c: the calls that make communicators of others, compare and free them.
+ *
+ * One member draws the new context number from numbers of its own and tells the others, so no rank needs to know what
+ * communicators exist elsewhere.
+ */
+#include "mpi/calls/communicator_create.h"
+#include "mpi/calls/collective.h"
+#include "mpi/objects/call.h"
+#include "mpi/objects/datatype.h"
+#include "mpi/objects/error.h"
+#include "mpi/objects/grid.h"
+#include "mpi/objects/group.h"
+#include "mpi/objects/host_memory.h"
+#include "mpi/objects/publish.h"
+#include "ranks/scheduler.h"
+
+#include <stdlib.h>
+
+/* 1 is MPI_COMM_WORLD's; then comes one per rank for its MPI_COMM_SELF; above these, each rank has numbers to draw. */
+#define CONTEXTS_PER_RANK (UINT64_C(1) << 32)
+
+/* The first of `count` fresh context numbers, the same on all members. */
+static uint64_t draw_contexts(struct mpi_rank *self, struct communicator *comm, int count) {
+    uint64_t first = 0;
+    if (comm->rank == 0)
+        first = CONTEXTS_PER_RANK * (uint64_t)(self->world + 1) + self->contexts, self->contexts += (unsigned)count;
+    collective_broadcast(self, comm, &first, 1, type_get(self, MPI_UINT64_T), 0);
+    return first;
+}
+
+int MPI_Comm_rank(MPI_Comm comm, int *rank) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_rank);
+    const struct communicator *found = comm_get(self, comm);
+    if (!found)
+        return mpi_fail(self, NULL, CALL_Comm_rank, MPI_ERR_COMM);
+    *rank = found->rank;
+    return MPI_SUCCESS;
+}
+
+int MPI_Comm_size(MPI_Comm comm, int *size) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_size);
+    const struct communicator *found = comm_get(self, comm);
+    if (!found)
+        return mpi_fail(self, NULL, CALL_Comm_size, MPI_ERR_COMM);
+    *size = comm_size(found);
+    return MPI_SUCCESS;
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_dup);
+    struct communicator *found = comm_get(self, comm);
+    if (!found)
+        return mpi_fail(self, NULL, CALL_Comm_dup, MPI_ERR_COMM);
+    call_publish(CALL_Comm_dup, MPI_PROC_NULL, PUBLISH_NONE, found);
+    uint64_t context = draw_contexts(self, found, 1);
+    rank_call_leave();
+    found->group->references++;
+    *copy = comm_add(self, found, context, found->group);
+    comm_get(self, *copy)->cartesian = cartesian_copy(found->cartesian);
+    return MPI_SUCCESS;
+}
+
+/* What a rank wants of MPI_Comm_split. */
+struct wish {
+    int color, key, rank;
+};
+
+static int by_key(const void *first, const void *second) {
+    const struct wish *a = first, *b = second;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->rank - b->rank;
+}
+
+/* All members' wishes, at every member. */
+static struct wish *exchange_wishes(struct mpi_rank *self, struct communicator *comm, struct wish mine) {
+    int size = comm_size(comm), tag = collective_begin(comm);
+    struct wish *wishes = host_allocate((size_t)size * sizeof *wishes);
+    struct datatype *type = type_get(self, MPI_INT);
+    wishes[comm->rank] = mine;
+    if (comm->rank == 0) {
+        for (int i = 1; i < size; i++)
+            collective_recv(self, comm, &wishes[i], 3, type, i, tag);
+    } else {
+        collective_send(self, comm, &mine, 3, type, 0, tag);
+    }
+    collective_broadcast(self, comm, wishes, 3 * size, type, 0);
+    return wishes;
+}
+
+/* Keeps the wishes for `color`, in the new order; returns how many.  *lowest: the lowest old rank among them. */
+static int select_color(struct wish *wishes, int size, int color, int *lowest) {
+    int kept = 0;
+    *lowest = size;
+    for (int i = 0; i < size; i++) {
+        if (wishes[i].color != color)
+            continue;
+        if (wishes[i].rank < *lowest)
+            *lowest = wishes[i].rank;
+        wishes[kept++] = wishes[i];
+    }
+    qsort(wishes, (size_t)kept, sizeof *wishes, by_key);
+    return kept;
+}
+
+MPI_Comm comm_split(struct mpi_rank *self, struct communicator *comm, int color, int key) {
+    int size = comm_size(comm), lowest;
+    struct wish *wishes = exchange_wishes(self, comm, (struct wish){color, key, comm->rank});
+    uint64_t first = draw_contexts(self, comm, size);
+    MPI_Comm made = MPI_COMM_NULL;
+    if (color != MPI_UNDEFINED) {
+        struct group *group = group_new(select_color(wishes, size, color, &lowest));
+        for (int i = 0; i < group->size; i++)
+            group->members[i] = comm->group->members[wishes[i].rank];
+        made = comm_add(self, comm, first + (unsigned)lowest, group);
+    }
+    host_release(wishes);
+    return made;
+}
+
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_split);
+    struct communicator *found = comm_get(self, comm);
+    if (!found)
+        return mpi_fail(self, NULL, CALL_Comm_split, MPI_ERR_COMM);
+    if (color < 0 && color != MPI_UNDEFINED)
+        return mpi_fail(self, found, CALL_Comm_split, MPI_ERR_ARG);
+    call_publish(CALL_Comm_split, MPI_PROC_NULL, PUBLISH_NONE, found);
+    *part = comm_split(self, found, color, key);
+    rank_call_leave();
+    return MPI_SUCCESS;
+}
+
+/* A split in which the members of the group have one color and their place in it as the key. */
+int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *created) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_create);
+    struct communicator *found = comm_get(self, comm);
+    const struct group *members = group_get(self, group);
+    if (!found || !members)
+        return mpi_fail(self, found, CALL_Comm_create, found ? MPI_ERR_GROUP : MPI_ERR_COMM);
+    int place = group_find(members, self->world);
+    /* Disjoint groups may be given in one call: the first member tells them apart. */
+    int color = place == MPI_UNDEFINED ? MPI_UNDEFINED : members->members[0];
+    call_publish(CALL_Comm_create, MPI_PROC_NULL, PUBLISH_NONE, found);
+    *created = comm_split(self, found, color, place);
+    rank_call_leave();
+    return MPI_SUCCESS;
+}
+
+int MPI_Comm_free(MPI_Comm *comm) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_free);
+    struct communicator *found = comm_get(self, *comm);
+    if (!found || *comm <= MPI_COMM_SELF)
+        return mpi_fail(self, found, CALL_Comm_free, MPI_ERR_COMM);
+    table_remove(&self->communicators, *comm);
+    comm_drop(found);
+    *comm = MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
+int MPI_Comm_compare(MPI_Comm first, MPI_Comm second, int *result) {
+    struct mpi_rank *self = mpi_self(CALL_Comm_compare);
+    const struct communicator *one = comm_get(self, first), *other = comm_get(self, second);
+    if (!one || !other)
+        return mpi_fail(self, NULL, CALL_Comm_compare, MPI_ERR_COMM);
+    *result = group_compare(one->group, other->group);
+    if (*result == MPI_IDENT && one->context != other->context)
+        *result = MPI_CONGRUENT;
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,12 @@
+/*
+ * environment.h: between MPI_Init and MPI_Finalize.
+ */
+#ifndef RANK_MPI_ENVIRONMENT_H
+#define RANK_MPI_ENVIRONMENT_H
+
+#include <stdbool.h>
+
+/* Whether a rank that is here has called MPI_Init and not MPI_Finalize. */
+bool mpi_is_unfinished(int world);
+
+#endif

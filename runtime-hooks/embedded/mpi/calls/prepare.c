@@ -1,0 +1,23 @@
+/*
+ * prepare.c: makes what ranks have in common, and registers the library with the runtime.
+ */
+#include "mpi/calls/prepare.h"
+#include "mpi/calls/environment.h"
+#include "mpi/objects/call.h"
+#include "mpi/objects/datatype.h"
+#include "mpi/objects/inbox.h"
+#include "mpi/objects/mobility.h"
+#include "mpi/objects/rank_state.h"
+#include "mpi/objects/request.h"
+#include "ranks/client.h"
+
+static const struct rank_client client = {mpi_is_unfinished, mobility_pack, mobility_unpack};
+
+void mpi_prepare(void) {
+    calls_register();
+    inboxes_make();
+    types_prepare();
+    mobility_prepare();
+    mpi_rank_on_detached(request_sweep);
+    rank_client_register(&client);
+}

@@ -1,0 +1,35 @@
+"""Which debuggers the tests run: those that RANKLENS_GDB and RANKLENS_LLDB name, or else the system's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+GDB, LLDB = "RANKLENS_GDB", "RANKLENS_LLDB"
+LLDBS = ("lldb-19", "lldb")  # Debian 12 calls its LLDB 14 `lldb`
+
+
+def find_gdb() -> Path:
+    """GDB's path; fails the test if there is none."""
+    return _first(os.environ.get(GDB, "gdb"))
+
+
+def find_lldb(program: str = "lldb") -> Path:
+    """The path of LLDB, or of a program that belongs to it: `lldb-dap` of lldb-19 is lldb-dap-19."""
+    chosen = os.environ.get(LLDB)
+    return _first(*(str(Path(one).with_name(program + _suffix(one))) for one in ([chosen] if chosen else LLDBS)))
+
+
+def _suffix(lldb: str) -> str:
+    """What follows the word `lldb` in the name of a command, as -19."""
+    return Path(lldb).name.removeprefix("lldb")
+
+
+def _first(*names: str) -> Path:
+    paths = [path for path in map(shutil.which, names) if path]
+    if not paths:
+        pytest.fail(f"{names[0]} is missing: run `make setup` and `.ci/setup test`")
+    return Path(paths[0])
