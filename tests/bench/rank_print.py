@@ -59,7 +59,7 @@ def run() -> Result:
         "`rank print` in many ranks",
         f"{RANKS:,} ranks in one process. Processor time of the debugger and of what it starts, for one command beyond "
         f"attaching and loading the extension; the best of {REPEAT}. The program has 4,000 functions in one "
-        "compilation unit where nothing else is said.",
+        "compilation unit unless noted.",
         (
             Measurement("GDB, a global variable", variable, "s", 1.0),
             Measurement("GDB, a local variable", local, "s", 1.0),
