@@ -194,7 +194,7 @@ def test_errors_name_rank_and_call(statement: str, message: str, tmp_path: Path)
     source = tmp_path / "error.c"
     source.write_text(
         "#include <mpi.h>\nint main(int argc, char **argv) { int rank; MPI_Init(&argc, &argv);\n"
-        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); if (rank == 1) {statement}\nMPI_Finalize(); return 0; }}\n"
+        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); if (rank == 1) {{ {statement} }}\nMPI_Finalize(); return 0; }}\n"
     )
     run(BIN / "rankcc", source, "-o", tmp_path / "error")
     done = run(BIN / "rankrun", "-n", 2, tmp_path / "error", check=False)
