@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import gdb
 
 from gdbext.breakpoints.lifecycle import Breakpoints
-from gdbext.breakpoints.rank_breakpoints import Follower, Hit, catches_in_code, follows
+from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.commands import bind, functions, rank_stops, refused_commands
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
@@ -93,7 +93,7 @@ class Extension:
             moved = self.face.follow()
             told = self.breakpoints.hit
             if told is not None:
-                show_users(event, told)
+                show_users(event)
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
                 self._show()
@@ -217,15 +217,14 @@ class Extension:
         return moved
 
 
-def show_users(event: Any, told: Hit) -> None:
-    """Let users' own handlers of stops, which come behind ours, see their breakpoint, and not what stands for it."""
-    event.breakpoints[:] = [told.user if stands_for(one, told) else one for one in event.breakpoints]
-    if stands_for(event.breakpoint, told):
-        event.breakpoint = told.user
+def show_users(event: Any) -> None:
+    """Let users' own handlers of stops, which come after ours, see their breakpoints, and not what stands for them."""
+    event.breakpoints[:] = [user_of(one) for one in event.breakpoints]
+    event.breakpoint = user_of(event.breakpoint)
 
 
-def stands_for(one: object, told: Hit) -> bool:
-    return isinstance(one, Follower) and one.key[0] == told.number
+def user_of(one: Any) -> Any:
+    return one.user if isinstance(one, Follower) else one
 
 
 def is_silent(event: Any) -> bool:

@@ -28,8 +28,17 @@ class RankFrame(FrameDecorator):
 
         Where a function has no name `super` gives the pc, for which GDB takes any symbol there, also the next one.
         """
+        if is_special(self.inferior_frame()):
+            return super().function()
         name = self.inferior_frame().name() or super().function()
         return name if isinstance(name, str) else "??"
+
+    def address(self) -> Any:
+        """GDB shows none of frames that are no function's."""
+        return None if is_special(self.inferior_frame()) else super().address()
+
+    def filename(self) -> Any:
+        return None if is_special(self.inferior_frame()) else super().filename()
 
     def frame_args(self) -> Any:
         if speaks_mi():
@@ -40,6 +49,11 @@ class RankFrame(FrameDecorator):
         if speaks_mi():
             return super().frame_locals()
         return list(pieces(frame.locals_text(self.inferior_frame()).replace("\n", "\n        "), " = "))
+
+
+def is_special(found: gdb.Frame) -> bool:
+    """Whether it stands for a signal's delivery, or for a call that GDB has made."""
+    return found.type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
 
 
 def pieces(text: str, between: str) -> Iterator[Piece]:
