@@ -10,9 +10,11 @@ import re
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.target import path_of
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 C_FAMILY = ("c", "c++")
+FORTRAN_FILE = r"(?i)\.(?:f|for|ftn|f\d\d)$"
 
 
 def language() -> str:
@@ -24,3 +26,11 @@ def language() -> str:
 def is_automatic() -> bool:
     """Whether GDB chooses the language by the selected frame."""
     return gdb.parameter("language") == "auto"
+
+
+def is_fortran(frame: gdb.Frame) -> bool:
+    """Whether a frame's function is of Fortran; before GDB 13 by the name of its file."""
+    if hasattr(frame, "language"):
+        return bool(frame.language() == "fortran")
+    symtab = frame.find_sal().symtab
+    return symtab is not None and re.search(FORTRAN_FILE, path_of(symtab)) is not None
