@@ -40,6 +40,7 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.ampi import events as ampi_events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
+from pieglobalsfind.decoders.smpi import events as smpi_events
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.hints import TYPE_CHECKING, Optional
 from pieglobalsfind.model import RankTable, Region
@@ -59,6 +60,7 @@ class InferiorBreakpoints:
     def __init__(self, followers: RankBreakpoints) -> None:
         self.followers = followers
         self.calls = ampi_events.Calls()
+        self.rounds = smpi_events.Rounds()
         self.call_breakpoints: list[CallBreakpoint] = []
 
     def forget(self) -> None:
@@ -149,7 +151,7 @@ class Breakpoints:
                         self._watch_calls(inferior)
 
     def _watch_calls(self, inferior: gdb.Inferior) -> None:
-        """AMPI without a hook: break on functions of its own, at their first instruction, once the process is there."""
+        """AMPI or SMPI without a hook: break on functions of their own, once the process is there."""
         from gdbext.breakpoints.event_breakpoints import CallBreakpoint, function_address, is_mapped
 
         life = self._life()
@@ -157,6 +159,21 @@ class Breakpoints:
         if all(address and is_mapped(inferior, address) for _, address in places):
             life.calls = ampi_events.Calls()
             life.call_breakpoints = [CallBreakpoint(name, address, self._on_call) for name, address in places]
+            return
+        address = function_address(smpi_events.ROUND)
+        if address and is_mapped(inferior, address):
+            life.rounds = smpi_events.Rounds()
+            life.call_breakpoints = [CallBreakpoint(smpi_events.ROUND, address, self._on_round)]
+
+    def _on_round(self, function: str, arguments: tuple[int, int, int]) -> bool:
+        """SMPI without a hook: once all ranks have their copies, they are followed."""
+        life = self._life()
+        if life.rounds.begins():
+            self._on_event(AFTER_COPIES, -1)
+        if life.rounds.are_done:
+            for one in life.call_breakpoints:
+                one.enabled = False
+        return False
 
     def _watch_return(self, pointer: int) -> None:
         """Break where a call returns to, at its first instruction: the word at the stack pointer."""

@@ -15,13 +15,14 @@ from pieglobalsfind.decoders.registry import layout
 from pieglobalsfind.decoders.saved_context import guard_places
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
-from pieglobalsfind.targets.snapshot import write
+from pieglobalsfind.targets.snapshot import Written, write
 
 from ..analysis.payload import stack_pointer
 from ..job import discovery
-from ..job.job import Job, opened, say_warnings
+from ..job.job import Job, say_warnings
 from ..job.memory import data_segments
 from ..job.progress import of_bytes, through
+from ..job.reading import add_way, read_target, way_of
 from ..output.console import console
 from ..output.text import byte_count, harmless
 from ..pointers.allocator import is_libc, ranges_of_ranks
@@ -50,13 +51,16 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="none: what tells of ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
         "all: all that can be read",
     )
+    add_way(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.target, options.exe, False) as job:
+    def keep(job: Job) -> tuple[Job, Written]:
         tell = of_bytes("snapshot")
-        found = write(job.target, regions(job, options.memory), job.taken, options.file, tell)
+        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file, tell)
+
+    job, found = read_target(options.target, options.exe, way_of(options), keep, with_data=options.memory != RANKS)
     say_warnings(job)
     ranks = len(job.table.ranks)
     untouched = f" ({byte_count(found.zeros)} more were never touched)" if found.zeros else ""

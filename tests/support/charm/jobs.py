@@ -166,10 +166,12 @@ class Running:
     folder: Path
 
 
-def build(folder: Path, method: str, language: str, with_hook: bool = False, source: str = "") -> None:
+def build(
+    folder: Path, method: str, language: str, with_hook: bool = False, source: str = "", more: Sequence[str] = ()
+) -> None:
     """Compile the program into `folder`/prog; raises `AssertionError` with the compiler's words.
 
-    `with_hook`: with the module of runtime-hooks/adapters/charm, which is put beside the program.
+    `with_hook`: with the module of runtime-hooks/adapters/charm, which is put beside the program. `more`: options.
     """
     Path(folder, f"prog.{language}").write_text(source or SOURCES[language])
     environment = dict(os.environ)
@@ -178,7 +180,7 @@ def build(folder: Path, method: str, language: str, with_hook: bool = False, sou
     options = [f"-{method}globals"] if method != "none" else []
     private = ["-DPRIVATE=__thread", "-fopenmp"] if method == "tls" else ["-DPRIVATE="]
     compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
-    _run_in(folder, [compiler, "-g", *options, *private, f"prog.{language}", "-o", "prog"], environment)
+    _run_in(folder, [compiler, "-g", *options, *more, *private, f"prog.{language}", "-o", "prog"], environment)
 
 
 def hook_in(folder: Path) -> dict[str, str]:
@@ -204,12 +206,14 @@ LOCALLY = ("++local",)
 
 
 @contextmanager
-def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY) -> Iterator[Launched]:
+def launched(
+    folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY, count: int = 2
+) -> Iterator[Launched]:
     """The program of `folder` in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
 
-    `how`: charmrun's own options, which say how it starts processes.
+    `how`: charmrun's own options, which say how it starts processes; `count`: another number of them.
     """
-    command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
+    command = ["./charmrun", f"+p{count}", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
     mark = f"RANKLENS_LAUNCH={uuid.uuid4().hex}"
     with subprocess.Popen(
@@ -263,15 +267,15 @@ def turns_of(job: subprocess.Popen[str]) -> list[tuple[int, int, int]]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Running]:
-    """The program of `folder` with four ranks, ended afterwards."""
+def running(folder: Path, ranks: int = RANKS) -> Iterator[Running]:
+    """The program of `folder` with four ranks, or another number of them, ended afterwards."""
     with subprocess.Popen(
-        ["./prog", f"+vp{RANKS}", *WORKERS], cwd=folder, stdout=subprocess.PIPE, text=True
+        ["./prog", f"+vp{ranks}", *WORKERS], cwd=folder, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             truth: dict[int, Truth] = {}
             assert process.stdout is not None
-            while len(truth) < RANKS:
+            while len(truth) < ranks:
                 line = process.stdout.readline()
                 assert line, "the program has ended"
                 said = re.match(r"TRUTH (\d+) (0x\w+) (0x\w+)", line)
