@@ -11,6 +11,7 @@ import gdb
 
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.gdb_api.target import path_of
+from pieglobalsfind.hints import Any
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 C_FAMILY = ("c", "c++")
@@ -28,7 +29,7 @@ def is_automatic() -> bool:
     return gdb.parameter("language") == "auto"
 
 
-def is_fortran(frame: gdb.Frame) -> bool:
+def is_fortran(frame: Any) -> bool:
     """Whether a frame's function is of Fortran; before GDB 13 by the name of its file."""
     if hasattr(frame, "language"):
         return bool(frame.language() == "fortran")
