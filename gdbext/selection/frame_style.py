@@ -37,8 +37,23 @@ class RankFrame(FrameDecorator):
         """GDB shows none of frames that are no function's."""
         return None if is_special(self.inferior_frame()) else super().address()
 
-    def filename(self) -> Any:
-        return None if is_special(self.inferior_frame()) else super().filename()
+    def filename(self) -> Optional[str]:
+        """GDB hands Python no name that is not UTF-8, and ends the backtrace."""
+        if is_special(self.inferior_frame()):
+            return None
+        try:
+            name = super().filename()
+        except UnicodeDecodeError as error:
+            return error.object.decode("utf-8", "backslashreplace")
+        return name if isinstance(name, str) else None
+
+    def line(self) -> Optional[int]:
+        """For the same reason: GDB's own asks for the name first."""
+        try:
+            line = super().line()
+        except UnicodeDecodeError:
+            line = self.inferior_frame().find_sal().line
+        return int(line) if line else None
 
     def frame_args(self) -> Any:
         if speaks_mi():
