@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
+from gdbext.gdb_api import frame
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.selection import frame
 from pieglobalsfind.hints import Any, Optional
 
 BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
