@@ -133,6 +133,9 @@ def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
         reason = why_not_still(job, unpublished & told) if unpublished & told else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
 
+    lacking = {rank for rank, _ in found.unknown if homes[rank].table.runtime in TELLS_MATCHES}
+    reasons.update(dict.fromkeys(lacking, "what they wait for is not known"))
+
     def why(ranks: Iterable[int]) -> str:
         return next((reasons[rank] for rank in ranks if rank in reasons), "")
 

@@ -26,6 +26,7 @@ ACTIVITY = "N7simgrid6kernel8activity"
 ANY_SOURCE, ANY_TAG = -555, -444  # smpi.h; tags of collectives are negative, too
 ANY, NONE = -1, -2  # Waiting.peer and .tag
 OBJECT_WORDS = 40
+ACTIVITY_WORDS = 64
 FEWEST_WORDS = 8
 ARRAY_WORDS = 16  # of an array of requests
 INSIDE = 1 << 14  # bytes of a stack that SMPI's own calls use
@@ -63,7 +64,7 @@ class Requests:
         numbers = number(actors, identities(target, actors))
         self._ranks = {actors[index].number: rank for rank, index in numbers.actors.items()}
         self._actors: Mapping[int, Actor] = {rank: actors[index] for rank, index in numbers.actors.items()}
-        self._addresses = {one.address: one.number for one in actors}
+        self._addresses = {one.address for one in actors}
         self._classes: dict[int, str] = {}
 
     def waiting(self, rank: Rank, pointer: int, call: str) -> tuple[Waiting, bool]:
@@ -189,21 +190,26 @@ class Requests:
         activity, flags = words[place + 1 : place + 3]
         if source == actor.number and flags >> 32 & 0xFF == 1:  # detached: no rank waits for its receiver
             return None
-        other = destination if source == actor.number else source
-        matched = self._is_matched(activity, other) if activity else False
+        matched = self._is_matched(activity, actor, source == actor.number) if activity else False
         return Request(source, destination, _signed(words[at + 4], 32), words[place], matched, bool(activity))
 
     def _is_type(self, address: int) -> bool:
         name = self._class_of(address)
         return name.startswith(SMPI) and ("Datatype" in name or "Type_" in name)
 
-    def _is_matched(self, activity: int, other: int) -> Optional[bool]:
-        """Whether the other side's actor is in the communication, too: it goes on by itself then."""
-        (words,) = words_of(self._target, [activity], OBJECT_WORDS, FEWEST_WORDS)
+    def _is_matched(self, activity: int, own: Actor, sends: bool) -> Optional[bool]:
+        """Whether the other side has come, too, or none is there any more: the rank goes on by itself then.
+
+        A communication has its sender's actor, and then its receiver's; null for one that has not come.
+        """
+        (words,) = words_of(self._target, [activity], ACTIVITY_WORDS, FEWEST_WORDS)
         if not words or not self._class_of(activity).startswith(ACTIVITY):
             return None
-        known = {self._addresses[one] for one in words if one in self._addresses}
-        return len(known) > 1 if other == ANY_SOURCE else other in known
+        for sender, receiver in zip(words, words[1:]):
+            mine, other = (sender, receiver) if sends else (receiver, sender)
+            if mine == own.address and (other == 0 or other in self._addresses):
+                return other != 0
+        return True
 
 
 def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
