@@ -11,16 +11,18 @@ import gdb
 
 from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_breakpoints import Follower, Hit, catches_in_code, follows
-from gdbext.commands import bind, functions, rank_stops, refused_commands
+from gdbext.breakpoints.rank_events import RankEvents
+from gdbext.commands import bind, functions, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
-from gdbext.selection import displays, navigation
+from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
+from gdbext.symbols import displays
 from pieglobalsfind.hints import Any, Optional
 
 SETTLE = "ranklens-settle"
@@ -38,7 +40,9 @@ class Extension:
         hide_own()
         self.face = GdbDebugger()
         bind.bind(self.face)
-        self.breakpoints = Breakpoints(self.face, rank_stops.bind(self.face))
+        rank_break.bind(self.face)
+        rank_watch.bind(self.face)
+        self.breakpoints = Breakpoints(self.face, RankEvents())
         self._settles_soon = self._is_ending = False
         functions.bind(self.face)
         refused_commands.bind(self.face, self.breakpoints.watch_step)

@@ -17,7 +17,6 @@ import gdb
 
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.breakpoints.internal_breakpoint import Pinned
 from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_breakpoints import (
     Hit,
@@ -28,15 +27,16 @@ from gdbext.breakpoints.rank_breakpoints import (
     is_in_data,
     leave_to_followers,
 )
-from gdbext.commands.rank_stops import RankEvents
+from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.inferiors import is_running, within
+from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, locations_of
 from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_gdb import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
+from gdbext.selection.inferiors import is_running, within
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.ampi import events as ampi_events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED

@@ -17,14 +17,15 @@ from contextlib import suppress
 
 import gdb
 
+from gdbext.breakpoints import conditions
+from gdbext.breakpoints.conditions import ranks_of
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.breakpoints.internal_breakpoint import Pinned
-from gdbext.commands.rank_stops import ranks_of
+from gdbext.gdb_api import frame
+from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import IN_MEMORY, Own, has_silent_commands, locations_in, locations_of
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.gdb_api.target import path_of
-from gdbext.selection import frame
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.symbols.focus import has_copy, is_copying
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
@@ -344,8 +345,6 @@ class Follower(Pinned):
         """
         focus = self._face.state().focus
         if self.rank is not None and focus.rank not in (None, self.rank) and is_stepping():
-            from gdbext.breakpoints import conditions
-
             return conditions.is_true(focus, self._face.moment(), self.rank, condition)
         self._move_symbols()
         return bool(gdb.parse_and_eval(condition))

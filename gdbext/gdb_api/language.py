@@ -1,4 +1,4 @@
-"""The language in which GDB reads expressions, which follows the selected frame.
+"""The language in which GDB reads expressions, which follows the selected frame, and what names look like in it.
 
 Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB tells only the user.
 """
@@ -6,6 +6,7 @@ Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB t
 from __future__ import annotations
 
 import re
+from typing import Any, Optional
 
 import gdb
 
@@ -13,6 +14,11 @@ from gdbext.gdb_api.run_gdb import execute
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 C_FAMILY = ("c", "c++")
+INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
+IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
+LITERALS = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\$\w+|\d[\w.]*"""
+MEMBERS = {"fortran": r"%\s*\w+|\.\w+\.", "": r"(?P<member>(?:->|\.)\s*\w+)"}
+NAME = r"(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 
 
 def language() -> str:
@@ -24,3 +30,25 @@ def language() -> str:
 def is_automatic() -> bool:
     """Whether GDB chooses the language by the selected frame."""
     return gdb.parameter("language") == "auto"
+
+
+def names_pattern() -> str:
+    """A pattern of an expression's literals, members and names; a match of a name has it as `name`."""
+    return f"{LITERALS}|{MEMBERS.get(language(), MEMBERS[''])}|{NAME}"
+
+
+def lookup(name: str) -> tuple[Optional[Any], bool]:
+    """What GDB means by a name in the innermost frame, if that has debug information, or whether it is a member."""
+    try:
+        block = gdb.newest_frame().block()
+    except RuntimeError:  # of a library without debug information
+        return gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name), False
+    return gdb.lookup_symbol(name, block)
+
+
+def text_of(value: gdb.Value) -> str:
+    """A string of the language that is set; GDB has Fortran's as they are printed only."""
+    try:
+        return value.string()
+    except gdb.error:
+        return value.format_string().strip("'")

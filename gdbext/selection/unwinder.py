@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import gdb
 import gdb.unwinder
 
+from gdbext.backtraces import frame_style
+from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.language import language
 from gdbext.gdb_api.target import NAMES
-from gdbext.selection import frame as stacks
-from gdbext.selection import frame_style
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
 from pieglobalsfind.model import PC, RSP, Region
