@@ -35,7 +35,9 @@ def main() -> int:
     """Print all findings."""
     words = "|".join(re.escape(phrase) for phrase in phrases())
     pattern = re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
-    found = [line for path in (Path("README.md"), *sorted(Path("docs").glob("*.md"))) for line in findings(path, pattern)]
+    found = [
+        line for path in (Path("README.md"), *sorted(Path("docs").glob("*.md"))) for line in findings(path, pattern)
+    ]
     print("\n".join(found))
     return 1 if found else 0
 

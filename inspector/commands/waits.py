@@ -36,7 +36,7 @@ from ..job.job import (
 )
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
-from ..output.text import harmless, of_ranks
+from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
 TELLS_MATCHES = ("SMPI",)  # runtimes whose requests tell whether the other side has come
@@ -158,9 +158,9 @@ def still_waits(job: Job, before: Rank) -> bool:
 def show(subject: Subject, found: Waits) -> None:
     from rich.text import Text  # late: not for --json
 
-    from ..output.console import console
     from ..output.listing import Listing
     from ..output.render import MOST_RANK_ROWS, by_cells, heading, print_how, ranks_text
+    from ..terminal.console import console
 
     screen = console()
     print_how(subject, screen)

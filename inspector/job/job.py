@@ -34,12 +34,12 @@ from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 
-from . import progress
+from ..terminal import progress
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf.types import Variables
 
-    from ..values.pristine import Pristine
+    from .pristine import Pristine
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Job:
 
     def pristine(self, found: Object) -> Optional[Pristine]:
         """The object's image before anything was written, None if its file can't be read."""
-        from ..values.pristine import Pristine
+        from .pristine import Pristine
 
         path = self.file(found)
         try:
