@@ -36,6 +36,12 @@ test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is bu
 	@[ -n "$$CHARM_HOME" ] || echo 'SKIPPED: tests/charm needs CHARM_HOME, the build directory of Charm++ that holds bin/ampicc'
 	@[ -z "$$CHARM_HOME" ] || $(PYTHON) -m pytest -q tests/charm
 
+.PHONY: test-gdb-suite
+test-gdb-suite: setup ## run GDB's own test suite in processes and in ranks, and compare; GDB_SRC says where GDB's sources are
+	@.ci/setup test
+	@[ -n "$$GDB_SRC" ] || echo 'SKIPPED: GDB_SRC has to name a checkout of GDB, the folder that holds gdb/testsuite'
+	@[ -z "$$GDB_SRC" ] || $(PYTHON) -m tests.gdb_suite "$$GDB_SRC" $(GDB_TESTS)
+
 .PHONY: test-pip
 test-pip: setup ## run the tests on Process-in-Process; PIP_HOME says where it is
 	@.ci/setup test

@@ -5,20 +5,28 @@ Takes GDB's events; after every stop the selected rank is the one that runs on t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import gdb
 
 from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_breakpoints import Follower, Hit, catches_in_code, follows
 from gdbext.commands import bind, functions, rank_stops, refused_commands
+from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
-from gdbext.gdb_api.locations import forget_hit, has_silent_commands
+from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish
-from gdbext.gdb_api.run_gdb import uninterrupted, warnings
+from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
 from gdbext.selection import displays, navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from pieglobalsfind.hints import Any, Optional
+
+SETTLE = "ranklens-settle"
+MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
+CHANGING = ("enable", "disable", "delete", "clear", "condition")
+AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING), "enable hookpost-once", "enable hookpost-count")
 
 _extension: Optional[Extension] = None
 
@@ -27,13 +35,17 @@ class Extension:
     """Everything that the extension keeps in GDB, and what it does at GDB's events."""
 
     def __init__(self) -> None:
+        hide_own()
         self.face = GdbDebugger()
         bind.bind(self.face)
         self.breakpoints = Breakpoints(self.face, rank_stops.bind(self.face))
+        self._settles_soon = self._is_ending = False
         functions.bind(self.face)
         refused_commands.bind(self.face, self.breakpoints.watch_step)
         navigation.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
+        hooks.Called(SETTLE, self._settle)
+        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS))
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)
@@ -46,6 +58,7 @@ class Extension:
         events.breakpoint_modified.connect(self._breakpoint_changed)
         events.breakpoint_deleted.connect(self._breakpoint_deleted)
         events.before_prompt.connect(self._before_prompt)
+        events.gdb_exiting.connect(self._ends)
         self.breakpoints.watch_events()
 
     def begin(self) -> None:
@@ -56,10 +69,17 @@ class Extension:
                     self._show()
 
     def _stopped(self, event: Any) -> None:
-        self.face.inferiors.has_run()
-        self.breakpoints.settle()
-        InlineFinish.end()
         stopped_at = getattr(event, "breakpoints", ())
+        UsersCommands.wait = any(one.is_valid() and one.commands for one in stopped_at)
+        try:
+            self._has_stopped(event, stopped_at)
+        finally:
+            UsersCommands.wait = False
+
+    def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
+        self.face.inferiors.has_run()
+        self._settle()
+        InlineFinish.end()
         self.face.watches.changes.has_told(one for one in stopped_at if one.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
@@ -81,6 +101,7 @@ class Extension:
             self.face.watches.tell_ends()
             self.face.watches.settle()
             self.face.displays.settle(show=not (is_silent(event) if told is None else told.silent))
+        self._settle()  # what GDB has told meanwhile
         # In non-stop mode GDB goes back to the user's thread. At its end it crashes over what was not carried out yet.
         if getattr(event, "inferior_thread", None) is not None and not is_batch():
             gdb.post_event(self._follow_thread)
@@ -135,13 +156,38 @@ class Extension:
         self.breakpoints.loaded()
 
     def _breakpoint_changed(self, breakpoint: gdb.Breakpoint) -> None:
+        """GDB may be amid a walk over breakpoints: what follows from it is done by `_settle`."""
         with warnings("the breakpoint may be missing in ranks"):
             self.breakpoints.changed(breakpoint)
         with warnings("the watchpoint may mean another rank after a while"):
-            self.face.watches.noticed(breakpoint, self.face.in_focus)
+            self.face.watches.noticed(breakpoint, self.face.inferiors.rank_in_focus)
+        self._post_settling()
 
     def _breakpoint_deleted(self, breakpoint: gdb.Breakpoint) -> None:
         self.breakpoints.deleted(breakpoint)
+        self._post_settling()
+
+    def _post_settling(self) -> None:
+        """Programs that drive GDB see no prompt. At its end GDB crashes over what was not carried out yet."""
+        if not self._settles_soon and not self._is_ending and not is_batch():
+            self._settles_soon = True
+            gdb.post_event(self._settle_soon)
+
+    def _ends(self, event: object) -> None:
+        self._is_ending = True
+
+    def _settle_soon(self) -> None:
+        """While the program runs it is too late: the next stop comes in time."""
+        self._settles_soon = False
+        thread = gdb.selected_thread()
+        if thread is None or not thread.is_running() or gdb.parameter("non-stop"):
+            self._settle()
+
+    def _settle(self) -> None:
+        if UsersCommands.wait:  # GDB goes on, or comes to the prompt
+            return
+        with warnings("breakpoints may be missing in ranks"):
+            self.breakpoints.settle()
 
     def _restarted(self) -> None:
         self.face.inferiors.has_run()
@@ -153,7 +199,7 @@ class Extension:
 
         It has no event for them, and has told the frame without the symbols.
         """
-        self.breakpoints.settle()
+        self._settle()
         self.face.inferiors.settle()
         if self.face.state().focus.are_lost():
             self.face.selection.forget("GDB's symbols are new")

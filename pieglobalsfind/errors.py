@@ -33,6 +33,10 @@ class TargetEndedError(TargetError):
     """The process has ended while it was looked at: nothing more can be said of it (exit status 2)."""
 
 
+class NotStoppableError(TargetError):
+    """A process may be read, but may not be stopped by us, or does not stop (exit status 2)."""
+
+
 class NotVirtualizedError(RanklensError):
     """The target can be read, but no ranks are found in it (exit status 2)."""
 

@@ -1,7 +1,7 @@
 """Breakpoints of our own on what a runtime calls when a rank comes, leaves or ends, and what each has told.
 
-Takes `rank_debug_event` (docs/abi.md), or functions of AMPI's where there is no such function; calls a handler with the
-call's arguments. They stop only where the handler says so, or where Ctrl-C came in the midst of it.
+Takes `rank_debug_event` (docs/abi.md), or functions of AMPI's or SimGrid's where there is no such function; calls a
+handler with the call's arguments. They stop only where the handler says so, or where Ctrl-C came in the midst of it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Callable
 import gdb
 
 from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS
 
 EVENT_FUNCTION = "rank_debug_event"
 
 
-class EventBreakpoint(gdb.Breakpoint):
+class EventBreakpoint(Own):
     """On the runtime's empty function."""
 
     def __init__(self, handler: Callable[[int, int], bool]) -> None:
@@ -35,7 +36,7 @@ class EventBreakpoint(gdb.Breakpoint):
 
 
 class CallBreakpoint(Pinned):
-    """On the first instruction of a function of AMPI's."""
+    """On the first instruction of a function of a runtime's."""
 
     def __init__(self, function: str, address: int, handler: Callable[[str, tuple[int, int, int]], bool]) -> None:
         super().__init__(address)

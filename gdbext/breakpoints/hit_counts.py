@@ -78,9 +78,14 @@ class Hits:
     def numbers(self) -> list[int]:
         return sorted(number for number in self._by_rank if self.of(number))
 
+    @property
+    def listed(self) -> list[int]:
+        """Of those that GDB lists: what scripts have made internal it does not."""
+        return [number for number in self.numbers if number > 0]
+
     def tell(self) -> None:
         """Behind `info breakpoints`."""
-        for number in self.numbers:
+        for number in self.listed:
             gdb.write(self.text(number) + "\n")
 
     def text(self, number: int) -> str:
@@ -123,7 +128,7 @@ class RankHits(gdb.Function):
             number = int(args[0])
             followed = {one.number for one in self._users()}
             for one in gdb.breakpoints():
-                if one.number == number and one.visible:
+                if one.number == number:
                     if number not in followed:
                         if len(args) == 2 and one.hit_count:
                             raise UsageError(

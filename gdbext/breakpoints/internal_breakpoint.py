@@ -8,10 +8,10 @@ from __future__ import annotations
 import gdb
 
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.locations import locations_of
+from gdbext.gdb_api.locations import Own, locations_of
 
 
-class Pinned(gdb.Breakpoint):
+class Pinned(Own):
     """An internal breakpoint at an address of the selected inferior; GDB itself does not tell users of it."""
 
     def __init__(self, address: int) -> None:
@@ -19,6 +19,7 @@ class Pinned(gdb.Breakpoint):
         self.home = gdb.selected_inferior().num
         super().__init__(f"*{address:#x}", type=gdb.BP_BREAKPOINT, internal=True)
         self.silent = not speaks_mi()
+        self.stay()
 
     def stay(self) -> None:
         """Leave the inferiors into which GDB has put it by itself."""

@@ -18,6 +18,7 @@ import gdb
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_breakpoints import (
     Hit,
     RankBreakpoints,
@@ -28,15 +29,18 @@ from gdbext.breakpoints.rank_breakpoints import (
     leave_to_followers,
 )
 from gdbext.commands.rank_stops import RankEvents
+from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
 from gdbext.gdb_api.inferiors import is_running, within
-from gdbext.gdb_api.locations import locations_of
+from gdbext.gdb_api.locations import TELLS_LOCATIONS, locations_of
 from gdbext.gdb_api.momentary_breakpoints import own_locations
-from gdbext.gdb_api.target import connection_kind
+from gdbext.gdb_api.run_gdb import set_convenience
+from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.ampi import events as ampi_events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
+from pieglobalsfind.decoders.smpi import events as smpi_events
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.hints import TYPE_CHECKING, Optional
 from pieglobalsfind.model import RankTable, Region
@@ -46,6 +50,9 @@ from pieglobalsfind.session.process_view import ProcessView
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.breakpoints.event_breakpoints import CallBreakpoint, EventBreakpoint
 
+TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
+ROUNDS = 4  # of settling: what the first one changes is no news in the next
+
 
 class InferiorBreakpoints:
     """What is kept of one inferior: followers, and where AMPI's own functions are watched."""
@@ -53,6 +60,7 @@ class InferiorBreakpoints:
     def __init__(self, followers: RankBreakpoints) -> None:
         self.followers = followers
         self.calls = ampi_events.Calls()
+        self.rounds = smpi_events.Rounds()
         self.call_breakpoints: list[CallBreakpoint] = []
 
     def forget(self) -> None:
@@ -72,14 +80,17 @@ class Breakpoints:
         self._events = events
         self._event: Optional[EventBreakpoint] = None
         self._lives: dict[int, InferiorBreakpoints] = {}
-        self._orphaned: set[int] = set()
+        self._pending = PendingChanges()
+        self._settles = False
+        self._has_moved = False  # with symbols, since locations were shared out
         self.hit: Optional[Hit] = None
         self._hits = Hits()
+        self._enable_counts = EnableCounts()
         self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
         self.has_ended = False  # since hits were counted
-        self._gives_back = False
         hit_counts.bind(self._hits, self._followed, self._show_as_enabled, self._share_out)
         events.on_change = self.watch_events
+        face.inferiors.on_move = self._moved
 
     def _life(self, number: int = 0) -> InferiorBreakpoints:
         """Of an inferior; 0: of the selected one."""
@@ -135,7 +146,7 @@ class Breakpoints:
                         self._watch_calls(inferior)
 
     def _watch_calls(self, inferior: gdb.Inferior) -> None:
-        """AMPI without a hook: break on functions of its own, at their first instruction, once the process is there."""
+        """AMPI or SMPI without a hook: break on functions of their own, once the process is there."""
         from gdbext.breakpoints.event_breakpoints import CallBreakpoint, function_address, is_mapped
 
         life = self._life()
@@ -143,6 +154,21 @@ class Breakpoints:
         if all(address and is_mapped(inferior, address) for _, address in places):
             life.calls = ampi_events.Calls()
             life.call_breakpoints = [CallBreakpoint(name, address, self._on_call) for name, address in places]
+            return
+        address = function_address(smpi_events.ROUND)
+        if address and is_mapped(inferior, address):
+            life.rounds = smpi_events.Rounds()
+            life.call_breakpoints = [CallBreakpoint(smpi_events.ROUND, address, self._on_round)]
+
+    def _on_round(self, function: str, arguments: tuple[int, int, int]) -> bool:
+        """SMPI without a hook: once all ranks have their copies, they are followed."""
+        life = self._life()
+        if life.rounds.begins():
+            self._on_event(AFTER_COPIES, -1)
+        if life.rounds.are_done:
+            for one in life.call_breakpoints:
+                one.enabled = False
+        return False
 
     def _watch_return(self, pointer: int) -> None:
         """Break where a call returns to, at its first instruction: the word at the stack pointer."""
@@ -200,7 +226,7 @@ class Breakpoints:
     def _follow(self, kind: int, rank: int) -> None:
         followers = self._followers
         if kind == BEFORE_COPIES:
-            self._give_back_shared()  # it may be copied now
+            self._followers.give_back_shared()  # it may be copied now
             self._face.state().focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
             self._let_go(rank)
@@ -211,14 +237,6 @@ class Breakpoints:
             self._have_focus()
             self.synchronize()
         self._face.inferiors.forget_moment()
-
-    def _give_back_shared(self) -> None:
-        """Let GDB stop by itself where followers stood in shared code: it keeps what is off as the places move."""
-        self._gives_back = True
-        try:
-            self._followers.give_back_shared()
-        finally:
-            self._gives_back = False
 
     def _ends_step(self, rank: int) -> bool:
         """Once GDB stops, it takes out what it steps by."""
@@ -251,6 +269,8 @@ class Breakpoints:
 
     def synchronize(self) -> None:
         """Have the selected inferior's ranks follow every user's breakpoint."""
+        if is_core():
+            return
         try:
             moment = self._face.moment()
         except RanklensError:
@@ -270,14 +290,61 @@ class Breakpoints:
 
     def _show_as_enabled(self) -> None:
         """What is left to followers GDB would list as disabled; not where it would be in memory, and stop somebody."""
+        self.settle()
         if not always_inserted():
             for life in self._lives.values():
                 life.followers.share_out(native=True)
 
     def changed(self, breakpoint: gdb.Breakpoint) -> None:
-        """A breakpoint was made or changed: by the user, by a hit, or because symbols moved."""
-        if self._gives_back:
+        """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
+        if self._face.inferiors.is_moving:
+            self._has_moved = True
             return
+        if follows(breakpoint) and self._stand_for(breakpoint.number):
+            self._hits.notice(breakpoint, self._native_rank(breakpoint))
+        self._pending.add(breakpoint)
+
+    def _moved(self) -> None:
+        """Symbols mean another rank."""
+        if self._has_moved:
+            self._has_moved = False
+            self._share_out()
+
+    def _stand_for(self, number: int) -> bool:
+        return any(life.followers.stand_for(number) for life in self._lives.values())
+
+    def deleted(self, user: gdb.Breakpoint) -> None:
+        """GDB tells that a breakpoint is no more."""
+        for life in self._lives.values():
+            life.followers.deleted(user.number)
+        self._hits.forget(user.number)
+        self._enable_counts.forget(user.number)
+        self._pending.delete(user.number)
+
+    @property
+    def are_unsettled(self) -> bool:
+        return bool(self._pending)
+
+    def settle(self) -> None:
+        """Have ranks follow what GDB has told, where GDB is in the midst of nothing."""
+        if self._settles:
+            return
+        self._settles = True
+        try:
+            self._enable_counts.tell()
+            for _ in range(ROUNDS):  # what is done here GDB tells, too
+                if not self._pending:
+                    return
+                changed, deleted = self._pending.take()
+                for life in self._lives.values() if deleted else ():
+                    life.followers.drop_of(deleted)
+                for one in changed:
+                    if one.is_valid():  # another one's turn may have ended it
+                        self._settle_one(one)
+        finally:
+            self._settles = False
+
+    def _settle_one(self, breakpoint: gdb.Breakpoint) -> None:
         try:
             self._changed(breakpoint)
         except KeyboardInterrupt:  # raised here it would reach nobody: one of ours is whole once this is done
@@ -294,13 +361,8 @@ class Breakpoints:
                 self.watch_events()
             self._warn_of_rank(breakpoint)
             return
-        if self._face.state().focus.moving:
-            self._share_out()
-            return
-        self.settle()
         self.watch_events()
-        if self._followers.stand_for(breakpoint.number):
-            self._hits.notice(breakpoint, self._native_rank(breakpoint))
+        self._enable_counts.learn(breakpoint)
         for inferior in standing():
             self._changed_in(inferior.num, breakpoint)
 
@@ -331,23 +393,8 @@ class Breakpoints:
                 self.spare_tasks()
                 self.synchronize()
 
-    def deleted(self, user: gdb.Breakpoint) -> None:
-        for life in self._lives.values():
-            life.followers.deleted(user.number)
-        self._hits.forget(user.number)
-        self._orphaned.add(user.number)
-
-    def settle(self) -> None:
-        """Take out the followers of deleted breakpoints.
-
-        Not when GDB tells of the deletion: `delete` goes through GDB's list, and has the next one in hand.
-        """
-        orphaned, self._orphaned = self._orphaned, set()
-        for life in self._lives.values() if orphaned else ():
-            life.followers.drop(lambda follower: follower.key[0] in orphaned)
-
     def resumed(self) -> None:
-        """Something goes on to run."""
+        """Something is about to run: GDB tells it before it puts breakpoints into memory."""
         self.settle()
         self._share_out()
         self._hits.look()
@@ -359,10 +406,13 @@ class Breakpoints:
             life.forget()
 
     def renew(self) -> None:
-        """Have GDB forget at which of our breakpoints it has stopped."""
-        if self._face.inferiors.are_several:
+        """Have GDB forget at which of our breakpoints it has stopped, and tell by `$_hit_bpnum` the user's."""
+        if self._face.inferiors.are_several or (self.hit is not None and not speaks_mi()):
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
+        if self.hit is not None and TELLS_HIT:
+            set_convenience("_hit_bpnum", self.hit.number)
+            set_convenience("_hit_locno", 1)
 
     def tell_hit(self) -> None:
         """After a stop: say what was hit, as GDB would."""
@@ -374,8 +424,12 @@ class Breakpoints:
             where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
             gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
-        if hit.temporary and hit.user.is_valid():
+        if not hit.user.is_valid():
+            return
+        if hit.temporary:
             hit.user.delete()
+        else:
+            self._enable_counts.hit(hit.user)
 
 
 def give_up(user: gdb.Breakpoint) -> None:

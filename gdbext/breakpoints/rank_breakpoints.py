@@ -20,7 +20,7 @@ import gdb
 from gdbext.breakpoints.hit_counts import Hits
 from gdbext.breakpoints.internal_breakpoint import Pinned
 from gdbext.commands.rank_stops import ranks_of
-from gdbext.gdb_api.locations import IN_MEMORY, has_silent_commands, locations_in, locations_of
+from gdbext.gdb_api.locations import IN_MEMORY, Own, has_silent_commands, locations_in, locations_of
 from gdbext.gdb_api.momentary_breakpoints import is_stepping
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, uninterrupted, warnings
 from gdbext.gdb_api.target import path_of
@@ -83,8 +83,8 @@ class RankBreakpoints:
         self.drop(lambda follower: follower.key not in wanted)
         for key, (user, address) in wanted.items():
             if key not in self._standing:
-                self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
-            self._standing[key].adopt_commands()
+                with uninterrupted():  # else GDB might have one of which nothing is known here
+                    self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
         self.share_out()
 
     def share_out(self, native: bool = False) -> None:
@@ -110,7 +110,7 @@ class RankBreakpoints:
     def _wanted(self, moment: ProcessView) -> Iterator[tuple[Key, tuple[gdb.Breakpoint, int]]]:
         for user in gdb.breakpoints():
             if follows(user) and user.enabled:
-                if user.condition:
+                if user.condition or user.commands:  # which mean the rank that comes by
                     for address in self._shared(moment, user):
                         yield (user.number, SHARED, address), (user, address)
                 places = self._places(moment, user)
@@ -165,9 +165,10 @@ class RankBreakpoints:
         return was != now
 
     def renew(self, pc: int) -> None:
-        """Replace the followers where GDB has stopped, which GDB puts into several inferiors.
+        """Replace the followers where GDB has stopped: it goes on to tell their numbers by `$_hit_bpnum`.
 
-        As symbols move it would warn that it no longer knows at which of their locations that was.
+        It puts them into several inferiors, and as symbols move would warn that it no longer knows at which of their
+        locations it has stopped.
         """
         for key, old in list(self._standing.items()):
             if old.address == pc:
@@ -192,6 +193,10 @@ class RankBreakpoints:
             follower = self._standing.pop(key)
             if follower.is_valid():
                 follower.delete()
+
+    def drop_of(self, numbers: Container[int]) -> None:
+        """Take out those of users' breakpoints that are no more."""
+        self.drop(lambda follower: follower.key[0] in numbers)
 
     def deleted(self, number: int) -> None:
         """A user's breakpoint is no more; its followers are still there."""
@@ -229,9 +234,7 @@ class Follower(Pinned):
         self.is_silenced = False
 
     def renewed(self) -> Follower:
-        found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
-        found.adopt_commands()
-        return found
+        return Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
 
     def leave(self, native: bool) -> None:
         """Leave it to GDB itself to stop here, or take it from GDB."""
@@ -239,17 +242,14 @@ class Follower(Pinned):
             if one.address == self.address and bool(one.enabled) != native:
                 one.enabled = native
 
-    def adopt_commands(self) -> None:
-        wanted = self._user.commands
-        if self.commands != wanted:
-            self.commands = wanted
+    def _adopt_commands(self) -> None:
+        """What GDB does once it has stopped: it takes them after it has asked `stop`."""
+        self.commands = self._user.commands or ""
 
     def stop(self) -> bool:
         """Whether the user's breakpoint stops here; inside GDB's handling of the stop."""
         is_interrupted = False
-        if self.is_silenced:
-            self.is_silenced = False
-            self.adopt_commands()
+        self.is_silenced = False
         try:
             if not self._is_meant():
                 return self._stops_for_a_change()
@@ -260,6 +260,7 @@ class Follower(Pinned):
             if self._is_ignored() and not is_interrupted:
                 return False
             self._on_hit(self._hit())
+            self._adopt_commands()
         return True
 
     def _stops_for_a_change(self) -> bool:
@@ -374,8 +375,10 @@ def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
 
 
 def follows(breakpoint: Any) -> bool:
-    """Whether it is a user's breakpoint on code."""
-    return bool(breakpoint.is_valid() and breakpoint.visible and breakpoint.type in IN_MEMORY)
+    """Whether it is a user's breakpoint on code, be it one that GDB does not show; not the end of one call."""
+    if not breakpoint.is_valid() or breakpoint.type not in IN_MEMORY:
+        return False
+    return not isinstance(breakpoint, (Own, gdb.FinishBreakpoint))
 
 
 def is_in_data(moment: ProcessView, address: int) -> bool:

@@ -5,7 +5,7 @@ Takes GDB's inferiors; gives rank tables. It goes from one inferior to another a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import gdb
@@ -33,10 +33,10 @@ JobKey = tuple[str, object]
 class State:
     """What is known of one inferior."""
 
-    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
         self.pid = 0
         self.moment: Optional[ProcessView] = None
-        self.focus = Focus(settings, displays, watches)
+        self.focus = Focus(settings, displays, watches, on_move)
         self.told: set[str] = set()
 
 
@@ -51,6 +51,7 @@ class Inferiors:
         self._states: dict[int, State] = {}
         self._jobs: dict[int, JobView] = {}
         self.runs = 0  # how often something has run since
+        self.on_move: Callable[[], None] = lambda: None  # called once symbols mean another rank
         self.hit_moves = False  # whether a breakpoint may have stopped whose places move with symbols
 
     @property
@@ -63,7 +64,9 @@ class Inferiors:
         inferior = gdb.selected_inferior()
         state = self._states.get(inferior.num)
         if state is None:
-            state = self._states[inferior.num] = State(self._settings, self._displays, self._watches)
+            state = self._states[inferior.num] = State(
+                self._settings, self._displays, self._watches, lambda: self.on_move()
+            )
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.told.clear()
@@ -73,6 +76,18 @@ class Inferiors:
             if self._selection.inferior in (0, inferior.num):
                 self._selection.forget("the process is new")
         return state
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether symbols are just being moved, in whichever inferior; nothing is looked at for it."""
+        return any(state.focus.moving for state in self._states.values())
+
+    @property
+    def rank_in_focus(self) -> Optional[int]:
+        """The rank that the selected inferior's symbols mean; nothing is looked at for it."""
+        inferior = gdb.selected_inferior()
+        state = self._states.get(inferior.num)
+        return state.focus.rank if state is not None and state.pid == inferior.pid else None
 
     def forget_moment(self) -> None:
         """The selected inferior's ranks are to be read again."""

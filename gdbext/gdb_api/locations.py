@@ -5,16 +5,34 @@ Takes GDB's breakpoints; gives their locations: as GDB tells them from version 1
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import gdb
 
+from gdbext.gdb_api import enable_counts
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 from pieglobalsfind.hints import Union
 
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
+
+every_breakpoint = gdb.breakpoints  # ours among them, which `hide_own` hides from scripts
+
+
+class Own(gdb.Breakpoint):
+    """One of the extension's, in no user's name or in one's."""
+
+
+def hide_own() -> None:
+    """Let `gdb.breakpoints()` give scripts what it would without us: they may delete all that they see."""
+
+    @functools.wraps(every_breakpoint)
+    def breakpoints() -> tuple[gdb.Breakpoint, ...]:
+        return tuple(one for one in every_breakpoint() if not isinstance(one, Own))
+
+    gdb.breakpoints = breakpoints
 
 
 TELLS_LOCATIONS = hasattr(gdb.Breakpoint, "locations")
@@ -87,7 +105,7 @@ def forget_hit() -> None:
 @contextmanager
 def taken_out() -> Iterator[None]:
     """No breakpoint is in the selected inferior's memory inside; in others, which may run meanwhile, they stay."""
-    found = [one for one in gdb.breakpoints() if one.enabled and one.type in IN_MEMORY]
+    found = [one for one in every_breakpoint() if one.enabled and one.type in IN_MEMORY]
     number = gdb.selected_inferior().num
     if not any(one.pid and one.num != number for one in gdb.inferiors()):
         with disabled(found):
@@ -104,14 +122,15 @@ def taken_out() -> Iterator[None]:
 @contextmanager
 def disabled(found: list[gdb.Breakpoint]) -> Iterator[None]:
     """The breakpoints as such are disabled inside."""
-    for one in found:
-        one.enabled = False
-    try:
-        yield
-    finally:
+    with enable_counts.kept(found):
         for one in found:
-            if one.is_valid():
-                one.enabled = True
+            one.enabled = False
+        try:
+            yield
+        finally:
+            for one in found:
+                if one.is_valid():
+                    one.enabled = True
 
 
 def switch(found: list[gdb.Breakpoint], inferior: int, off: dict[int, set[int]], on: bool) -> None:

@@ -33,8 +33,18 @@ def gdb_errors() -> Iterator[None]:
         raise DebuggerError("GDB takes no name from its Python that is not UTF-8") from error
 
 
+class UsersCommands:
+    """Whether GDB has stopped for a breakpoint whose commands it is about to execute.
+
+    It does so at the end of the next command that Python has it execute, were it amid the handling of the stop: one of
+    these that goes on, as `step`, would run the program there.
+    """
+
+    wait = False
+
+
 def execute(command: str) -> str:
-    """The output of a command; raises `DebuggerError`."""
+    """The output of a command; raises `DebuggerError`. See `UsersCommands`."""
     with gdb_errors():
         return told(lambda: gdb.execute(command, from_tty=False, to_string=True)) or ""
 

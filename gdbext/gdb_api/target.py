@@ -15,7 +15,7 @@ from functools import cache
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, quoted, told
+from gdbext.gdb_api.run_gdb import DebuggerError, UsersCommands, execute, gdb_errors, quoted, told
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import PC, RSP, Absent
@@ -97,7 +97,9 @@ def is_innermost_selected() -> bool:
     breakpoint's `stop` the thread counts as running still, and a command that asks for its frame ends the stop.
     """
     thread = gdb.selected_thread()
-    return thread is not None and not thread.is_running() and execute("frame").startswith("#0 ")
+    if thread is None or thread.is_running():
+        return False
+    return gdb.selected_frame().level() == 0 if UsersCommands.wait else execute("frame").startswith("#0 ")
 
 
 def unsigned_word() -> gdb.Type:

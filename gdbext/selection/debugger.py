@@ -99,18 +99,29 @@ class GdbDebugger(RankVisitor):
 
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
         with self._evaluating(rank):
-            try:
-                with self.selection.explaining_calls():
-                    value = gdb.parse_and_eval(expression)
-                    address = value.address
-                    keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
-                    gdb.set_convenience_variable(RESULT, address if keeps_place else value)
-                    text = execute(f"output{form} {'*' if keeps_place else ''}${RESULT}")
-                return Value(text, None if address is None else int(address) % ADDRESS)
-            except DebuggerError as error:
-                return Absent(error.sentence, error.hint)
-            finally:
-                gdb.set_convenience_variable(RESULT, None)
+            return self.value_here(expression, form)
+
+    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> dict[int, Union[Value, Absent]]:
+        from gdbext.values.many_ranks import ManyRanks
+
+        with self.returning():
+            here = [number for number in numbers if self.job().of(number) is self.moment()]
+            return ManyRanks(self).values(here, expression, form)
+
+    def value_here(self, expression: str, form: str = "") -> Union[Value, Absent]:
+        """The value of an expression where GDB stands."""
+        try:
+            with self.selection.explaining_calls():
+                value = gdb.parse_and_eval(expression)
+                address = value.address
+                keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
+                gdb.set_convenience_variable(RESULT, address if keeps_place else value)
+                text = execute(f"output{form} {'*' if keeps_place else ''}${RESULT}")
+            return Value(text, None if address is None else int(address) % ADDRESS)
+        except DebuggerError as error:
+            return Absent(error.sentence, error.hint)
+        finally:
+            gdb.set_convenience_variable(RESULT, None)
 
     @contextmanager
     def at_user_frame(self, rank: int) -> Iterator[None]:

@@ -81,7 +81,8 @@ class Displays:
 
     def settle(self, show: bool = False) -> None:
         """The program has stopped, or a command has ended, and symbols are where they belong."""
-        if not self._rests and not self._lost:
+        if not self._resting and not self._lost:
+            self._rests = False
             return
         switch("enable", self._resting & {one.number for one in listed()})
         self._resting.clear()

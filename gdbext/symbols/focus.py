@@ -10,7 +10,7 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import gdb
@@ -50,7 +50,8 @@ class Placed:
 class Focus:
     """The focus of one inferior."""
 
-    def __init__(self, settings: Settings, displays: Displays, watches: Watches) -> None:
+    def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
+        self._on_move = on_move
         self._settings = settings
         self._displays = displays
         self._watches = watches
@@ -58,7 +59,7 @@ class Focus:
         self._placed: tuple[Placed, ...] = ()
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
-        self._views_apart: dict[tuple[int, int, Placed], Placed] = {}
+        self._views_apart: dict[tuple[Optional[int], int, Placed], Placed] = {}
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
@@ -147,6 +148,7 @@ class Focus:
                 self.announce()
         finally:
             self.moving = False
+            self._on_move()
         return failures
 
     @contextmanager
@@ -218,11 +220,15 @@ class Focus:
         return replace(view, is_main=bool(self._main_program) and self._main_program == found.path)
 
     def _view(self, moment: ProcessView, found: Object, rank: Optional[int], plain: Placed) -> Union[Placed, Absent]:
-        """The file as it is, or with the addresses of what lies apart on this rank."""
-        if rank is None:
-            return plain
-        elsewhere = is_elsewhere(moment, rank)
-        if not elsewhere and not lies_apart(moment.rank(rank), found):
+        """The file as it is, or with the addresses of what lies apart on this rank.
+
+        Without a rank thread-local variables are refused: GDB takes those of a file that it has not loaded as a library
+        for another module's.
+        """
+        owner = None if rank is None else moment.rank(rank)
+        elsewhere = rank is not None and is_elsewhere(moment, rank)
+        lies_elsewhere = found.tls_size > 0 if owner is None else lies_apart(owner, found)
+        if not elsewhere and not lies_elsewhere:
             return plain
         from pieglobalsfind.debugger import rank_debug_file
         from pieglobalsfind.dwarf import variable_cache
@@ -234,7 +240,7 @@ class Focus:
                 variables = variable_cache.declared(str(path), found.build_id).variables
                 self._apart = self._apart or rank_debug_file.Apart()
                 made = self._apart.view(
-                    plain.path, variables, rank_debug_file.Instance(moment.rank(rank), found, elsewhere), plain.bias
+                    plain.path, variables, rank_debug_file.Instance(owner, found, elsewhere), plain.bias
                 )
             except (OSError, ObjectFileError) as error:
                 return Absent(f"variables of {found.path} that lie apart can't be placed, {error}")

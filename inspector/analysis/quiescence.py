@@ -18,9 +18,10 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RUNNING, RankTable
 from pieglobalsfind.ranks.rankset import compact
+from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 
-from ..job.job import Job, with_waiting_calls
+from ..job.job import Job, running_process, with_waiting_calls
 from ..output.text import of_ranks
 
 PAUSE = 0.01  # seconds between two looks
@@ -28,6 +29,7 @@ LOOKS = 200  # in rows of so many, as fast as can be: who runs at all is seen
 MOST_ROWS = 500
 ENOUGH = 5_000_000  # nanoseconds of a processor in which a scheduler has handed out what there was
 IN_FILE = "a file does not tell which messages wait in the runtime's queues"
+HELD_STILL = "a process that is held still does not tell which messages wait in the runtime's queues"
 NO_ELEMENTS = "which rank its runtime runs is not known"
 NO_TIME = "its runtime got no processor while it was looked at"
 RESTLESS = "ranks were switched while they were looked at"
@@ -46,12 +48,13 @@ def _why(job: Job, ranks: Collection[int]) -> str:
     if running:
         verb = "runs" if len(running) == 1 else "run"
         return f"{of_ranks(compact(running))} {verb}, and messages are handed out when no rank does"
-    if not isinstance(job.target, LiveTarget):
-        return IN_FILE
-    reason = _watched(job, job.target)
+    target = running_process(job.target)
+    if target is None:
+        return HELD_STILL if isinstance(job.target, FrozenTarget) else IN_FILE
+    reason = _watched(job, target)
     if reason:
         return reason
-    again = with_waiting_calls(replace(job, table=decode(job.target))).table
+    again = with_waiting_calls(replace(job, target=target, table=decode(target))).table
     return "" if _moments(again, ranks) == _moments(job.table, ranks) else RESTLESS
 
 

@@ -47,7 +47,8 @@ def make_report(job: Job) -> Report:
     from ..pointers.check import audit_pointers
     from .globals import read_globals
 
-    return Report(subject_of(job), read_globals(job), audit_pointers(job), read_payload(job), diagnose(job))
+    bulk = job.bulk
+    return Report(subject_of(bulk), read_globals(job), audit_pointers(bulk), read_payload(bulk), diagnose(job))
 
 
 def diagnose(job: Job) -> tuple[Diagnosis, ...]:

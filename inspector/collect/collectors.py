@@ -26,6 +26,7 @@ from pieglobalsfind.ranks.rankset import compact
 from ..analysis.report import Report
 from ..job import whole_job
 from ..job.job import Job, job_of
+from ..job.reading import Way
 from ..job.whole_job import Findings
 from .mpi_channel import Begun, Ending, Message, Unavailable, speak
 from .worker_process import Channel, Lost, Worker, first_of
@@ -353,7 +354,7 @@ def read(job: str, pictures: bool, whose: str, channel: Channel) -> None:
         order = channel.receive()
     lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
     declared = {**order, **{one: found for one, found in lacking.items() if found is not None}}
-    found = whole_job.merge([own, whole_job.read_members(members, pictures, declared)])
+    found = whole_job.merge([own, whole_job.read_members(members, Way(), pictures, declared)])
     problems = tuple(f"{whose}: {one}" for one in found.problems)
     channel.send(Piece(replace(found, problems=problems), members.count, members.name))
 

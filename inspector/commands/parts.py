@@ -22,9 +22,10 @@ from ..analysis.payload import read_payload
 from ..analysis.rank_memory import holdings
 from ..analysis.report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
 from ..command_line import COMMANDS
-from ..job.job import Job, opened, say_warnings, subject_of, with_waits
+from ..job.job import Job, say_warnings, subject_of, with_waits
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason, of_one
+from ..job.reading import add_way, read_target, way_of
 from ..output.text import harmless, of_ranks
 
 if TYPE_CHECKING:  # the other parts are loaded when they are read, and what prints when something is printed
@@ -37,23 +38,24 @@ Part = Callable[[Job, argparse.Namespace], "Shown"]
 
 @dataclass(frozen=True)
 class Shown:
-    """One part: how it is printed, its JSON, and whether there is anything in it."""
+    """One part: how it is printed, its JSON, whether there is anything in it, and what could not be read."""
 
     show: Callable[[Console], None]
     json: Any
     found: bool
+    complaints: tuple[str, ...] = ()
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what one of the commands takes."""
     command = parser.get_default("command")
     summary = COMMANDS[command][1]
-    parser.description = f"Show {summary}. The target is not changed, nor stopped unless --freeze is given."
+    parser.description = f"Show {summary}. The target is not changed; a process is paused for milliseconds at most."
     parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
     parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
-    parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
+    add_way(parser)
     parser.set_defaults(run=run)
     if command == "globals":
         add_globals_to(parser)
@@ -82,8 +84,17 @@ def add_payload_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.command == "payload" and not options.what_if and (options.bandwidth or options.latency) is not None:
         raise UsageError("--bandwidth and --latency are of a link", "add --what-if, or leave them out")
-    with opened(options.target, options.exe, options.freeze) as job:
-        shown = PARTS[options.command](job, options)
+    is_of_one_moment = options.command == "globals"  # a registry vouches for no rank's memory
+    job, shown = read_target(
+        options.target,
+        options.exe,
+        way_of(options),
+        lambda job: (job, PARTS[options.command](job, options)),
+        with_data=is_of_one_moment,
+        is_whole=None if is_of_one_moment else lambda read: True,
+    )
+    for one in shown.complaints:
+        complain("inspector", one)
     say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
@@ -93,13 +104,13 @@ def run(options: argparse.Namespace) -> int:
         from ..output.render import print_how
 
         screen = console()
-        print_how(subject_of(job), screen)
+        print_how(subject_of(job if is_of_one_moment else job.bulk), screen)
         shown.show(screen)
     return 0 if shown.found else 1
 
 
 def ranks(job: Job, options: argparse.Namespace) -> Shown:
-    found = holdings(with_waits(job).table.ranks, read_payload(job))
+    found = holdings(with_waits(job).table.ranks, read_payload(job.bulk))
 
     def show(screen: Console) -> None:
         from ..output.render import print_memory, print_ranks
@@ -117,14 +128,14 @@ def globals_(job: Job, options: argparse.Namespace) -> Shown:
     meant = of_one(job, rankset.parse(options.rank))
     chosen = frozenset(meant.ranks)
     found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
-    for sentence, unknown in by_reason(meant.unknown):
-        complain(
-            "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
-        )
+    complaints = tuple(
+        f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
+        for sentence, unknown in by_reason(meant.unknown)
+    )
     shown = Globals(tuple(found), read.absent)
     summary = summary_of(found, chosen, len(job.present)) if found else f"no global matches{which(options)}"
     content = [global_as_json(one) for one in found]
-    return Shown(lambda screen: print_globals(shown, summary, screen), content, bool(found))
+    return Shown(lambda screen: print_globals(shown, summary, screen), content, bool(found), complaints)
 
 
 def which(options: argparse.Namespace) -> str:
@@ -186,9 +197,8 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
 def pointers(job: Job, options: argparse.Namespace) -> Shown:
     from ..pointers.check import audit_pointers
 
-    audit = audit_pointers(job)
-    for absent in audit.absent:
-        complain("inspector", harmless(f"{absent.reason}: {absent.hint}" if absent.hint else absent.reason))
+    audit = audit_pointers(job.bulk)
+    complaints = tuple(harmless(f"{one.reason}: {one.hint}" if one.hint else one.reason) for one in audit.absent)
 
     def show(screen: Console) -> None:
         from rich.text import Text
@@ -199,10 +209,11 @@ def pointers(job: Job, options: argparse.Namespace) -> Shown:
             screen.print(Text(f"! {harmless(alarm.sentence)}", style="bold red"))
         print_pointers(audit, screen)
 
-    return Shown(show, pointers_as_json(audit), bool(audit.counts))
+    return Shown(show, pointers_as_json(audit), bool(audit.counts), complaints)
 
 
 def payload(job: Job, options: argparse.Namespace) -> Shown:
+    job = job.bulk
     found = read_payload(job)
     if options.what_if:
         from ..analysis.migration_cost import Link, what_if

@@ -18,7 +18,8 @@ from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.shell.atomic_file import write_whole
 from pieglobalsfind.shell.exit_status import complain
 
-from ..job.job import Job, opened
+from ..job.job import Job
+from ..job.reading import Way, read_target
 from ..output.text import harmless
 
 
@@ -38,8 +39,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is no process", "give the PID of a running job: perf profiles processes")
-    with opened(options.target, None, False) as job:
-        lines = sorted(entries(job, options.merge))
+    merge = options.merge
+    job, lines = read_target(
+        options.target, None, Way(nonblocking=True), lambda job: (job, sorted(entries(job, merge)))
+    )
     for reason in lacking(job):
         complain("inspector", reason)
     if not lines:

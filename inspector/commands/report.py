@@ -6,6 +6,7 @@ Takes the command line's options; prints the report, writes its HTML, and gives 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from pathlib import Path
@@ -14,9 +15,10 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
-from ..analysis.report import Report, as_json, make_report
+from ..analysis.report import Report, as_json
 from ..job import whole_job
-from ..job.job import add_target, job_named, opened
+from ..job.job import add_target, job_named
+from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import seconds_of
 from ..output.console import console
 from ..output.render import print_report
@@ -38,7 +40,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     parser.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
-    parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
+    add_way(parser)
     parser.set_defaults(run=run_report)
 
 
@@ -55,21 +57,20 @@ def run_report(options: argparse.Namespace) -> int:
         return run_collector(options)
     if options.timeout is not None:
         raise UsageError("--timeout is for collectors, which nobody waits for", "add --mpi, or leave it out")
-    members = job_named(options.job, options.target, options.exe, options.freeze)
+    members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        found = whole_job.read_members(members, bool(options.html))
+        found = whole_job.read_members(members, way_of(options), bool(options.html))
         report = whole_job.finished(found, members.name, members.count)
     else:
-        with opened(options.target, options.exe, options.freeze) as one:
-            found = whole_job.read_one(one, bool(options.html))
-        report = found.report or make_report(one)
+        read = functools.partial(whole_job.read_one, pictures=bool(options.html))
+        found, report = read_target(options.target, options.exe, way_of(options), read, with_data=True)
     return show_report(found, report, options)
 
 
 def run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors, launcher_guard  # late: only this needs them
 
-    if options.job is None or options.target is not None or options.freeze:
+    if options.job is None or options.target is not None or way_of(options) != Way():
         raise UsageError("--mpi is for whole jobs", "name one by --job JOBID, and leave the rest out")
     timeout = seconds_of(options.timeout or "60s", "--timeout")
     status = launcher_guard.keep()

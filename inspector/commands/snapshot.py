@@ -15,17 +15,18 @@ from pieglobalsfind.decoders.registry import layout
 from pieglobalsfind.decoders.saved_context import guard_places
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
-from pieglobalsfind.targets.snapshot import write
+from pieglobalsfind.targets.snapshot import Written, write
 
 from ..analysis.payload import stack_pointer
 from ..job import discovery
-from ..job.job import Job, opened, say_warnings
+from ..job.job import Job, say_warnings
 from ..job.memory import data_segments
-from ..job.progress import through
+from ..job.progress import of_bytes, through
+from ..job.reading import add_way, read_target, way_of
 from ..output.console import console
 from ..output.text import byte_count, harmless
 from ..pointers.allocator import is_libc, ranges_of_ranks
-from ..pointers.libc_heap import LibcHeap
+from ..pointers.libc_heap import mappings_of_libc
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes
@@ -50,15 +51,20 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="none: what tells of ranks; ranks: and stacks; data: and globals, heaps, thread-local storage (default); "
         "all: all that can be read",
     )
+    add_way(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    with opened(options.target, options.exe, False) as job:
-        found = write(job.target, regions(job, options.memory), job.taken, options.file)
+    def keep(job: Job) -> tuple[Job, Written]:
+        tell = of_bytes("snapshot")
+        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file, tell)
+
+    job, found = read_target(options.target, options.exe, way_of(options), keep, with_data=options.memory != RANKS)
     say_warnings(job)
     ranks = len(job.table.ranks)
-    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory, {ranks} ranks"
+    untouched = f" ({byte_count(found.zeros)} more were never touched)" if found.zeros else ""
+    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory{untouched}, {ranks} ranks"
     console().print(Text(harmless(line)))
     return 0
 
@@ -89,8 +95,7 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
 def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
     """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
     if is_libc(job):
-        found = LibcHeap(job.target, ranges_of_ranks(job))
-        yield from ((one.mapping.start, one.mapping.end) for one in (*found.heaps, *found.others))
+        yield from ((one.start, one.end) for one in mappings_of_libc(job.target, ranges_of_ranks(job)))
 
 
 def registry(job: Job) -> Iterator[tuple[int, int]]:

@@ -1,8 +1,8 @@
 """`inspector stacks`: where all ranks are, without any debugger.
 
 Takes a process or a core file; gives a call tree, or equal stacks together, or the folded form that flame-graph tools
-read, or JSON. The job is not stopped: ranks that wait are read while they wait, and of those that run at this moment
-the reason is told why they have none.
+read, or JSON. Ranks that wait, of a runtime with a registry, are read while they wait; else the job is paused for
+milliseconds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 from pieglobalsfind.dwarf.libdw import library
 from pieglobalsfind.errors import RanklensError, UsageError
@@ -23,11 +24,12 @@ from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.unwind import Walker
 
-from ..job.job import Job, Subject, add_target, checked, job_named, open_job, opened, say_warnings, subject_of
+from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.progress import through
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import among, by_reason
+from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import record, seconds_of
 from ..output.text import harmless, of_ranks
 
@@ -55,14 +57,14 @@ class Stacks:
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
-        "Show all ranks' stacks as one call tree, each call with the ranks that are in it. The job is not "
-        "stopped: ranks that run at this moment have no stack, unless in a core file."
+        "Show all ranks' stacks as one call tree, each call with the ranks that are in it. The job is paused for "
+        "milliseconds where ranks run, or where its runtime keeps no registry."
     )
     parser.epilog = "exit status: 0 done, 1 no stacks found, 2 bad call or unreadable target"
     add_target(parser)
     add_rank_option(parser)
     parser.add_argument("--runtime", action="store_true", help="with the MPI runtime's own frames")
-    parser.add_argument("--freeze", action="store_true", help="stop the process by ptrace while it is read")
+    add_way(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--tree", action="store_true", help="as one call tree (default)")
     form.add_argument("--flat", action="store_true", help="equal stacks together, innermost call first")
@@ -81,12 +83,12 @@ def run(options: argparse.Namespace) -> int:
     if options.folder is not None or options.keep is not None:
         raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
     chosen = rankset.parse(options.rank)
-    members = job_named(options.job, options.target, options.exe, options.freeze)
+    members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        subject, found = read_members(members, chosen, options.runtime)
+        subject, found = read_members(members, way_of(options), chosen, options.runtime)
     else:
-        with opened(options.target, options.exe, options.freeze) as job:
-            subject, found = subject_of(job), read_one(job, chosen, options.runtime)
+        job, found = read_process(options.target, options.exe, way_of(options), chosen, options.runtime)
+        subject = subject_of(job)
         say_warnings(job)
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
@@ -103,7 +105,7 @@ def run_recorder(options: argparse.Namespace) -> int:
     if options.job is not None or options.target is None or not options.target.isdecimal():
         raise UsageError("the flight recorder reads one process", "give its PID; start one for each process of a job")
     if options.exe is not None or options.freeze:
-        raise UsageError("the flight recorder stops nothing, and reads no file", "leave --freeze and --exe out")
+        raise UsageError("the flight recorder holds nothing still, and reads no file", "leave --freeze and --exe out")
     keep = DEFAULT_KEEP if options.keep is None else options.keep
     if options.folder is None or keep < 1:
         raise UsageError("the flight recorder needs a folder, and to keep something", "-o DIR --keep 6")
@@ -111,19 +113,32 @@ def run_recorder(options: argparse.Namespace) -> int:
     chosen = rankset.parse(options.rank)
 
     def once() -> dict[str, object]:
-        with checked(open_job(options.target, None)) as job:
-            return as_json(subject_of(job), read_one(job, chosen, options.runtime))
+        job, found = read_process(options.target, None, way_of(options), chosen, options.runtime)
+        return as_json(subject_of(job), found)
 
     record(once, int(options.target), every, keep, Path(options.folder))
     return 0
 
 
-def read_members(members: Members, chosen: rankset.RankSet, with_runtime: bool) -> tuple[Subject, Stacks]:
+def read_process(
+    what: str, exe: Optional[str], way: Way, chosen: rankset.RankSet, with_runtime: bool
+) -> tuple[Job, Stacks]:
+    """Of one process or file, paused if ranks run or its runtime keeps no registry."""
+    return read_target(
+        what,
+        exe,
+        way,
+        lambda job: (job, read_one(job, chosen, with_runtime)),
+        is_whole=lambda read: not read[1].missing,
+    )
+
+
+def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runtime: bool) -> tuple[Subject, Stacks]:
     """Of all processes of a job; a rank's stack is told by the process where it is.
 
     Raises `UsageError` for ranks that none of them has.
     """
-    found = read_each(members, lambda job: (job, read(job, chosen, with_runtime)))
+    found = read_each(members, way, lambda job: (job, read(job, chosen, with_runtime)))
     homes = homes_of(job for job, _ in found)
     subject = subject_of_all(members, [job for job, _ in found], homes)
     rankset.check(chosen, subject.table, several=len(members.found) > 1)
@@ -150,7 +165,7 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     meant = among(job, chosen)
     wanted, missing = set(meant.ranks), meant.unknown
     calls: dict[int, tuple[Call, ...]] = {}
-    for _ in range(PASSES):
+    for _ in range(PASSES if job.target.is_live else 1):
         left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
         for rank, walked in through(walker.stacks(left), "stacks", len(left)):
             if isinstance(walked, RanklensError):

@@ -28,14 +28,14 @@ from ..job.job import (
     Job,
     Subject,
     add_target,
-    checked,
     job_named,
-    open_job,
+    running_process,
     say_warnings,
     subject_of,
     with_waiting_calls,
 )
 from ..job.processes import homes_of, read_each, subject_of_all
+from ..job.reading import Way, add_way, read_target, way_of
 from ..output.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
@@ -50,18 +50,19 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
     add_target(parser)
+    add_way(parser)
     parser.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    members = job_named(options.job, options.target, options.exe, False)
+    members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        subject, found = read_members(members)
+        subject, found = read_members(members, way_of(options))
     else:
-        with checked(open_job(options.target, options.exe)) as opened:
-            job, known = read_one(opened)
-            subject, found = told(subject_of(job), known, dict.fromkeys(numbers(job), job))
+        job, (subject, found) = read_target(
+            options.target, options.exe, way_of(options), read_process, is_whole=lambda read: True
+        )
         say_warnings(job)
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
@@ -80,9 +81,15 @@ def read_one(opened: Job) -> tuple[Job, Communicators]:
     return job, communicators(job.target, job.table)
 
 
-def read_members(members: Members) -> tuple[Subject, Waits]:
+def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
+    """Of one process, or a file of one."""
+    job, known = read_one(opened)
+    return job, told(subject_of(job), known, dict.fromkeys(numbers(job), job))
+
+
+def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
     """Of all processes of a job together; a rank's wait is told by the process where it is."""
-    read = read_each(members, read_one)
+    read = read_each(members, way, read_one)
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
     known = {number: ranks for _, found in read for number, ranks in found.items()}
@@ -137,10 +144,12 @@ def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
 
 
 def still_waits(job: Job, before: Rank) -> bool:
-    if not job.target.is_live or not before.record:
+    """Also after a pause: a message may have been on its way while all stood still."""
+    running = running_process(job.target)
+    if running is None or not before.record:
         return True
     try:
-        now = read_again(job.target, job.table, before)
+        now = read_again(running, job.table, before)
     except RanklensError:
         return False
     return (now.state, now.waiting, now.switches) == (before.state, before.waiting, before.switches)

@@ -1,7 +1,7 @@
 """`inspector watch`: a live view of a job in a terminal.
 
-Takes a PID; looks again and again and shows what it sees until the user quits. It never stops the job, and it stays
-when the job ends, with the last that was seen.
+Takes a PID; looks again and again and shows what it sees until the user quits. Each look pauses the process for
+milliseconds, so that all it shows is of one moment. It stays when the job ends, with the last that was seen.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pieglobalsfind.shell.signals import Undone
 
 from ..job import progress
 from ..job.poll import look
+from ..job.reading import Way
 from ..job.recorder import seconds_of
 from ..output.terminal import FULL_SCREEN, Drawn
 
@@ -23,7 +24,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Show a running job in the whole terminal, kept up to date: its ranks' states, stacks, the globals "
-        "that differ, and the payload. The job is never stopped; where a look takes long, there are fewer of them."
+        "that differ, and the payload. Every look pauses the process for milliseconds; where one takes long, there are "
+        "fewer of them."
     )
     parser.epilog = (
         "keys: 1-4 views, s sort by the next column, r reverse, / filter, Enter open, Escape back, p pause, "
@@ -31,6 +33,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("target", metavar="PID", help="a running process")
     parser.add_argument("--every", metavar="TIME", default="1s", help="how often to look: 1s, 500ms (1s)")
+    parser.add_argument(
+        "--nonblocking", action="store_true", help="never stop the process: what is in one row may be of two moments"
+    )
     parser.set_defaults(run=run)
 
 
@@ -40,13 +45,14 @@ def run(options: argparse.Namespace) -> int:
     period = seconds_of(options.every, "--every")
     if not (is_terminal() and os.environ.get("TERM", "dumb") != "dumb"):
         raise UsageError("watch needs a terminal", "use report, or report --json")
+    way = Way(nonblocking=options.nonblocking)
     with progress.shown():
-        first = look(int(options.target))
+        first = look(int(options.target), way)
     for name in ("COLUMNS", "LINES"):  # a shell's, from before the window was resized; the terminal knows better
         os.environ.pop(name, None)
     from ..output.screen import Watch  # late: nothing else needs a screen, and it takes time to load
 
-    screen = Watch(first, period)
+    screen = Watch(first, period, way)
     drawn = Drawn(sys.stderr.fileno(), FULL_SCREEN)
     drawn.begin()
     try:

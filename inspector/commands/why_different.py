@@ -21,7 +21,8 @@ from pieglobalsfind.ranks.rankset import Span
 from pieglobalsfind.stacks.call_tree import Call
 
 from ..analysis.globals import read_globals
-from ..job.job import Job, Subject, checked, open_job, say_warnings, subject_of
+from ..job.job import Job, Subject, say_warnings, subject_of
+from ..job.reading import add_way, read_target, way_of
 from ..output.console import console
 from ..output.listing import Listing
 from ..output.render import heading, print_how
@@ -59,13 +60,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Compare two ranks: the calls that they share, the first that they do not, and every global whose "
-        "value is not the same. The target is neither stopped nor changed."
+        "value is not the same. The target is not changed; a process is paused for milliseconds."
     )
     parser.epilog = "exit status: 0 done, 1 no difference found, 2 bad call or unreadable target"
     parser.add_argument("first", metavar="A", type=int, help="a rank")
     parser.add_argument("second", metavar="B", type=int, help="another rank")
     parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_way(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing, unread")
     parser.set_defaults(run=run)
 
@@ -74,14 +76,18 @@ def run(options: argparse.Namespace) -> int:
     if options.first == options.second:
         raise UsageError("a rank does not differ from itself", "name two ranks")
     try:
-        opened = open_job(options.target, options.exe)
+        job, found = read_target(
+            options.target,
+            options.exe,
+            way_of(options),
+            lambda job: (job, compare(job, options.first, options.second)),
+            with_data=True,
+        )
     except TargetError as error:
         if options.target.isdecimal() and Path(f"/proc/{options.first}").exists():
             order = f"inspector why-different {options.second} {options.target} {options.first}"
             raise UsageError(error.sentence, f"ranks come before the process: {order}") from error
         raise
-    with checked(opened) as job:
-        found = compare(job, options.first, options.second)
     say_warnings(job)
     if options.json:
         json.dump(as_json(found), sys.stdout, indent=1)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,9 +28,10 @@ from pieglobalsfind.shell.exit_status import complain
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.target import KernelThread, Target
-from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets import check_is_same, open_target
 from pieglobalsfind.targets.frozen import FrozenTarget
-from pieglobalsfind.targets.live import LiveTarget, check_is_process
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 
 from . import progress
@@ -60,6 +59,10 @@ class Job:
     @property
     def how(self) -> str:
         """How figures of this target come about, in a sentence."""
+        if isinstance(self.target, PausedTarget):
+            if self.target.rest_is_live:
+                return f"{self.target.pause.sentence} but those of heaps, which were read while it ran"
+            return self.target.pause.sentence
         if self.target.is_live:
             return "read from the running process without stopping it; figures may be of different moments"
         if isinstance(self.target, FrozenTarget):
@@ -70,8 +73,14 @@ class Job:
 
     def check(self) -> None:
         """Raises `TargetError` if what was read may be of two programs."""
-        if isinstance(self.target, LiveTarget):
-            self.target.check_program()
+        check_is_same(self.target)
+
+    @cached_property
+    def bulk(self) -> Job:
+        """The job with what is too much to be copied during a pause, such as heaps, read while the process runs."""
+        if isinstance(self.target, PausedTarget):
+            return replace(self, target=self.target.with_live_rest())
+        return self
 
     @property
     def privatized(self) -> tuple[Object, ...]:
@@ -185,7 +194,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
 
 
-def job_named(job: Optional[str], target: Optional[str], exe: Optional[str], freeze: bool) -> Optional[Members]:
+def job_named(job: Optional[str], target: Optional[str], exe: Optional[str]) -> Optional[Members]:
     """The members of the whole job that was asked for: by --job, or by a checkpoint's folder; None: one process.
 
     Raises `UsageError` where what was asked for does not go together.
@@ -194,8 +203,8 @@ def job_named(job: Optional[str], target: Optional[str], exe: Optional[str], fre
         raise UsageError("name either one process or file, or a job", "give PID, FILE, DIR or --job JOB")
     if job is None and not is_folder(str(target)):
         return None
-    if freeze or exe:
-        raise UsageError("--freeze and --exe are for one process or file", "leave them out, or name one")
+    if exe:
+        raise UsageError("--exe is for one file", "leave it out, or name one")
     return members_of(str(job or target))
 
 
@@ -219,9 +228,24 @@ def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -
     try:
         table = decode(target)
     except NotVirtualizedError as error:
-        raise (launcher_error(target.pid) if isinstance(target, LiveTarget) else None) or error from error
+        raise explained(target, error) from error
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), now, handed or {})
+    taken = target.pause.taken if isinstance(target, PausedTarget) else now
+    return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), taken, handed or {})
+
+
+def explained(target: Target, error: RanklensError) -> RanklensError:
+    """What to do about a process without ranks, if it has started those that have them."""
+    if isinstance(error, NotVirtualizedError) and isinstance(target, LiveTarget):
+        return launcher_error(target.pid) or error
+    return error
+
+
+def running_process(target: Target) -> Optional[LiveTarget]:
+    """The process that runs while a target of it is looked at, None for one that stands still and for files."""
+    if isinstance(target, PausedTarget):
+        return target.live
+    return target if isinstance(target, LiveTarget) and target.is_live else None
 
 
 def say_warnings(job: Job) -> None:
@@ -254,27 +278,3 @@ def checked(job: Job) -> Iterator[Job]:
         job.check()  # says why, where that is so
         raise
     job.check()
-
-
-@contextmanager
-def opened(what: str, exe: Optional[str], freeze: bool) -> Iterator[Job]:
-    """As `open_job`; with `freeze` the process stands still inside, and for how long is said."""
-    if not freeze:
-        with progress.shown(), checked(open_job(what, exe)) as job:
-            yield job
-        return
-    if not what.isdecimal():
-        raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")
-    if exe is not None:
-        raise UsageError("a process knows its own files", "give --exe only with a core file")
-    check_is_process(int(what))
-    with progress.shown(), FrozenTarget(int(what)) as target:
-        job = job_of(target)
-        others = {one.address_space for one in job.table.ranks} - {0, *(one.tid for one in target.threads())}
-        if others:  # ranks that are processes
-            target.stop_also(sorted(others))
-            job = job_of(target)
-        yield job
-    milliseconds = 1000 * (time.monotonic() - target.began)
-    who = f"process {target.pid}, and those of its ranks," if others else f"process {target.pid}"
-    print(f"inspector: {who} stood still for {milliseconds:.0f} ms", file=sys.stderr)

@@ -1,7 +1,7 @@
 """One look at a running job, and somebody who looks again and again until the job ends.
 
-Takes a PID and a period; hands each look to a listener, from a thread of its own. It never stops the job, and looks
-less often where a look takes long, so that it leaves the machine to the job.
+Takes a PID and a period; hands each look to a listener, from a thread of its own. A look pauses the job for
+milliseconds; where it takes long, there are fewer, so that the machine is the job's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from ..analysis.payload import read_payload
 from ..analysis.rank_memory import Holding, holdings
 from ..commands import stacks
 from ..commands.stacks import Stacks
-from .job import Job, checked, open_job, with_waits
+from .job import Job, with_waits
 from .progress import told_to
+from .reading import Way, read_quietly
 from .recorder import is_running
 
 GRACE = 2.0  # seconds; the thread ends with the process anyhow
@@ -43,15 +44,14 @@ class Look:
     job_pid: int
 
 
-def look(pid: int) -> Look:
+def look(pid: int, way: Way) -> Look:
     """Raises `RanklensError` if the process can't be read or has no ranks."""
     began, at = time.monotonic(), time.time()
-    with checked(open_job(str(pid), None)) as opened:
-        return look_at(with_waits(opened), pid, began, at)
+    return read_quietly(str(pid), None, way, lambda job: look_at(with_waits(job), pid, began, at), with_data=True)
 
 
 def look_at(job: Job, pid: int, began: float, at: float) -> Look:
-    payload = read_payload(job)
+    payload = read_payload(job.bulk)
     ranks = holdings(job.table.ranks, payload)
     try:
         found: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
@@ -68,9 +68,10 @@ class Lookout:
     """Looks at a process every `period` seconds. `seen` gets each look; `ended` why there will be no more."""
 
     def __init__(
-        self, pid: int, period: float, seen: Callable[[Look], None], said: Callable[[str, bool], None]
+        self, pid: int, way: Way, period: float, seen: Callable[[Look], None], said: Callable[[str, bool], None]
     ) -> None:
         self._pid = pid
+        self._way = way
         self._period = period
         self._seen = seen
         self._said = said  # a sentence, and whether it is the last
@@ -106,7 +107,7 @@ class Lookout:
             began = time.monotonic()
             if not self._paused:
                 try:
-                    self._seen(look(self._pid))
+                    self._seen(look(self._pid, self._way))
                 except RanklensError as error:
                     self._said(str(error), False)
             if not is_running(self._pid):

@@ -1,4 +1,4 @@
-"""The processes of a whole job, one after the other: where `--job` is read.
+"""The processes of a whole job, all at one moment: where `--job` is read.
 
 Takes the members that `pieglobalsfind.jobs.members` has found and what is to be read of each; gives what was read, and
 which process tells of a rank that several know. What can't be read is said, and the rest is told without it.
@@ -6,37 +6,135 @@ which process tells of a rank that several know. What can't be read is said, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
-from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import Members, strength
+from pieglobalsfind.errors import NotStoppableError, RanklensError
+from pieglobalsfind.jobs.members import Member, Members, strength
 from pieglobalsfind.model import Rank
+from pieglobalsfind.session.one_moment import Process, at_one_moment, plan_for
 from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.target import Target
+from pieglobalsfind.targets.frozen import FrozenTarget
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.paused import PausedTarget
+from pieglobalsfind.targets.ptrace import Standstill
 
 from .job import Job, Subject, checked, job_of, subject_of
+from .reading import UNPAUSED, Way, prepared, print_stop
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf.types import Variables
 
 Value = TypeVar("Value")
+Read = Union[Value, RanklensError]  # what was read of a process, or why it could not be
 
 
-def read_each(members: Members, read: Callable[[Job], Value]) -> list[Value]:
-    """What `read` makes of every process; raises `RanklensError` if none can be read."""
+def read_each(members: Members, way: Way, read: Callable[[Job], Value]) -> list[Value]:
+    """What `read` makes of every process; raises `RanklensError` if none can be read.
+
+    `read` may be called several times for each.
+    """
     found: list[Value] = []
-    for member in members.found:
-        try:
-            with checked(job_of(member.open())) as job:
-                found.append(read(job))
-        except RanklensError as error:
-            complain("inspector", member.saying(error.sentence))
+    warnings: list[str] = []
+    for member, value in read_together(members, way, lambda job: (job, read(job))):
+        if isinstance(value, RanklensError):
+            complain("inspector", member.saying(value.sentence))
             continue
-        for one in dict.fromkeys(job.table.warnings):
-            complain("inspector", member.saying(one))
-    for problem in members.problems:
-        complain("inspector", problem)
+        job, result = value
+        found.append(result)
+        warnings += [member.saying(one) for one in job.table.warnings]
+    for one in (*dict.fromkeys(warnings), *members.problems):
+        complain("inspector", one)
     if not found:
         raise RanklensError(f"no process of {members.name} can be read")
     return found
+
+
+def read_together(
+    members: Members,
+    way: Way,
+    read: Callable[[Job], Value],
+    with_data: bool = False,
+    handed: Optional[Mapping[bytes, Variables]] = None,
+) -> list[tuple[Member, Read[Value]]]:
+    """What `read` makes of each process: at one moment, unless the way is to stop none, or they are in files."""
+
+    def one(target: Target) -> Read[Value]:
+        try:
+            with checked(job_of(target, handed)) as job:
+                return read(job)
+        except RanklensError as error:
+            return error
+
+    opened = [(member, _opened(member)) for member in members.found]
+    live = [(member, target) for member, target in opened if isinstance(target, LiveTarget)]
+    together: dict[Member, Read[Value]] = {}
+    if live and way.freeze:
+        with _frozen(members.name, [target for _, target in live]) as frozen:
+            together = {member: one(target) for (member, _), target in zip(live, frozen)}
+    elif live and not way.nonblocking:
+        together = _paused(live, one, with_data)
+    return [
+        (
+            member,
+            together[member] if member in together else target if isinstance(target, RanklensError) else one(target),
+        )
+        for member, target in opened
+    ]
+
+
+def _opened(member: Member) -> Union[Target, RanklensError]:
+    try:
+        return member.open()
+    except RanklensError as error:
+        return error
+
+
+def _paused(
+    live: Sequence[tuple[Member, LiveTarget]], one: Callable[[Target], Read[Value]], with_data: bool
+) -> dict[Member, Read[Value]]:
+    """What was read of those that could be stopped; without the others."""
+    found: dict[Member, Read[Value]] = {}
+    planned: list[tuple[Member, Process]] = []
+    for member, target in live:
+        plan = _plan_or_why(target, with_data)
+        if isinstance(plan, RanklensError):
+            found[member] = plan
+        else:
+            planned.append((member, plan))
+
+    def read_all(paused: Sequence[PausedTarget]) -> None:
+        found.update({member: one(target) for (member, _), target in zip(planned, paused)})
+
+    try:
+        if planned:
+            at_one_moment([process for _, process in planned], with_data, read_all)
+    except NotStoppableError as error:
+        complain("inspector", f"{error}, {UNPAUSED}")
+    return found
+
+
+def _plan_or_why(target: LiveTarget, with_data: bool) -> Union[Process, RanklensError]:
+    try:
+        return plan_for(target, with_data)
+    except RanklensError as error:
+        return error
+
+
+@contextmanager
+def _frozen(name: str, processes: Sequence[LiveTarget]) -> Iterator[list[FrozenTarget]]:
+    """All of them stopped inside; for how long is printed on standard error."""
+    for one in processes:
+        prepared(one)
+    standstill = Standstill([one.pid for one in processes])
+    try:
+        yield [FrozenTarget(one.pid, standstill) for one in processes]
+    finally:
+        standstill.release()
+    print_stop(f"{len(processes)} processes of {name}", standstill.began)
 
 
 def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:

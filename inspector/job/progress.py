@@ -51,6 +51,12 @@ def begin(what: str) -> None:
     _listener.get()(what, 0, 0)
 
 
+def of_bytes(what: str) -> Callable[[int, int], None]:
+    """Return what takes how many bytes of how many are done, and tells it in MB."""
+    tell = _listener.get()
+    return lambda done, total: tell(f"{what}, MB", done >> 20, total >> 20)
+
+
 @contextmanager
 def told_to(listener: Listener) -> Iterator[None]:
     """What this thread reads inside is told to `listener`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Optional
+from typing import Optional, Union
 
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.errors import RanklensError
@@ -26,7 +26,9 @@ from ..analysis.stack_groups import Message
 from ..commands import stacks
 from ..output.text import of_ranks
 from ..pointers.findings import Alarm, Audit
-from .job import Job, Subject, job_of, with_waits
+from .job import Job, Subject, with_waits
+from .processes import read_together
+from .reading import Way
 
 PRECEDENCE = (
     SHARED,
@@ -54,30 +56,29 @@ class Findings:
 
 
 def read_members(
-    members: Members, pictures: bool = False, handed: Optional[Mapping[bytes, Variables]] = None
+    members: Members, way: Way, pictures: bool = False, handed: Optional[Mapping[bytes, Variables]] = None
 ) -> Findings:
-    """Every member after the other, merged; `pictures`: with what the report's pictures need.
+    """All members, merged; `pictures`: with what the report's pictures need.
 
     `handed`: debug information by build-id that is there already.
     """
-    read = [read_member(one, pictures, handed or {}) for one in members.found]
-    return merge([*read, Findings(None, problems=members.doubtful)])
+    read = read_together(members, way, lambda job: read_one(job, pictures)[0], True, handed)
+    return merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
 
 
-def read_member(member: Member, pictures: bool, handed: Mapping[bytes, Variables]) -> Findings:
-    try:
-        return replace(read_one(job_of(member.open(), handed), pictures), processes=frozenset((member.index,)))
-    except RanklensError as error:
-        return Findings(None, frozenset((member.index,)), (member.saying(error.sentence),))
+def findings_of(member: Member, found: Union[Findings, RanklensError]) -> Findings:
+    if isinstance(found, RanklensError):
+        return Findings(None, frozenset((member.index,)), (member.saying(found.sentence),))
+    return replace(found, processes=frozenset((member.index,)))
 
 
-def read_one(job: Job, pictures: bool) -> Findings:
-    """What one process tells."""
+def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
+    """What one process tells, and its report, which is in it."""
     job = with_waits(job)
     report = make_report(job)
     if not pictures:
-        return Findings(report)
-    return Findings(report, calls=stacks_of(job), sizes=what_if(job, report.payload))
+        return Findings(report), report
+    return Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)), report
 
 
 def stacks_of(job: Job) -> Message:

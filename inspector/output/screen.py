@@ -22,6 +22,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from ..job.poll import Look, Lookout
+from ..job.reading import Way
 from .render import job_summary
 from .text import harmless
 from .watch_tables import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
@@ -105,7 +106,7 @@ class Watch(App[str]):
         Binding("ctrl+c", "quit", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, first: Look, period: float) -> None:
+    def __init__(self, first: Look, period: float, way: Way) -> None:
         super().__init__()
         self.look = first
         self._before: Optional[Look] = None
@@ -117,7 +118,7 @@ class Watch(App[str]):
         self._sentence = ""
         self._rows: Sequence[Row] = ()
         self._titles: list[tuple[str, int]] = []
-        self._lookout = Lookout(first.job_pid, period, self._seen, self._say)
+        self._lookout = Lookout(first.job_pid, way, period, self._seen, self._say)
 
     def _seen(self, found: Look) -> None:
         self.post_message(Seen(found))

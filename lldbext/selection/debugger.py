@@ -22,6 +22,7 @@ from lldbext.lldb_api.run_lldb import DebuggerError, bare, execute
 from lldbext.lldb_api.target import StoppedProcess, open_process
 from lldbext.selection import frame as frames
 from lldbext.selection.lost_frames import described, hidden
+from lldbext.selection.many_ranks import ManyRanks
 from lldbext.selection.selection import Selection, pc_of
 from lldbext.selection.session import SESSIONS, Session
 from pieglobalsfind.debugger.declare import Value
@@ -170,6 +171,13 @@ class LldbDebugger:
                     return found
                 return Value(values.text(found, form), lvalue_address(where, expression, found))
         return Value(values.text(found, form), lvalue_address(frame, expression, found))
+
+    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> Mapping[int, Union[Value, Absent]]:
+        return ManyRanks(self, self.session().process.GetTarget()).values(numbers, expression, form)
+
+    def in_own_frame(self, rank: int, expression: str) -> Any:
+        """A variable that LLDB finds from the rank's user frame, None if it finds none there, or is not to be asked."""
+        return self._found_in_frame(rank, expression)[1]
 
     def _found_in_frame(self, rank: int, expression: str) -> tuple[Any, Any]:
         """The rank's user frame and a variable that LLDB finds from there without looking through all modules."""

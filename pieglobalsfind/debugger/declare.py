@@ -113,6 +113,9 @@ class Debugger(Protocol):
     def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
         """An expression in a rank; `form` is a format such as "/x". Absent: the debugger's own refusal."""
 
+    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> Mapping[int, Union[Value, Absent]]:
+        """What `evaluate` gives in some of the ranks, by number: where the debugger can tell it without going there."""
+
     def address(self, expression: str) -> int:
         """The address that an expression means where the user stands; an lvalue of no pointer type means its own."""
 

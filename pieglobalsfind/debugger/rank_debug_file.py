@@ -35,6 +35,7 @@ THREAD_LOCAL = re.compile(rb"(?=\x0a\x0e(.{8})[\x9b\xe0])", re.DOTALL)
 LONGEST = 11  # bytes that these look at
 PIECE = 1 << 24  # bytes that are searched at once: sections may be of some hundred MB
 UNREADABLE = 1 << 63  # not canonical (x86-64)
+NO_RANK = Absent("no rank is selected")
 _WORD = struct.Struct("<Q")
 _MASK = (1 << 64) - 1
 
@@ -55,9 +56,12 @@ def needs(rank: Rank, found: Object, is_elsewhere: bool = False) -> bool:
 
 @dataclass(frozen=True)
 class Instance:
-    """An object as one rank has it. `is_elsewhere`: its pages are another process's, at the same addresses."""
+    """An object as one rank has it, or the original (None).
 
-    rank: Rank
+    `is_elsewhere`: its pages are another process's, at the same addresses.
+    """
+
+    rank: Optional[Rank]
     object: Object
     is_elsewhere: bool = False
 
@@ -68,12 +72,16 @@ class Instance:
         return UNREADABLE + one.value if is_nowhere or self._has_other_pages(found) else found
 
     def _place(self, one: Location) -> Union[int, Absent]:
+        if self.rank is None:
+            return NO_RANK if one.thread_local else one.value + self.object.load_bias
         if one.thread_local:
             return thread_local_place(self.rank, self.object, one.value)
         return data_place(self.rank, self.object, one.value + self.object.load_bias)
 
     def _has_other_pages(self, address: Union[int, Absent]) -> bool:
         """Processes share all memory, or else the ranks' ranges alone: then the object has no copies."""
+        if self.rank is None:
+            return False
         is_copied = any(isinstance(one, Rebase) and one.object == self.object.index for one in self.rank.placements)
         in_range = isinstance(self.rank.range, Region) and address in self.rank.range
         return self.is_elsewhere and not is_copied and not in_range

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from pieglobalsfind.elf.file import SHT_SYMTAB, SYMBOL_SIZE, ElfFile
 
 
-def symbols(elf: ElfFile, bias: int, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """The (address, size) of those names that there are; `bias` is added to their values."""
+def symbols(
+    elf: ElfFile, bias: int, names: Iterable[str], section_type: int = SHT_SYMTAB
+) -> dict[str, tuple[int, int]]:
+    """The (address, size) of those names that a table of symbols has; `bias` is added to their values."""
     for table in elf.sections:
-        if table.type == SHT_SYMTAB and table.link < len(elf.sections):
+        if table.type == section_type and table.link < len(elf.sections):
             strings = elf.section_bytes(elf.sections[table.link])
             places = {at: name for name in names for at in _ends(strings, name.encode() + b"\0")}
             data = elf.section_bytes(table)

@@ -101,5 +101,9 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
 def lies_apart(rank: Rank, found: Object) -> bool:
     """Whether some of the object's variables are not where one distance from the original would put them."""
     redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
-    # Of a runtime that tells blocks, an object without one has no such variables yet: then they are nowhere.
-    return redirected or (found.tls_size > 0 and any(isinstance(one, TlsBlock) for one in rank.placements))
+    # A debugger asks the thread library for thread-local variables, which knows no copy that a runtime has made: it
+    # would show another module's. Where a runtime publishes blocks, an object without one has no such variables yet.
+    is_unknown_to_libc = any(
+        isinstance(one, TlsBlock) or (isinstance(one, Rebase) and one.object == found.index) for one in rank.placements
+    )
+    return redirected or (found.tls_size > 0 and is_unknown_to_libc)

@@ -38,10 +38,11 @@ class ProcessView:
 
     @cached_property
     def copy_paths(self) -> frozenset[str]:
-        """The files that the loader has loaded ranks' copies from, where it did."""
+        """The files that the loader has loaded ranks' copies from, where it did; also as they were before deletion."""
         copies = columns_of(self.table.ranks).copies
         files = of_files(self._maps, "/")
-        return frozenset(one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end))
+        found = {one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end)}
+        return frozenset(found | {path.removesuffix(" (deleted)") for path in found})
 
     @cached_property
     def symbolizer(self) -> Symbolizer:

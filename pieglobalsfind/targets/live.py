@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -148,6 +149,41 @@ class LiveTarget(Process):
                 break
             whole += 1
         return data, whole
+
+    def copy_into(self, room: memoryview, vectors: array[int]) -> list[tuple[int, memoryview]]:
+        """Copy ranges, given as addresses and sizes in turns, one after the other into `room`, in a few calls.
+
+        Gives (address, bytes) of those that could be copied.
+        """
+        found: list[tuple[int, memoryview]] = []
+        at, first = 0, 0
+        while first < len(vectors):
+            batch = vectors[first : first + 2 * MOST_VECTORS]
+            got = self._copy_batch(room[at:], batch)
+            first += len(batch)
+            for address, size in zip(batch[::2], batch[1::2]):
+                if size > got:
+                    break
+                found.append((address, room[at : at + size]))
+                at, got, batch = at + size, got - size, batch[2:]
+            if batch:  # the first that is left can't be had as a whole
+                first -= len(batch) - 2
+                data = read_or_none(self, batch[0], batch[1]) if self._memory_file >= 0 else None
+                if data is not None:
+                    found.append((batch[0], memoryview(data)))
+        return found
+
+    def _copy_batch(self, room: memoryview, vectors: array[int]) -> int:
+        """How many bytes were copied, -1 if none could be."""
+        total = sum(vectors[1::2])
+        if self._memory_file >= 0 or total > len(room) or total > LARGEST_READ:
+            return -1
+        there = (IoVector * (len(vectors) // 2)).from_buffer(vectors)
+        here = IoVector(ctypes.addressof(ctypes.c_char.from_buffer(room)), len(room)) if total else IoVector(0, 0)
+        got: int = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, there, len(there), 0)
+        if got < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
+            self._open_memory_file()
+        return got
 
     def _open_memory_file(self) -> bool:
         try:

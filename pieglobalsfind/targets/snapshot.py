@@ -1,8 +1,9 @@
 """A snapshot: what was read of a target once, in one file that any machine can read.
 
 Takes a path. The file is a ZIP archive (PKWARE APPNOTE; any unzip shows it) of `snapshot.json`, of `maps.jsonl` and
-`threads.jsonl`, a mapping or thread in each line, and of `memory/ADDRESS`, pieces of at most PIECE bytes that begin at
-that address. Nothing in it is believed before it has been checked; what it does not hold is unreadable, never zero.
+`threads.jsonl`, a mapping or thread in each line, of `memory/ADDRESS`, pieces of at most PIECE bytes that begin at that
+address, and of `zeros.jsonl`, the range of pages that were never touched in each line. Nothing in it is believed before
+it has been checked; what it does not hold, and does not call zeros, is unreadable.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import struct
 import zipfile
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -22,13 +23,13 @@ from typing import Any, NoReturn, Optional
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, TargetError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.shell.atomic_file import whole_file
-from pieglobalsfind.target import KernelThread, MemoryMapping, Target
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target, populated, read_or_none
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
 from pieglobalsfind.targets.procfs import is_file
 
 FORM = "ranklens-snapshot-2"
 FIRST_FORM = "ranklens-snapshot-1"  # had mappings and threads in the description
-DESCRIPTION, MAPS, THREADS = "snapshot.json", "maps.jsonl", "threads.jsonl"
+DESCRIPTION, MAPS, THREADS, ZEROS = "snapshot.json", "maps.jsonl", "threads.jsonl", "zeros.jsonl"
 FOLDER = "memory/"
 PIECE = 1 << 18  # bytes
 LARGEST_DESCRIPTION = 1 << 24  # bytes; JSON takes up to twenty times as much memory once it is parsed
@@ -51,6 +52,7 @@ class SnapshotTarget:
             self._archive = zipfile.ZipFile(path)
             self._read_description(parsed(self._content(DESCRIPTION, LARGEST_DESCRIPTION)))
             self._index_pieces()
+            self._zeros = checked_ranges(self._lines(ZEROS, MOST_PIECES)) if ZEROS in self._archive.NameToInfo else []
         except DAMAGE as error:
             raise TargetError(
                 f"{path} is no whole snapshot, {error}", "make a new one by `inspector snapshot`"
@@ -113,12 +115,21 @@ class SnapshotTarget:
         parts, at, end = [], address, address + size
         while at < end:
             index = bisect_right(self._starts, at) - 1
-            if index < 0 or at >= self._pieces[index][1]:
-                raise MemoryUnreadable(address, size, "it is not in the snapshot")
-            start, stop = self._pieces[index]
-            parts.append(self._piece(start, stop - start)[at - start : end - start])
+            if index >= 0 and at < self._pieces[index][1]:
+                start, stop = self._pieces[index]
+                parts.append(self._piece(start, stop - start)[at - start : end - start])
+            else:
+                stop = self._zeros_end(at)
+                if stop <= at:
+                    raise MemoryUnreadable(address, size, "it is not in the snapshot")
+                parts.append(bytes(min(stop, end) - at))
             at = min(stop, end)
         return b"".join(parts)
+
+    def _zeros_end(self, address: int) -> int:
+        """Where the zeros around an address end; 0 if there are none."""
+        index = bisect_right(self._zeros, (address, TOP)) - 1
+        return self._zeros[index][1] if index >= 0 and address < self._zeros[index][1] else 0
 
     def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """(start, end) of what it holds between two addresses, ascending, pieces that touch as one."""
@@ -183,6 +194,16 @@ def checked_maps(rows: Iterable[dict[str, Any]]) -> tuple[MemoryMapping, ...]:
     return tuple(found)
 
 
+def checked_ranges(rows: Iterable[Any]) -> list[tuple[int, int]]:
+    """Ranges of addresses, ascending; raises `ValueError` for any others."""
+    found: list[tuple[int, int]] = []
+    for start, end in rows:
+        if not (found[-1][1] if found else 0) <= integer(start) < integer(end) <= TOP:
+            raise ValueError("its ranges of zeros make no sense")
+        found.append((start, end))
+    return found
+
+
 def checked_mapping(row: dict[str, Any]) -> MemoryMapping:
     mapping = MemoryMapping(**row)
     flags = (mapping.readable, mapping.writable, mapping.executable, mapping.shared)
@@ -231,33 +252,50 @@ def is_snapshot(path: str) -> bool:
 
 @dataclass(frozen=True)
 class Written:
-    """What a snapshot holds: `memory` bytes of the target in `pieces`, `size` bytes of file."""
+    """What a snapshot holds: `memory` bytes of the target in `pieces`, `size` bytes of file.
+
+    `zeros` is the bytes in pages that were never touched, of which it holds no bytes.
+    """
 
     memory: int
     pieces: int
     size: int
+    zeros: int = 0
 
 
-def write(target: Target, regions: Iterable[tuple[int, int]], taken: str, path: str) -> Written:
+def silent(done: int, total: int) -> None:
+    """Tell nobody how far the writing is."""
+
+
+def write(
+    target: Target,
+    regions: Iterable[tuple[int, int]],
+    taken: str,
+    path: str,
+    tell: Callable[[int, int], None] = silent,
+) -> Written:
     """Write a snapshot with the bytes of `regions` (start, end), as far as they can be read.
 
-    In one step: nobody ever sees half a file. Raises `UsageError` if it can't be written.
+    In one step: nobody ever sees half a file. `tell` hears how many bytes of how many are done. Raises `UsageError` if
+    the file can't be written.
     """
     place = Path(path)
     memory = pieces = 0
+    zeros: list[tuple[int, int]] = []
     hint = "name another file by -o"
     with whole_file(place, hint) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         maps = target.maps()
         archive.writestr(DESCRIPTION, json.dumps(described(target, maps, taken)))
         write_lines(archive, MAPS, (mapping._asdict() for mapping in maps))
         write_lines(archive, THREADS, map(described_thread, target.threads()))
-        for start, data in readable(target, regions):
+        for start, data in readable(target, maps, regions, zeros, tell):
             archive.writestr(f"{FOLDER}{start:x}", data)
             memory, pieces = memory + len(data), pieces + 1
-    return Written(memory, pieces, place.stat().st_size)
+        write_lines(archive, ZEROS, zeros)
+    return Written(memory, pieces, place.stat().st_size, sum(end - start for start, end in zeros))
 
 
-def write_lines(archive: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> None:
+def write_lines(archive: zipfile.ZipFile, name: str, rows: Iterable[Any]) -> None:
     with archive.open(name, "w") as file:
         for row in rows:
             file.write(json.dumps(row).encode() + b"\n")
@@ -280,11 +318,58 @@ def described_thread(one: KernelThread) -> dict[str, Any]:
     return {"tid": one.tid, "registers": {str(number): value for number, value in one.registers.items()}}
 
 
-def readable(target: Target, regions: Iterable[tuple[int, int]]) -> Iterable[tuple[int, bytes]]:
-    """Pieces of the regions, ascending and without overlap; a page that can't be read is left out."""
-    for start, end in merged(regions):
-        for at in range(start, end, PIECE):
-            yield from pieces_of(target, at, min(at + PIECE, end))
+def readable(
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    regions: Iterable[tuple[int, int]],
+    zeros: list[tuple[int, int]],
+    tell: Callable[[int, int], None] = silent,
+) -> Iterator[tuple[int, bytes]]:
+    """Pieces of the regions, ascending and without overlap; a page that can't be read is left out.
+
+    What was never touched is added to `zeros` and not read.
+    """
+    wanted = merged(regions)
+    done, total = 0, sum(end - start for start, end in wanted)
+    for start, end in wanted:
+        for first, last in touched(target, maps, start, end, zeros):
+            for at in range(first, last, PIECE):
+                tell(done + at - start, total)
+                yield from pieces_of(target, at, min(at + PIECE, last))
+        done += end - start
+
+
+def touched(
+    target: Target, maps: Sequence[MemoryMapping], start: int, end: int, zeros: list[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The parts of a range that may hold anything but zeros; what else can be read is added to `zeros`."""
+    for first, last, is_anonymous in by_mappings(maps, start, end):
+        if not is_anonymous or isinstance(target, SnapshotTarget):
+            yield first, last
+            continue
+        reached = first
+        for low, high in (*populated(target, first, last), (last, last)):
+            if reached < low and read_or_none(target, low - 1, 1) is not None:  # a core file may not hold its end
+                zeros.append((reached, low))
+            if low < high:
+                yield low, high
+            reached = high
+
+
+def by_mappings(maps: Sequence[MemoryMapping], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, whether it is private anonymous memory) of a range, whole; mappings ascend."""
+    at = start
+    for mapping in islice(maps, max(bisect_right(maps, (start, TOP)) - 1, 0), None):
+        if mapping.start >= end:
+            break
+        low, high = max(mapping.start, at), min(mapping.end, end)
+        if low < high and mapping.path in ("", "[heap]") and mapping.readable and not mapping.shared:
+            if at < low:
+                yield at, low, False
+            yield low, high, True
+            at = high
+    if at < end:
+        yield at, end, False
 
 
 def pieces_of(target: Target, start: int, end: int) -> Iterable[tuple[int, bytes]]:

@@ -25,7 +25,6 @@ BYTE_COPIES = ("pie", "hls")
 IS_PROCESS = ("pipprocess", "tpsl")
 
 NO_BYTE_COPY = "refused before any rank runs: a byte copy shares its kernel thread's block"
-NO_STOP = "the inspector never stops a process, and a running rank's registers are in the processor"
 NO_STACKS = "it answers for addresses, not for stacks"
 NO_SCOPE = "LLDB itself has no name for a function's static variable outside of the function"
 NO_FORTRAN = "LLDB has no Fortran"
@@ -37,8 +36,6 @@ def impossible(method: str, tool: str, source: str, check: str) -> Optional[str]
         return NO_BYTE_COPY
     if tool == "pieglobalsfind" and check in (RUNNING, SUSPENDED):
         return NO_STACKS
-    if tool == "inspector" and check == RUNNING and source == "live":
-        return NO_STOP
     if tool == "LLDB" and check == "function static":
         return NO_SCOPE
     if tool == "LLDB" and check == "Fortran common":

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.test_oracle import differences
-from tests.smpi.jobs import kernel_core, needs_smpi
-from tests.smpi.oracle import Programs, answers_in
 from tests.support.gdb.places import make_core
 from tests.support.host.controller import Controller, Gdb
 from tests.support.host.plan import Answers, Plan
@@ -18,6 +16,8 @@ from tests.support.oracle.exceptions import NeverAsked
 from tests.support.oracle.program import ARGUMENT, RANKS, Program
 from tests.support.oracle.runs import walking
 from tests.support.sharing import Shared
+from tests.support.smpi.jobs import kernel_core, needs_smpi
+from tests.support.smpi.oracle import Programs, answers_in
 
 pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 PATIENCE = 600  # seconds

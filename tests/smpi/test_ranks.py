@@ -14,9 +14,9 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import EXITED, RUNNING, RankTable, Region
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.targets import open_target
-from tests.smpi.jobs import FACTORIES, SOURCES, Running, built, needs_smpi, start
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
+from tests.support.smpi.jobs import FACTORIES, SOURCES, Running, built, needs_smpi, start
 
 pytestmark = needs_smpi
 RANKS = 4

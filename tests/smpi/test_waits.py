@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.smpi.jobs import built, needs_smpi, start
 from tests.smpi.test_ranks import asked
 from tests.support.gdb.places import make_core
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
+from tests.support.smpi.jobs import built, needs_smpi, start
 
 pytestmark = needs_smpi
 RANKS = 12

@@ -3,8 +3,8 @@
  * share all memory, with the structures of v3 as they were measured.  `stand_in thread|process COUNT TASK.so`
  */
 #define _GNU_SOURCE
-#include "crash.h"
-#include "task.h"
+#include "ranks/crash.h"
+#include "ranks/task.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

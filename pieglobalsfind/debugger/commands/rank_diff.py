@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.debugger.commands.rank_print import answer, parse
+from pieglobalsfind.debugger.commands.rank_print import answers, parse
 from pieglobalsfind.debugger.declare import Block, Debugger, Text
 from pieglobalsfind.ranks import rankset
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
-    request = parse(text, "rank diff")
-    job = face.job()
     groups: dict[str, list[int]] = {}
-    for number in face.counted(job.select(request.ranks, face.location)):
-        groups.setdefault(str(answer(face, job.of(number), number, request)), []).append(number)
+    for number, value in answers(face, parse(text, "rank diff")):
+        groups.setdefault(str(value), []).append(number)
     if not groups:
         yield Text("No ranks")
     for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, Text, Value
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
@@ -84,11 +84,8 @@ def _is_operand(text: str) -> bool:
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
     """Values as they are read; what can't be had follows once for all ranks of which the same is to be said."""
-    request = parse(text)
-    job = face.job()
     failures: dict[str, list[int]] = {}
-    for number in face.counted(job.select(request.ranks, face.location)):
-        found = answer(face, job.of(number), number, request)
+    for number, found in answers(face, parse(text)):
         if isinstance(found, Absent):
             failures.setdefault(str(found), []).append(number)
         else:
@@ -97,14 +94,26 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         yield Text(f"{rankset.compact(numbers)}: {why}")
 
 
-def answer(face: Debugger, moment: ProcessView, number: int, request: Request) -> Union[str, Absent]:
-    """The value in one rank, labelled if it is not the rank's own; why there is none otherwise."""
+def answers(face: Debugger, request: Request) -> Iterator[tuple[int, Union[str, Absent]]]:
+    """Each rank's number and its value, labelled if it is not the rank's own, or why there is none."""
+    job = face.job()
+    numbers = job.select(request.ranks, face.location)
+    known = face.values(numbers, request.expression, request.form)
+    for number in face.counted(numbers):
+        value = known[number] if number in known else evaluated(face, number, request)
+        yield number, labelled(job.of(number), number, value)
+
+
+def evaluated(face: Debugger, number: int, request: Request) -> Union[Value, Absent]:
     try:
-        value = face.evaluate(number, request.expression, request.form)
+        return face.evaluate(number, request.expression, request.form)
     except TargetEndedError:
         raise
     except RanklensError as error:
         return Absent(str(error))
+
+
+def labelled(moment: ProcessView, number: int, value: Union[Value, Absent]) -> Union[str, Absent]:
     if isinstance(value, Absent):
         return value
     kind = moment.translator.owner(value.address).kind if value.address is not None else ""

@@ -17,6 +17,7 @@ from pieglobalsfind.decoders.ampi.images import Images
 from pieglobalsfind.decoders.ampi.initial_stack import start, variable
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader, word
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
+from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
 from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.errors import MemoryUnreadable
@@ -154,7 +155,7 @@ def _steady_threads(
     for _ in range(MOST_TRIES if target.is_live else 1):
         threads = find_threads(target, maps, loader)
         now = _current(target, loader)
-        if now == current:
+        if now == current or not target.is_live:
             return threads or {}, current[0], NOT_THREADS if threads is None else ""
         current = now
     return {}, None, RESTLESS
@@ -176,10 +177,9 @@ def _images(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader, scanned: Optional[RankTable], threads: Threads
 ) -> Optional[Images]:
     believed = {number: one for number, one in threads.items() if isinstance(one, Thread)}
-    if loader.is_pie:
-        return ampi_images.of_scan(loader, scanned)
-    if loader.rank_data is not None:
-        return ampi_images.of_links(target, maps, loader)
+    if loader.is_pie or loader.rank_data is not None:
+        found = ampi_images.of_scan(loader, scanned) if loader.is_pie else ampi_images.of_links(target, maps, loader)
+        return with_thread_locals(target, maps, loader, believed, found) if found is not None else None
     if loader.is_stripped:
         programs = ampi_images.programs_by_stacks(target, maps, loader, believed)
         if programs is not None:
@@ -219,6 +219,7 @@ def _rank(
         placements=held,
         evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
         thread=known.address if known else 0,
+        context_at=known.context_at if known else 0,
     )
 
 

@@ -70,10 +70,15 @@ def of_tls(loader: Loader, threads: Mapping[int, Thread], size: int, align: int)
     program = replace(program, tls_offset=-(-program.tls_size // max(program.tls_align, 1)) * program.tls_align)
     placements: dict[int, tuple[Placement, ...]] = {}
     for number, thread in threads.items():
-        pointer = -(-thread.stack.end // align) * align + size
-        known = pointer in thread.words
-        placements[number] = (TlsBlock(0, pointer, size, True, 0),) if known else ()
+        pointer = rank_pointer(thread, size, align)
+        placements[number] = (TlsBlock(0, pointer, size, True, 0),) if pointer is not None else ()
     return Images("tls", (program,), placements)
+
+
+def rank_pointer(thread: Thread, size: int, align: int) -> Optional[int]:
+    """The thread pointer of a rank with `size` bytes of block after its stack; None if its thread does not hold it."""
+    pointer = -(-thread.stack.end // align) * align + size
+    return pointer if pointer in thread.words else None
 
 
 def of_program(loader: Loader, threads: Mapping[int, Thread]) -> Images:

@@ -45,6 +45,11 @@ class Thread:
     stack: Region
     words: tuple[int, ...]
 
+    @property
+    def context_at(self) -> int:
+        """Where the pointer to the saved context is: behind the structure's own words."""
+        return self.address + 8 * len(self.words)
+
 
 Living = tuple[tuple[int, ...], Signature]  # the words from the structure's start to the context, and what follows
 

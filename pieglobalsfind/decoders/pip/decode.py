@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Optional, Union
 
 from pieglobalsfind import model
-from pieglobalsfind.decoders import link_maps
+from pieglobalsfind.decoders import libc_threads, link_maps
 from pieglobalsfind.decoders.pip import threads as pip_threads
 from pieglobalsfind.decoders.pip.threads import Thread
 from pieglobalsfind.elf.file import PT_DYNAMIC, open_elf
@@ -176,11 +176,11 @@ def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, librarie
         return _empty(MISMATCH)
     objects, placements = found
     records = {number: root.tasks + number * root.stride for number in placements}
-    known = pip_threads.descriptions(target, maps)
+    known = libc_threads.descriptions(target, maps)
     here = {one.tid: one for one in target.threads()}
     threads: Mapping[int, Thread] = {}
     if known is not None:
-        at = known[pip_threads.TID][1]
+        at = known[libc_threads.TID][1]
         threads = pip_threads.find(target, maps, at, records, root.stride, (root.address, root.end), here)
         for number, thread in threads.items():
             blocks = _blocks(target, known, objects, placements[number], thread, held[number])
@@ -229,9 +229,11 @@ def _blocks(
     places = {one.copy: objects[one.object] for one in copies if isinstance(one, Rebase) and one.object is not None}
     for entry in entries:
         found = places.get(link_maps.link(target, entry).bias)
-        block = pip_threads.thread_local_block(target, known, thread, entry) if found and found.tls_size else None
-        if found is not None and block is not None:
-            yield TlsBlock(found.index, block, found.tls_size, False, 0)
+        if found is not None and found.tls_size:
+            module = libc_threads.module_of(target, known, entry)
+            block = libc_threads.thread_block(target, known, thread.pointer, module)
+            if block:
+                yield TlsBlock(found.index, block, found.tls_size, False, 0)
 
 
 def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[Library]) -> list[dict[int, int]]:

@@ -12,22 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.elf.file import open_elf
-from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.elf.named_symbols import symbols
-from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RSP, Absent, Region
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets import in_address_space
 
 SELF_AT = 16  # x86-64: tcbhead_t is {tcb, dtv, self, ...}, and both point to it
-# What libc says of its own structures for libthread_db: {bits, elements, offset}, 32 bits each.
-TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
-ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
-MODULE = "_thread_db_link_map_l_tls_modid"
-DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)
-LARGEST_OFFSET = 1 << 16
-MOST_MODULES = 1 << 16
 MOST_WORDS = 128  # of a record, or of what it points to
 DEPTH = 2
 MOST_POINTERS = 1 << 18  # that are followed, of all records: those of real ones hold a few dozen each
@@ -67,57 +57,6 @@ def find(
             best = blocks
     threads = {number: _thread(target, maps, block, at, here) for number, block in best.items()}
     return {number: one for number, one in threads.items() if one is not None}
-
-
-def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[dict[str, tuple[int, int]]]:
-    """The (bits, offset) of what libc describes; None if no libc describes all of it.
-
-    Before glibc 2.34 libpthread did, and only in its `.symtab`, which is left to it for libthread_db's sake.
-    """
-    for one in maps:
-        if one.offset == 0 and one.readable and ("/libc" in one.path or "/libpthread" in one.path):
-            try:
-                loaded = LoadedElf(target.read, one.start)
-                places = {name: loaded.symbol(name) for name in DESCRIPTIONS}
-                if None in places.values() and "/libpthread" in one.path:
-                    places = _unexported(target, one.path, loaded)
-                found = {name: struct.unpack("<III", target.read(at or 0, 12))[::2] for name, at in places.items()}
-            except (ObjectFileError, MemoryUnreadable):
-                continue
-            if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
-                return {name: (int(bits), int(offset)) for name, (bits, offset) in found.items()}
-    return None
-
-
-def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optional[int]]:
-    """Where they are by the file's `.symtab`, if it is the file that is loaded; raises `ObjectFileError`."""
-    file = target.open_path(path)
-    if file is None:
-        return {}
-    with open_elf(file) as elf:
-        found = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
-    return {name: found[name][0] for name in DESCRIPTIONS} if len(found) == len(DESCRIPTIONS) else {}
-
-
-def thread_local_block(
-    target: Target, known: Mapping[str, tuple[int, int]], thread: Thread, entry: int
-) -> Optional[int]:
-    """Where a thread has the thread-local variables of the object with this entry in the loader's list, if it has.
-
-    By the thread's vector of blocks (ELF Handling For Thread-Local Storage, 3.3); a block that was not needed yet is
-    not there.
-    """
-    try:
-        module = _word(target, entry + known[MODULE][1])
-        vector = _word(target, thread.pointer + known[VECTOR][1])
-        if not 0 < module <= MOST_MODULES:
-            return None
-        at = vector + known[ENTRY][1] + known[ENTRY][0] // 8 * module + known[ENTRY_VALUE][1]
-        block = _word(target, at)
-        target.read(block, 1)
-        return block
-    except MemoryUnreadable:
-        return None
 
 
 def _word(target: Target, address: int) -> int:

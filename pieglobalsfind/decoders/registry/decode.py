@@ -169,6 +169,7 @@ def _rank(
         -1 if one.process == layout.NONE else one.process,
         one.moves,
         one.exit_status - 1 if state == model.EXITED and one.exit_status else None,
+        context_at=record + layout.CONTEXT_AT,
     )
 
 

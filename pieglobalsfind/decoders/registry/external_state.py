@@ -93,6 +93,7 @@ def _now(target: Target, keeper: Keeper, rank: Rank, currents: Mapping[int, Proc
         return rank
     heap = _heap(target, keeper, rank, kept)
     rank = replace(rank, heap=heap, heap_used=NOT_TOLD, switches=NOT_COUNTED, record=0, thread=kept.thread)
+    rank = replace(rank, context_at=kept.context)
     element = currents.get(kept.thread)
     if element is not None:
         state = {"processing_element": element.processing_element, "kernel_thread": element.kernel_thread}

@@ -200,6 +200,8 @@ FORMS: dict[type[Any], str] = {
     EventEntry: "QQQIiIIII",
 }
 
+CONTEXT_AT = struct.calcsize("<iIII")  # where a rank's record has the address of its context
+
 # What earlier writers of version 1 had of records that have grown since, the first ones' form first.
 EARLIER_FORMS: dict[type[Any], tuple[str, ...]] = {
     Rank: ("iIIIQQQQQQQQIIiiQQ", "iIIIQQQQQQQQIIiiQQII", "iIIIQQQQQQQQIIiiQQIIII")

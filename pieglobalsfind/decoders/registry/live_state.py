@@ -17,7 +17,7 @@ from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, RegistryError
 from pieglobalsfind.facts import replace
 from pieglobalsfind.hints import Optional, TypeVar, Union
-from pieglobalsfind.model import Absent, Rank, RankTable, Waiting
+from pieglobalsfind.model import Absent, Rank, RankTable, Region, Waiting
 from pieglobalsfind.target import Target, read_many
 
 Value = TypeVar("Value")
@@ -145,8 +145,10 @@ def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable
     Raises what `read` raises if the rank stood still meanwhile, and `RanklensError` if it never does.  A rank that
     runs is waited for, as long as `PATIENCE`.
     """
-    if not target.is_live or not rank.record:
+    if not target.is_live:
         return rank, read(rank)
+    if not rank.record:
+        return rank, _while_unchanged(target, table, rank, read)
     now, patience = read_again(target, table, rank), time.monotonic() + PATIENCE
     for tries in itertools.count(1):
         value, problem = _attempt(read, now)
@@ -162,6 +164,34 @@ def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable
             raise _restless(rank)
         now = after
     raise _restless(rank)
+
+
+def _while_unchanged(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> Value:
+    """Of a rank without a record: believed if it did not run, and its context and its stack were the same, before and
+    after two readings that agree. A runtime that counts no switches tells no more.
+
+    Raises `RanklensError` if it was not so.
+    """
+    before = _in_use(target, table, rank)
+    value = read(rank)
+    if before is None or read(rank) != value or before != _in_use(target, table, rank):
+        raise _restless(rank)
+    return value
+
+
+def _in_use(target: Target, table: RankTable, rank: Rank) -> Optional[list[Optional[bytes]]]:
+    """The word that leads to the context, and the stack from there on, as far as they are known.
+
+    None if the rank runs, or waits elsewhere by now.
+    """
+    places = [(rank.context_at, 8)] if rank.context_at else []
+    if isinstance(rank.context, int) and isinstance(rank.stack, Region) and rank.context in rank.stack:
+        places.append((rank.context, rank.stack.end - rank.context))
+    found = read_many(target, places)
+    currents = read_many(target, [(address, 8) for address in table.currents])
+    runs = rank.thread and rank.thread.to_bytes(8, "little") in currents
+    has_moved = rank.context_at and isinstance(rank.context, int) and found[0] != rank.context.to_bytes(8, "little")
+    return None if rank.state != model.RUNNING and (runs or has_moved) else found
 
 
 def _restless(rank: Rank) -> RanklensError:

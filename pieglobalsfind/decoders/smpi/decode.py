@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 from pieglobalsfind import model
-from pieglobalsfind.decoders.pip.threads import MODULE
+from pieglobalsfind.decoders.libc_threads import Described, module_of, thread_block
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import LAYOUTS, THREAD, Saved, saved_contexts
@@ -20,8 +20,7 @@ from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import Images, images
 from pieglobalsfind.decoders.smpi.library import find_library
 from pieglobalsfind.decoders.smpi.numbering import Numbers, number
-from pieglobalsfind.decoders.smpi.threads import MOST_MODULES, Thread, find_threads, thread_block
-from pieglobalsfind.decoders.smpi.words import word_at
+from pieglobalsfind.decoders.smpi.threads import Thread, find_threads
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target, read_many
@@ -54,7 +53,7 @@ class Found:
     actors: Mapping[int, Actor]
     saved: Mapping[int, Saved]
     threads: Mapping[int, Thread]
-    described: Optional[Mapping[str, tuple[int, int]]]
+    described: Optional[Described]
     starting: frozenset[int]
     untold: frozenset[int]
 
@@ -234,14 +233,14 @@ def _thread_blocks(target: Target, found: Found, own: Images) -> dict[int, tuple
 
 def _blocks(
     target: Target,
-    described: Mapping[str, tuple[int, int]],
+    described: Described,
     thread: Thread,
     objects: Sequence[Object],
     entries: Sequence[tuple[int, int]],
 ) -> Iterator[TlsBlock]:
     for entry, index in entries:
         size = objects[index].tls_size
-        module = word_at(target, entry + described[MODULE][1]) if size else 0
-        block = thread_block(target, described, thread.pointer, module) if 0 < module <= MOST_MODULES else 0
+        module = module_of(target, described, entry) if size else 0
+        block = thread_block(target, described, thread.pointer, module)
         if block:
             yield TlsBlock(index, block, size, False, 0)

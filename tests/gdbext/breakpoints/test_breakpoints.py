@@ -372,7 +372,8 @@ def test_deleting_all_at_once(session: Session, rankrun: Path, program: Path) ->
     script = """
 gdb.execute("break work")
 gdb.execute("run")
-tell("followers", sum(not one.visible for one in gdb.breakpoints()))
+from gdbext.gdb_api.locations import every_breakpoint
+tell("followers", sum(not one.visible for one in every_breakpoint()))
 tell("delete", ask("delete"))
 tell("left", sum(one.visible for one in gdb.breakpoints()))
 tell("after", ask("print 1 + 1"))
@@ -404,7 +405,7 @@ gdb.execute("disable 1")
 gdb.execute("ignore 1 3")
 gdb.execute("add-inferior -exec PROGRAM")
 gdb.execute("break *$pc")
-tell("both", [both(one) for one in gdb.breakpoints()])
+tell("both", [both(one) for one in locations.every_breakpoint()])
 gdb.execute("disable 1.1")
 tell("disabled", [both(one) for one in gdb.breakpoints() if one.number == 1])
 ask("kill")

@@ -54,7 +54,7 @@ def test_globals(ring: Job) -> None:
     nothing = inspect("globals", ring.pid, "nosuch")
     assert (nothing.returncode, nothing.stderr) == (1, "")
     how, *rest = nothing.stdout.split("\n")
-    assert how.startswith("read from the running process without stopping it; ") and how.endswith("+00:00)")
+    assert how.startswith("copied from the process while it stood still for ") and how.endswith("+00:00)")
     assert rest == ["", "Globals no global matches 'nosuch'", ""]
 
 

@@ -22,6 +22,8 @@ from tests.support.places import gcore
 from tests.support.running import BIN, Job, StartJob
 
 EVEN = ["main", "even", "receive", "MPI_Recv"]
+SPINS = ["main", "turn"]
+PAUSED = "copied from the process while it stood still for "
 ODD = ["main", "deeper", "deeper", "deeper", "odd", "receive", "MPI_Recv"]
 
 
@@ -53,8 +55,8 @@ def functions(found: dict[str, Any]) -> dict[str, Sequence[str]]:
 def test_a_running_job(held: Job) -> None:
     found = report(held.pid)
     assert found["schema"] == "ranklens-stacks-1" and found["rank_count"] == 4
-    assert functions(found) == {"0,2": EVEN, "1": ODD}
-    assert [one["ranks"] for one in found["missing"]] == ["3"] and "running" in found["missing"][0]["reason"]
+    assert functions(found) == {"0,2": EVEN, "1": ODD, "3": SPINS}
+    assert found["missing"] == [] and found["how"].startswith(PAUSED)
     (even,) = (one["calls"] for one in found["stacks"] if one["ranks"] == "0,2")
     source = (SOURCES / "waits.c").read_text().splitlines()
     assert Path(even[1]["file"]).name == "waits.c" and "even waits" in source[even[1]["line"] - 1]
@@ -64,6 +66,16 @@ def test_a_running_job(held: Job) -> None:
     program.unlink()
     if os.geteuid() == 0:  # others may not open a file that is there only under /proc/PID/map_files
         assert report(held.pid)["stacks"] == found["stacks"], "its name is what the process knows it by"
+
+
+def test_without_a_stop(held: Job) -> None:
+    """Of a rank that runs, the reason why it has no stack is said; a job whose ranks all wait is never stopped."""
+    found = report(held.pid, "--nonblocking")
+    assert functions(found) == {"0,2": EVEN, "1": ODD}
+    assert [one["ranks"] for one in found["missing"]] == ["3"] and "running" in found["missing"][0]["reason"]
+    waiting = report(held.pid, "--rank", "0-2")
+    assert waiting["stacks"] == found["stacks"] and waiting["missing"] == []
+    assert waiting["how"].startswith("read from the running process without stopping it")
 
 
 def test_a_core_has_the_running_rank_too(held: Job, tmp_path: Path) -> None:
@@ -76,15 +88,16 @@ def test_a_core_has_the_running_rank_too(held: Job, tmp_path: Path) -> None:
 def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     """One grammar with debuggers; of a rank that has no stack it is said that nobody knows whether it is meant."""
     unknown = "nobody knows its function, it is running"
-    found = report(held.pid, "--rank", "/^rec/")
+    assert functions(report(held.pid, "--rank", "/^turn$/")) == {"3": SPINS}
+    found = report(held.pid, "--rank", "/^rec/", "--nonblocking")
     assert functions(found) == {"0,2": EVEN, "1": ODD}
     (missing,) = found["missing"]
     assert missing["ranks"] == "3" and missing["reason"].startswith(unknown)
-    nobody = inspect(held.pid, "--rank", "/even|odd/")
+    nobody = inspect(held.pid, "--rank", "/even|odd/", "--nonblocking")
     assert nobody.returncode == 1 and nobody.stdout.splitlines()[2].startswith(f"! rank 3: {unknown}")
     assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
-    assert inspect(held.pid, "--rank", "running", "--fold").stdout == ""
-    shown = run("globals", held.pid, "--rank", "/^rec/", "--json")
+    assert inspect(held.pid, "--rank", "running", "--fold").stdout == "main;turn 1\n"
+    shown = run("globals", held.pid, "--rank", "/^rec/", "--json", "--nonblocking")
     groups = [one["groups"] for one in json.loads(shown.stdout)]
     assert groups and {"0-2"} >= {",".join(group["ranks"] for group in one) for one in groups if len(one) == 1}
     assert shown.stderr.startswith(f"inspector: rank 3 is not shown: {unknown}") and shown.stderr.count("\n") == 1
@@ -92,12 +105,12 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
 
 def test_forms(held: Job) -> None:
     folded = inspect(held.pid, "--fold").stdout.splitlines()
-    assert sorted(folded) == sorted([f"{';'.join(EVEN)} 2", f"{';'.join(ODD)} 1"])
+    assert sorted(folded) == sorted([f"{';'.join(EVEN)} 2", f"{';'.join(ODD)} 1", "main;turn 1"])
     tree = inspect(held.pid).stdout.splitlines()
     assert (
-        tree[1].startswith("read from the running process without stopping it; ")
+        tree[1].startswith(PAUSED)
         and tree[2].startswith("main at waits.c:")
-        and tree[2].endswith("[0-2]")
+        and tree[2].endswith("[0-3]")
         and any(line.endswith("[0,2]") for line in tree)
     )
     flat = inspect(held.pid, "--flat").stdout.splitlines()
@@ -164,7 +177,7 @@ def test_flight_recorder(held: Job, tmp_path: Path) -> None:
     assert len(files) == 3
     numbers = [int(one.stem.rpartition("-")[2]) for one in files]
     assert numbers == list(range(numbers[0], numbers[0] + 3)) and numbers[0] >= 3
-    assert functions(json.loads(files[0].read_text())) == {"0,2": EVEN, "1": ODD}
+    assert functions(json.loads(files[0].read_text())) == {"0,2": EVEN, "1": ODD, "3": SPINS}
 
 
 @pytest.mark.parametrize("words", [["--every", "x", "-o", "d"], ["--every", "1s"], ["--every", "0", "-o", "d"]])
@@ -220,8 +233,9 @@ def test_a_rank_that_sleeps_in_code_with_frame_pointers(start_job: StartJob, ran
     subprocess.run([str(BIN / "rankcc"), "-g", "-O0", str(source), "-o", str(program)], check=True, timeout=60)
     job = start_job(rankrun, "-n", 1, program)
     job.wait_for("naps")
-    said = inspect(job.pid).stdout
+    said = inspect(job.pid, "--nonblocking").stdout
     why = r"its stack is not whole, the caller of .* is found by a register that is known only while the process stands"
     assert re.search(why, said) and "main at" not in said and "nap at naps.c:9" in said, said
-    whole = inspect(job.pid, "--freeze").stdout
-    assert "main at naps.c:13" in whole and "not whole" not in whole
+    for words in ([], ["--freeze"]):
+        whole = inspect(job.pid, *words).stdout
+        assert "main at naps.c:13" in whole and "not whole" not in whole

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from inspector.pointers.libc_blocks import STEP
 from inspector.pointers.libc_heap import LibcHeap
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets.live import LiveTarget
@@ -99,11 +100,15 @@ def opened(data: bytes, path: str = "[heap]") -> LibcHeap:
     return LibcHeap(MemoryTarget([Mapped(START, size, data, path, "rw-", 0)]), [])
 
 
+def blocks(heap: LibcHeap, size: int) -> list[tuple[int, int]]:
+    """(start, size) of the blocks in use, by questions for every unit."""
+    found = (heap.at(address) for address in range(START, START + size, 8))
+    return list(dict.fromkeys((one.start, one.size) for one in found if one is not None))
+
+
 def test_blocks() -> None:
     heap = opened(chunks([32, -64, 4096, 32], 2 * PAGE * 2))
-    (found,) = heap.heaps
-    assert list(found.starts) == [START + 16, START + 112, START + 4208]
-    assert list(found.ends) == [START + 40, START + 4200, START + 4232]
+    assert blocks(heap, 2 * PAGE * 2) == [(START + 16, 24), (START + 112, 4088), (START + 4208, 24)]
     assert heap.at(START + 39) == (START + 16, 24, True) and heap.at(START + 40) is None
     assert heap.at(START) is None and heap.at(0) is None
 
@@ -112,7 +117,7 @@ def test_blocks() -> None:
 def test_a_heap_in_several_mappings(path: str) -> None:
     """Linux keeps apart what was mapped before a fork and after it; core files have no names."""
     data, first = chunks([32, 4016, -64, 6000, 32, 9008, 48], 8 * PAGE), PAGE
-    whole = opened(data).heaps[0]
+    whole = blocks(opened(data), len(data))
     for second in range(2 * PAGE, 7 * PAGE, PAGE):
         parts = [data[:first], data[first:second], data[second:]]
         places = [START, START + first, START + second]
@@ -120,7 +125,7 @@ def test_a_heap_in_several_mappings(path: str) -> None:
         before = Mapped(START - PAGE, PAGE, bytes(PAGE), "", "rw-", 0)  # a program's own, where nothing is randomized
         heap = LibcHeap(MemoryTarget([before, *mapped]), [])
         (found,) = heap.heaps
-        assert (found.starts, found.ends) == (whole.starts, whole.ends)
+        assert blocks(heap, len(data)) == whole
         assert (found.mapping.start, found.mapping.end, heap.unread) == (START, START + len(data), 0)
         assert [len(part) for _, part, _ in heap.pieces()] == [len(data), PAGE]
 
@@ -159,3 +164,40 @@ def test_a_heap_that_ends_while_it_is_read() -> None:
 
     heap = LibcHeap(Vanishing([Mapped(START, PAGE, b"", "[heap]", "rw-", 0)]), [])
     assert (heap.heaps, heap.unread, list(heap.pieces())) == ([], PAGE, [])
+
+
+def test_a_large_heap_is_walked_in_pieces_and_kept_in_little_memory() -> None:
+    """Blocks of many sizes, some longer than a piece; each is found by its first byte, and by its last."""
+    chance = random.Random(3)
+    sizes = [size if chance.random() < 0.7 else -size for size in (16 * chance.randrange(2, 40) for _ in range(20000))]
+    sizes[5000], sizes[15000], sizes[-1] = 8 * STEP, -3 * STEP, 64
+    sizes = [size for size, after in zip(sizes, [*sizes[1:], 1]) if size > 0 or after > 0]  # free ones are merged
+    total = -(-(sum(map(abs, sizes)) + PAGE) // PAGE) * PAGE
+    heap = opened(chunks(sizes, total))
+    assert heap.unread == 0
+    at = START
+    for size in sizes:
+        for address in (at + 16, at + abs(size) // 2 + 8, at + abs(size) + 7):
+            expected = (at + 16, size - 8, True) if size > 0 else None
+            assert heap.at(address) == expected, (at, size)
+        at += abs(size)
+    assert heap.in_use == sum(size - 8 for size in sizes if size > 0)
+
+
+def test_a_heap_that_changes_while_it_is_walked_is_read_again() -> None:
+    """Each of the first reads of a place shows what was never true; the walk goes on from before it."""
+    sizes = [48] * 5000
+    data = chunks(sizes, 5000 * 48 + PAGE - 5000 * 48 % PAGE)
+    torn = set(range(START + STEP // 2, START + len(data) - STEP, STEP))
+
+    class Tearing(MemoryTarget):
+        def read(self, address: int, size: int) -> bytes:
+            found = super().read(address, size)
+            wrong = next((one for one in torn if address <= one < address + size - PAGE), None)
+            if wrong is None:
+                return found
+            torn.remove(wrong)
+            return found[: wrong - address] + b"\xff" * (size - wrong + address)
+
+    heap = LibcHeap(Tearing([Mapped(START, len(data), data, "[heap]", "rw-", 0)], is_live=True), [])
+    assert (heap.unread, heap.in_use, torn) == (0, 5000 * 40, set())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.errors import MemoryUnreadable, TargetError
 from pieglobalsfind.target import PIECE, pieces, populated
 from pieglobalsfind.targets import pagemap, snapshot
 from pieglobalsfind.targets.core import CoreTarget
+from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.procfs import Process
 from tests.support.fabricate.core_file import Memory, core
@@ -119,6 +122,53 @@ def test_holes_of_a_core_file_are_not_read(tmp_path: Path) -> None:
     assert sum(last - first for first, last in found) <= 1 << 20
     assert [data for _, data in pieces(target, start, start + PAGE * 100 + size) if b"held" in data]
     assert target.read(start + PAGE * 100 + 5 * GIGABYTE + 10, 4) == b"held"
+
+
+def test_a_snapshot_has_no_bytes_of_pages_that_were_never_touched(sparse: Sparse, tmp_path: Path) -> None:
+    """It reads them as zeros, and so does a process."""
+    file = tmp_path / "it"
+    heard: list[tuple[int, int]] = []
+    with FrozenTarget(sparse.pid) as target:
+        written = snapshot.write(
+            target, [(sparse.base, sparse.base + SIZE)], "now", str(file), lambda *how: heard.append(how)
+        )
+    assert written.memory <= PAGE * (len(sparse.touched) + 1) and written.memory + written.zeros == SIZE
+    assert file.stat().st_size < 1 << 18
+    assert heard and all(0 <= done < total == SIZE for done, total in heard)
+    taken, process = snapshot.SnapshotTarget(str(file)), LiveTarget(sparse.pid)
+    for page in (*sparse.touched, 2 * PAGE, 30 * GIGABYTE, SIZE - 3 * PAGE):
+        begin = max(sparse.base + page - 100, sparse.base)
+        assert taken.read(begin, 300) == process.read(begin, 300), hex(page)
+    with pytest.raises(MemoryUnreadable):
+        taken.read(sparse.base + SIZE - 8, 16)
+
+
+def test_a_core_file_s_zeros_are_what_it_holds(tmp_path: Path) -> None:
+    """Of memory that it does not hold nothing is said."""
+    start = 0x10000000
+    path = tmp_path / "core"
+    path.write_bytes(core((Memory(start, 4 * PAGE, b"held".ljust(PAGE, b".") + bytes(PAGE)),)))
+    file = tmp_path / "it"
+    snapshot.write(CoreTarget(str(path)), [(start, start + 4 * PAGE)], "now", str(file))
+    taken = snapshot.SnapshotTarget(str(file))
+    assert taken.read(start, 2 * PAGE) == b"held".ljust(PAGE, b".") + bytes(PAGE)
+    with pytest.raises(MemoryUnreadable):
+        taken.read(start + 2 * PAGE, 1)
+
+
+@pytest.mark.parametrize(
+    "zeros", ["[1, 2, 3]", "[5, 5]", "[0, 18446744073709551617]", "[-1, 5]", "[1.5, 2]", "7", "{}"]
+)
+def test_impossible_zeros_are_damage(tmp_path: Path, zeros: str) -> None:
+    file = tmp_path / "it"
+    snapshot.write(MemoryTarget([Mapped(0x10000, PAGE)]), [(0x10000, 0x11000)], "now", str(file))
+    with zipfile.ZipFile(file) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in {**entries, "zeros.jsonl": zeros.encode() + b"\n"}.items():
+            archive.writestr(name, content)
+    with pytest.raises(TargetError, match="no whole snapshot"):
+        snapshot.SnapshotTarget(str(file))
 
 
 def test_what_a_snapshot_holds(tmp_path: Path) -> None:

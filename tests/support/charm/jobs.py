@@ -166,10 +166,12 @@ class Running:
     folder: Path
 
 
-def build(folder: Path, method: str, language: str, with_hook: bool = False, source: str = "") -> None:
+def build(
+    folder: Path, method: str, language: str, with_hook: bool = False, source: str = "", more: Sequence[str] = ()
+) -> None:
     """Compile the program into `folder`/prog; raises `AssertionError` with the compiler's words.
 
-    `with_hook`: with the module of runtime-hooks/adapters/charm, which is put beside the program.
+    `with_hook`: with the module of runtime-hooks/adapters/charm, which is put beside the program. `more`: options.
     """
     Path(folder, f"prog.{language}").write_text(source or SOURCES[language])
     environment = dict(os.environ)
@@ -178,7 +180,7 @@ def build(folder: Path, method: str, language: str, with_hook: bool = False, sou
     options = [f"-{method}globals"] if method != "none" else []
     private = ["-DPRIVATE=__thread", "-fopenmp"] if method == "tls" else ["-DPRIVATE="]
     compiler = str(Path(AMPICC).with_name(COMPILERS[language]))
-    _run_in(folder, [compiler, "-g", *options, *private, f"prog.{language}", "-o", "prog"], environment)
+    _run_in(folder, [compiler, "-g", *options, *more, *private, f"prog.{language}", "-o", "prog"], environment)
 
 
 def hook_in(folder: Path) -> dict[str, str]:

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.smpi.jobs import COMPILERS, command, process_of
 from tests.support.host.plan import Answers, Query
 from tests.support.oracle.exceptions import NeverAsked
 from tests.support.oracle.program import ARGUMENT, MPICH, RANKS, SOURCES, Program, build
 from tests.support.running import Job
 from tests.support.sharing import Shared
+from tests.support.smpi.jobs import COMPILERS, command, process_of
 from tests.support.waiting import wait_until_it_loops
 
 MAIN = ("oracle", "user_main")  # of the Fortran program, and what SMPI calls

@@ -1,0 +1,35 @@
+"""What GDB has told of breakpoints, kept until GDB walks over none of its own lists.
+
+Takes breakpoints from GDB's events `breakpoint_created`, `breakpoint_modified` and `breakpoint_deleted`; gives them
+once, later. GDB sends these amid its walks over breakpoints and their locations (`enable once`, a hit, symbols that
+are read anew), and crashes if a handler changes breakpoints there.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+
+class PendingChanges:
+    """Changed breakpoints in the order in which GDB told of them first, and the numbers of deleted ones."""
+
+    def __init__(self) -> None:
+        self._changed: dict[int, gdb.Breakpoint] = {}
+        self._deleted: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._changed or self._deleted)
+
+    def add(self, breakpoint: gdb.Breakpoint) -> None:
+        """It was made or changed."""
+        self._changed.setdefault(breakpoint.number, breakpoint)
+
+    def delete(self, number: int) -> None:
+        self._changed.pop(number, None)
+        self._deleted.add(number)
+
+    def take(self) -> tuple[list[gdb.Breakpoint], set[int]]:
+        """Those that are still there, and what is deleted; nothing is pending afterwards."""
+        changed, deleted = list(self._changed.values()), self._deleted
+        self._changed, self._deleted = {}, set()
+        return [one for one in changed if one.is_valid()], deleted

@@ -1,0 +1,80 @@
+"""After how many more hits GDB disables a breakpoint: what `enable once` and `enable count` ask for.
+
+Takes users' breakpoints; reads what GDB lists of them, as its Python does not tell. GDB counts only the hits at places
+where it has put a breakpoint itself: those of followers are told to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import DebuggerError, execute
+from pieglobalsfind.hints import Optional
+
+# 1       breakpoint     dis  y   0x0000555555555140 in tick at ticks.c:3
+LISTED = r"(?m)^(\d+)\s.*?\s(?:keep|dis|del)\s+[yn]\s.*\n((?:[^\d-].*\n?)*)"
+IS_DISABLED_BY_HITS = r"^\d+\s.*?\sdis\s+[yn]\s"
+LEFT = r"\tdisable after (?:next|additional) (\d+) hits"
+
+
+def counts_left(number: Optional[int] = None) -> dict[int, int]:
+    """The hits that are left until GDB disables a breakpoint, by number; of those that it disables so."""
+    listed = execute("maint info breakpoints" + ("" if number is None else f" {number}"))
+    found = {}
+    for one in re.finditer(LISTED, listed):
+        if re.match(IS_DISABLED_BY_HITS, one[0]):
+            count = re.search(LEFT, one[2])
+            found[int(one[1])] = int(count[1]) if count else 1
+    return found
+
+
+@contextmanager
+def kept(users: Sequence[gdb.Breakpoint]) -> Iterator[None]:
+    """Breakpoints are disabled and enabled inside, by which GDB forgets how many hits are left."""
+    left = counts_left() if any(one.visible for one in users) else {}
+    yield
+    for one in users:
+        if one.is_valid() and left.get(one.number, 1) > 1:
+            with suppress(DebuggerError):
+                execute(f"enable count {left[one.number]} {one.number}")
+
+
+class EnableCounts:
+    """Of all users' breakpoints of one GDB, by their numbers."""
+
+    def __init__(self) -> None:
+        self._left: dict[int, int] = {}
+        self._untold: set[int] = set()
+
+    def learn(self, user: gdb.Breakpoint) -> None:
+        """The user, or a hit that GDB has counted, may have changed it; runs a command of GDB's."""
+        number = user.number
+        self._untold.discard(number)
+        self._left.pop(number, None)
+        if number > 0:
+            self._left.update(counts_left(number))
+
+    def hit(self, user: gdb.Breakpoint) -> None:
+        """A follower has stopped for it."""
+        left = self._left.get(user.number)
+        if left is not None:
+            self._left[user.number] = left - 1
+            if left <= 1:
+                user.enabled = False
+            else:
+                self._untold.add(user.number)
+
+    def tell(self) -> None:
+        """Have GDB know what is left; runs commands of GDB's."""
+        untold, self._untold = self._untold, set()
+        for number in untold:
+            with suppress(DebuggerError):  # it is no more
+                execute(f"enable count {self._left[number]} {number}")
+
+    def forget(self, number: int) -> None:
+        self._left.pop(number, None)
+        self._untold.discard(number)

@@ -1,0 +1,232 @@
+"""An expression in many suspended ranks without visiting each: after every visit GDB reads a file's functions anew.
+
+Takes ranks and an expression; gives the values that are provably those of a visit, and leaves out all others. GDB
+evaluates the expression in one rank of those that are at the same place. In each other rank its variables are that
+rank's own, by their addresses, and everything else is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Optional, Protocol, Union
+
+import gdb
+
+from gdbext.backtraces.argument_text import REFERENCES, Addresses, Names, bare_type
+from gdbext.gdb_api.language import C_FAMILY, language
+from gdbext.gdb_api.run_gdb import execute
+from gdbext.values.printed_types import is_plain_gdb, is_self_contained, may_select_static
+from pieglobalsfind.debugger import expression_names
+from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.debugger.expression_names import Piece
+from pieglobalsfind.debugger.same_variable import InRegister, SameVariable, UserFrame, Variable
+from pieglobalsfind.model import RSP, Absent
+from pieglobalsfind.session.process_view import ProcessView
+
+FEW = 4  # ranks at one place for which it is worthwhile
+TRIES = 3  # of them in which the expression may have no value
+PLACE = "_rank_place{}"  # the convenience variables that hold variables' addresses
+NAMELESS = (gdb.SYMBOL_LOC_TYPEDEF, gdb.SYMBOL_LOC_CONST)  # types and enumerators: the same in all ranks
+FORM = re.compile(r"(?:/[xduotczf])?")
+# What is quoted, or an address and the name that follows it.
+ADDRESS = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?P<address>\b0x[0-9a-f]+)(?P<name> <)?""")
+
+NAME = " <"
+THIS = "this"
+
+Values = dict[int, Union[Value, Absent]]
+Group = Sequence[UserFrame]
+
+
+class Debugger(Protocol):
+    """How GDB evaluates an expression where it stands and in one rank, and how it goes there."""
+
+    def moment(self) -> ProcessView: ...
+
+    def at_user_frame(self, rank: int) -> AbstractContextManager[None]: ...
+
+    def value_here(self, expression: str, form: str) -> Union[Value, Absent]: ...
+
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]: ...
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a name in the expression means: a variable, or with `variable` None what is the same in all ranks.
+
+    `type` is that of the variable; `member`: the name is one of the object that the variable, `this`, points to.
+    """
+
+    name: str
+    type: gdb.Type
+    variable: Optional[Variable]
+    member: str = ""
+
+    def text(self, place: str) -> str:
+        """What stands for the name; the convenience variable has its value, or is a pointer to it."""
+        if self.variable is None:
+            return self.name
+        value = f"${place}" if isinstance(self.variable, InRegister) else f"(*${place})"
+        return f"({value}->{self.member})" if self.member else value
+
+
+@dataclass(frozen=True)
+class Template:
+    """The expression with convenience variables in place of its own: `places` are their numbers, what they are, types.
+
+    `has_names`: GDB names addresses in what it prints.
+    """
+
+    text: str
+    form: str
+    places: tuple[tuple[int, Variable, gdb.Type], ...]
+    has_names: bool
+
+
+class ManyRanks:
+    """The ranks of the selected inferior; the debugger goes back to where the user was afterwards."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+        moment = debugger.moment()
+        threads = [one.registers for one in moment.target.threads()]
+        pointers = [one[RSP] for one in threads if not isinstance(one, Absent) and RSP in one]
+        self._same = SameVariable(moment, pointers)
+
+    def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
+        """What can be told of some of the ranks, by their numbers."""
+        pieces = expression_names.pieces(expression)
+        found: Values = {}
+        if pieces is None or len(numbers) < FEW or not FORM.fullmatch(form) or not is_plain_gdb():
+            return found
+        for group in self._same.alike(numbers):
+            if len(group) >= FEW:
+                found.update(self._of_group(group, pieces, expression, form))
+        return found
+
+    def _of_group(self, group: Group, pieces: tuple[Piece, ...], expression: str, form: str) -> Values:
+        """The first rank that has a value tells what is to be read in the others."""
+        for frame in group[:TRIES]:
+            with self._debugger.at_user_frame(frame.rank.rank):
+                value = self._debugger.evaluate(frame.rank.rank, expression, form)
+                if isinstance(value, Value):
+                    return self._like(frame, value, group, pieces, expression, form)
+                if value.reason.startswith('No symbol "') and value.reason.endswith("in current context"):
+                    return {one.rank.rank: value for one in group}
+        return {}
+
+    def _like(
+        self, frame: UserFrame, value: Value, group: Group, pieces: tuple[Piece, ...], expression: str, form: str
+    ) -> Values:
+        """The values of a group, one rank's frame of which is selected, and its value known."""
+        try:
+            template = self._template(frame, pieces, expression, form)
+            return self._filled(frame, value, group, template) if template is not None else {}
+        except gdb.error:
+            return {}
+        finally:
+            for at in range(len(pieces)):
+                gdb.set_convenience_variable(PLACE.format(at), None)
+
+    # ---- the template ----
+
+    def _template(self, frame: UserFrame, pieces: tuple[Piece, ...], expression: str, form: str) -> Optional[Template]:
+        """None if it is not known of each name that it means the same in other ranks."""
+        spoken = language()
+        if spoken not in C_FAMILY and not (spoken == "fortran" and len(pieces) == 1):
+            return None
+        if execute(f"macro expand {expression}").strip() != f"expands to: {expression}":
+            return None
+        names = expression_names.names(pieces)
+        found = [self._meaning(frame, name) for name in names]
+        meanings = [meaning for meaning in found if meaning is not None]
+        if len(meanings) < len(names):
+            return None
+        members = {piece.member for piece in pieces} | {meaning.member for meaning in meanings}
+        if may_select_static((meaning.type for meaning in meanings), members - {""}):
+            return None
+        texts = {name: meaning.text(PLACE.format(at)) for at, (name, meaning) in enumerate(zip(names, meanings))}
+        places = tuple((at, one.variable, one.type) for at, one in enumerate(meanings) if one.variable is not None)
+        template = Template(
+            expression_names.replaced(pieces, texts.__getitem__), form, places, not form and spoken in C_FAMILY
+        )
+        self._set_places(frame, template)
+        return template if is_self_contained(gdb.parse_and_eval(template.text).type) else None
+
+    def _meaning(self, frame: UserFrame, name: str) -> Optional[Meaning]:
+        try:
+            symbol, is_member = gdb.lookup_symbol(name, gdb.selected_frame().block())
+        except RuntimeError:  # the frame has no block
+            return None
+        if is_member:
+            variable = self._variable(frame, THIS, gdb.parse_and_eval(THIS))
+            return None if variable is None else Meaning(THIS, gdb.parse_and_eval(THIS).type, variable, name)
+        if symbol is None:
+            return None
+        if symbol.addr_class in NAMELESS:
+            return Meaning(name, symbol.type, None) if symbol.type is not None else None
+        value = gdb.parse_and_eval(name)
+        known = self._variable(frame, name, value)
+        return None if known is None else Meaning(name, value.type, known)
+
+    def _variable(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[Variable]:
+        size = int(value.type.sizeof)
+        if value.type.dynamic or bare_type(value.type).code in REFERENCES or value.is_optimized_out:
+            return None
+        if value.address is None:
+            return self._same.register(frame, name, size)
+        return self._same.variable(frame, name, int(value.address), size)
+
+    # ---- the values ----
+
+    def _filled(self, first: UserFrame, expected: Value, group: Group, template: Template) -> Values:
+        """The values of all ranks in whose text each address has the name that it has to that rank's symbols."""
+        names, found = Names(), Values()
+        if self._at(first, template) != expected or (not template.has_names and NAME in expected.text):
+            return found
+        for frame in group:
+            value = self._at(frame, template)
+            if isinstance(value, Value):
+                text: Optional[str] = value.text
+                if template.has_names and frame is not first:
+                    text = named(value.text, Addresses.of(frame.rank, first.rank), names)
+                if text is not None:
+                    found[frame.rank.rank] = Value(text, value.address)
+        return found
+
+    def _at(self, frame: UserFrame, template: Template) -> Union[Value, Absent]:
+        if not self._set_places(frame, template):
+            return Absent("the rank has no such variable")
+        return self._debugger.value_here(template.text, template.form)
+
+    def _set_places(self, frame: UserFrame, template: Template) -> bool:
+        """Whether the rank has all of the variables."""
+        for at, variable, kind in template.places:
+            if isinstance(variable, InRegister):
+                content = self._same.content(frame, variable)
+                value = gdb.Value(content, kind) if content is not None else None
+            else:
+                address = self._same.address(frame, variable)
+                value = gdb.Value(address).cast(kind.pointer()) if address is not None else None
+            if value is None:
+                return False
+            gdb.set_convenience_variable(PLACE.format(at), value)
+        return True
+
+
+def named(text: str, addresses: Addresses, names: Names) -> Optional[str]:
+    """The text with the names that a rank's own addresses have; None where GDB has named one by another rank's."""
+    parts, at = [], 0
+    for found in ADDRESS.finditer(text):
+        if found["address"] is None:
+            continue
+        address = int(found["address"], 16)
+        if any(start <= address < end for start, end in addresses.focus):
+            return None
+        if found["name"] is None and any(start <= address < end for start, end, _ in addresses.copies):
+            parts.append(text[at : found.end()] + names.behind(addresses.in_focus(address) or 0))
+            at = found.end()
+    return "".join(parts) + text[at:]

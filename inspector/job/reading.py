@@ -1,0 +1,168 @@
+"""How a running process is read: paused for milliseconds, not stopped at all, or held still for the whole command.
+
+Takes the command's options and a function that reads a `Job`; gives what that makes of it. Without options a process is
+paused, unless its registry vouches for all that is asked for; files are just read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, TypeVar
+
+from pieglobalsfind.errors import NotStoppableError, NotVirtualizedError, RanklensError, UsageError
+from pieglobalsfind.model import REGISTRY, Absent
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.session.one_moment import at_one_moment, plan_for
+from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.targets.frozen import FrozenTarget
+from pieglobalsfind.targets.live import LiveTarget, check_is_process
+from pieglobalsfind.targets.paused import PausedTarget
+
+from . import progress
+from .job import Job, checked, explained, job_of, open_named
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf.types import Variables
+
+Value = TypeVar("Value")
+UNPAUSED = "so what is shown was read while it ran, as far as it can be proven"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a process is to be read; neither: paused where that is needed."""
+
+    freeze: bool = False
+    nonblocking: bool = False
+
+
+def add_way(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say how a process is read."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--freeze", action="store_true", help="hold a process still until all of it is read")
+    which.add_argument(
+        "--nonblocking",
+        action="store_true",
+        help="never stop a process: without this it is paused for milliseconds where its ranks can't be read otherwise",
+    )
+
+
+def way_of(options: argparse.Namespace) -> Way:
+    return Way(options.freeze, options.nonblocking)
+
+
+def read_target(
+    what: str,
+    exe: Optional[str],
+    way: Way,
+    read: Callable[[Job], Value],
+    with_data: bool = False,
+    is_whole: Optional[Callable[[Value], bool]] = None,
+) -> Value:
+    """What `read` makes of a PID, or of a file of one.
+
+    `with_data`: it reads globals. `is_whole` says whether what was read of a process with a registry, without stopping
+    it, is all there is; None: it may be of different moments. `read` may be called several times. Raises
+    `RanklensError` with a sentence for the user.
+    """
+    with progress.shown():
+        if way.freeze:
+            return _frozen(what, exe, read)
+        return read_quietly(what, exe, way, read, with_data, is_whole)
+
+
+def read_quietly(
+    what: str,
+    exe: Optional[str],
+    way: Way,
+    read: Callable[[Job], Value],
+    with_data: bool = False,
+    is_whole: Optional[Callable[[Value], bool]] = None,
+) -> Value:
+    """`read_target`, but for `--freeze`, where something else has the terminal."""
+    target = open_named(what, exe)
+    if not isinstance(target, LiveTarget) or way.nonblocking:
+        return _running(job_of(target), read)
+    if is_whole is not None:
+        job = _with_registry(target)
+        if job is not None:
+            value = _running(job, read)
+            if is_whole(value):
+                return value
+    return _paused(target, read, with_data)
+
+
+def _running(job: Job, read: Callable[[Job], Value]) -> Value:
+    with checked(job):
+        return read(job)
+
+
+def _with_registry(target: LiveTarget) -> Optional[Job]:
+    """None if the process's ranks can be told only while it stands still."""
+    try:
+        job = job_of(target)
+    except NotVirtualizedError:
+        raise
+    except RanklensError:
+        return None
+    return job if job.table.evidence.tier == REGISTRY else None
+
+
+def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool) -> Value:
+    try:
+        plan = plan_for(target, with_data)
+        return at_one_moment([plan], with_data, lambda paused: _running(job_of(paused[0]), read))
+    except NotStoppableError as error:
+        complain("inspector", f"{error}, {UNPAUSED}")
+        return _running(job_of(target), read)
+    except NotVirtualizedError as error:
+        raise explained(target, error) from error
+
+
+def _frozen(what: str, exe: Optional[str], read: Callable[[Job], Value]) -> Value:
+    """With the process held still until `read` is done; for how long, is printed on standard error."""
+    if not what.isdecimal():
+        raise UsageError(f"{what!r} is no process, and stands still anyhow", "leave --freeze out")
+    if exe is not None:
+        raise UsageError("a process knows its own files", "give --exe only with a core file")
+    check_is_process(int(what))
+    handed = prepared(LiveTarget(int(what)))
+    with FrozenTarget(int(what)) as target:
+        job = job_of(target, handed)
+        others = {one.address_space for one in job.table.ranks} - {0, *(one.tid for one in target.threads())}
+        if others:  # ranks that are processes
+            target.stop_also(sorted(others))
+            job = job_of(target, handed)
+        value = read(job)
+    who = f"process {target.pid}, and those of its ranks," if others else f"process {target.pid}"
+    print_stop(who, target.began)
+    return value
+
+
+def print_stop(who: str, began: float) -> None:
+    """For how long processes were held still, on standard error."""
+    print(f"inspector: {who} stood still for {1000 * (time.monotonic() - began):.0f} ms", file=sys.stderr)
+
+
+def prepared(target: LiveTarget) -> Mapping[bytes, Variables]:
+    """Debug information by build-id, and unwind tables at hand: what takes long, read while the process still runs."""
+    from ..commands import stacks  # late: it reads targets by this module
+
+    found: dict[bytes, Variables] = {}
+
+    def warm_up(paused: Sequence[PausedTarget]) -> None:
+        job = job_of(paused[0])
+        for one in job.privatized:
+            declared = job.declared(one)
+            if one.build_id and not isinstance(declared, Absent):
+                found[one.build_id] = declared
+        stacks.read(job, rankset.parse("all"), False)
+
+    with suppress(RanklensError):
+        at_one_moment([plan_for(target, False)], False, warm_up)
+    return found

@@ -1,0 +1,102 @@
+"""A variable in many suspended ranks without LLDB's frames of each.
+
+Takes ranks and an expression; gives the values that are provably those of LLDB in each rank, and leaves out all others.
+LLDB finds the variable in one rank of those that are at the same place. In each other rank it is read at that rank's
+own address, as a value of the same type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Protocol, Union
+
+import lldb
+
+from lldbext.lldb_api import values
+from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
+from pieglobalsfind.model import RSP, Absent
+from pieglobalsfind.session.process_view import ProcessView
+
+FEW = 4  # ranks at one place for which it is worthwhile
+PATH = re.compile(r"(?P<name>(?:\w+::)*[A-Za-z_]\w*)(?P<parts>(?:\.[A-Za-z_]\w*|\[\d+\])*)")
+PART = re.compile(r"\.(?P<member>\w+)|\[(?P<index>\d+)\]")
+FORM = re.compile(r"(?:/[xduotcz])?")
+ADDRESS_PREFIX = "0x"  # LLDB names addresses by the modules that it has: those of one rank
+STATIC = (lldb.eValueTypeVariableGlobal, lldb.eValueTypeVariableStatic)
+
+Values = dict[int, Union[Value, Absent]]
+
+
+class Debugger(Protocol):
+    """How LLDB finds a variable from a rank's own frame."""
+
+    def moment(self) -> ProcessView: ...
+
+    def in_own_frame(self, rank: int, expression: str) -> Any: ...
+
+
+class ManyRanks:
+    """The ranks of one process of LLDB's, and what it debugs."""
+
+    def __init__(self, debugger: Debugger, target: Any) -> None:
+        self._debugger, self._target = debugger, target
+        moment = debugger.moment()
+        threads = [one.registers for one in moment.target.threads()]
+        pointers = [one[RSP] for one in threads if not isinstance(one, Absent) and RSP in one]
+        self._same = SameVariable(moment, pointers)
+
+    def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
+        """What can be told of some of the ranks, by their numbers."""
+        path, found = PATH.fullmatch(expression), Values()
+        if path is None or len(numbers) < FEW or not FORM.fullmatch(form):
+            return found
+        for group in self._same.alike(numbers):
+            if len(group) >= FEW:
+                found.update(self._of_group(group, path, form))
+        return found
+
+    def _of_group(self, group: Sequence[UserFrame], path: re.Match[str], form: str) -> Mapping[int, Value]:
+        first = group[0]
+        whole = self._debugger.in_own_frame(first.rank.rank, path["name"])
+        part = part_of(whole, path["parts"]) if whole is not None else None
+        if part is None or whole.GetType().GetCanonicalType().IsReferenceType():
+            return {}
+        start, address = whole.GetLoadAddress(), part.GetLoadAddress()
+        variable = self._same.variable(first, path["name"], start, whole.GetType().GetByteSize())
+        is_static = whole.GetValueType() in STATIC
+        if variable is None or isinstance(variable, InObject) != is_static or address == lldb.LLDB_INVALID_ADDRESS:
+            return {}
+        found: dict[int, Value] = {}
+        for frame in group:
+            place = self._same.address(frame, variable)
+            if place is not None:
+                there = place + address - start
+                text = self._text(part, there, form)
+                if form or ADDRESS_PREFIX not in text:
+                    found[frame.rank.rank] = Value(text, there)
+        expected = values.text(part, form)
+        return found if found.get(first.rank.rank) == Value(expected, address) else {}
+
+    def _text(self, like: Any, address: int, form: str) -> str:
+        place = lldb.SBAddress(address, self._target)
+        value = self._target.CreateValueFromAddress(str(like.GetName()), place, like.GetType())
+        return values.text(value, form)
+
+
+def part_of(value: Any, parts: str) -> Optional[Any]:
+    """The member or element of a variable that is part of its own memory, None if a pointer leads to it."""
+    for part in PART.finditer(parts):
+        kind = value.GetType().GetCanonicalType()
+        if part["member"] is not None:
+            if kind.IsPointerType() or kind.IsReferenceType():
+                return None
+            value = value.GetNonSyntheticValue().GetChildMemberWithName(part["member"])
+        else:
+            if kind.GetTypeClass() != lldb.eTypeClassArray or int(part["index"]) >= value.GetNumChildren():
+                return None
+            value = value.GetChildAtIndex(int(part["index"]))
+        if not value.IsValid() or value.GetError().Fail():
+            return None
+    return value

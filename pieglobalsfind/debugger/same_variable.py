@@ -1,0 +1,162 @@
+"""Where other ranks have the variable that one rank has at an address, as far as that can be proven.
+
+Takes a moment of a process. Names mean the same in two ranks whose user frames are at the same place of the same file:
+such ranks are grouped. A variable of static storage is at the same offset in each rank's copy of its object; one of a
+frame is so if debug information places it at a constant distance from the frame's CFA. Of anything else it says
+nothing. It reads stacks, and evaluates no expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf import constants as dw
+from pieglobalsfind.dwarf.expression import MASK, signed
+from pieglobalsfind.dwarf.locals import LocalReader, LocalsAt
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Rank, Region
+from pieglobalsfind.ranks.variable_address import data_place
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.session.runtime_frames import user_frame
+from pieglobalsfind.stacks.frame_values import CFA_ALONE
+from pieglobalsfind.stacks.unwind import Activation
+
+WORD = 8
+REGISTERS = 16  # those that a word fits in (x86-64 psABI, figure 3.36)
+
+
+@dataclass(frozen=True)
+class UserFrame:
+    """The frame that a rank's expressions are about. `file` and `vaddr`: the file of its code, and where there."""
+
+    rank: Rank
+    activation: Activation
+    file: str
+    vaddr: int
+
+
+@dataclass(frozen=True)
+class InObject:
+    """A variable of static storage: `size` bytes, in the original of an object at the address `original`."""
+
+    object: int
+    original: int
+    size: int
+
+
+@dataclass(frozen=True)
+class InFrame:
+    """A variable at a constant distance from its frame's CFA."""
+
+    distance: int
+
+
+@dataclass(frozen=True)
+class InRegister:
+    """A variable of `size` bytes that is in a register, by DWARF's number for it."""
+
+    number: int
+    size: int
+
+
+InMemory = Union[InObject, InFrame]
+Variable = Union[InMemory, InRegister]
+
+
+class SameVariable:
+    """The variables of one moment's suspended ranks; `pointers` are the stack pointers of the kernel threads."""
+
+    def __init__(self, moment: ProcessView, pointers: Iterable[int]) -> None:
+        self._moment = moment
+        self._pointers = tuple(pointers)
+        self._locals: dict[str, Optional[LocalReader]] = {}
+
+    def alike(self, numbers: Sequence[int]) -> list[list[UserFrame]]:
+        """The ranks whose user frames are known, those together in whose frames names mean the same.
+
+        Left out is who runs, and who has pages of its own: one address is several places then.
+        """
+        groups: dict[tuple[str, int], list[UserFrame]] = {}
+        for number in numbers:
+            frame = self._user_frame(self._moment.rank(number))
+            if frame is not None:
+                groups.setdefault((frame.file, frame.vaddr), []).append(frame)
+        return list(groups.values())
+
+    def _user_frame(self, rank: Rank) -> Optional[UserFrame]:
+        stack = rank.stack
+        if rank.address_space or rank.pages_of or not isinstance(stack, Region):
+            return None
+        if any(pointer in stack for pointer in self._pointers):
+            return None
+        walker = self._moment.walker
+        try:
+            walked = walker.activations(rank)
+            found = user_frame(self._moment, rank.rank, walked[0], lookup_of) if walked is not None else None
+            place = walker.place(found.lookup) if found is not None else Absent("")
+        except RanklensError:
+            return None
+        if found is None or isinstance(place, Absent):
+            return None
+        return UserFrame(rank, found, *place)
+
+    def variable(self, frame: UserFrame, name: str, address: int, size: int) -> Optional[InMemory]:
+        """The variable of `size` bytes that a name means in a frame, and that lies at an address there."""
+        owner = self._moment.translator.owner(address)
+        found: Optional[InMemory] = None
+        if owner.object is not None and owner.kind in ("data", "rodata", "shared") and size > 0:
+            found = InObject(owner.object, owner.original, size)
+        elif owner.kind == "stack" and owner.rank == frame.rank.rank:
+            found = self._in_frame(frame, name, signed(address - frame.activation.cfa))
+        return found if found is not None and self.address(frame, found) == address else None
+
+    def _in_frame(self, frame: UserFrame, name: str, distance: int) -> Optional[InFrame]:
+        known = self._locals_at(frame)
+        if known is None or known.frame_base != CFA_ALONE:
+            return None
+        places = [one.steps for one in known.variables if one.name == name]
+        if not all(len(steps) == 1 and steps[0].atom == dw.DW_OP_fbreg for steps in places):
+            return None
+        return InFrame(distance) if any(signed(steps[0].number) == distance for steps in places) else None
+
+    def register(self, frame: UserFrame, name: str, size: int) -> Optional[InRegister]:
+        """The variable of `size` bytes that a name means in a frame, if it is in a register."""
+        known = self._locals_at(frame)
+        places = [one.steps for one in known.variables if one.name == name] if known is not None else []
+        if len(places) != 1 or len(places[0]) != 1 or not 0 < size <= WORD:
+            return None
+        number = places[0][0].atom - dw.DW_OP_reg0
+        return InRegister(number, size) if number in range(REGISTERS) else None
+
+    def _locals_at(self, frame: UserFrame) -> Optional[LocalsAt]:
+        reader = self._local_reader(frame.file)
+        return reader.at(frame.vaddr) if reader is not None else None
+
+    def _local_reader(self, path: str) -> Optional[LocalReader]:
+        if path not in self._locals:
+            file = self._moment.walker.file(path)
+            self._locals[path] = LocalReader(file) if file is not None else None
+        return self._locals[path]
+
+    @staticmethod
+    def content(frame: UserFrame, variable: InRegister) -> Optional[bytes]:
+        """What a rank has in a register, None where no frame has saved it."""
+        held = frame.activation.registers.get(variable.number)
+        return None if held is None else held.to_bytes(WORD, "little")[: variable.size]
+
+    def address(self, frame: UserFrame, variable: InMemory) -> Optional[int]:
+        """Where a rank has its instance; None if it has none, or one whose parts lie apart."""
+        if isinstance(variable, InFrame):
+            return (frame.activation.cfa + variable.distance) & MASK
+        known = self._moment.table.objects[variable.object]
+        first = data_place(frame.rank, known, variable.original)
+        last = data_place(frame.rank, known, variable.original + variable.size - 1)
+        if isinstance(first, Absent) or isinstance(last, Absent) or last - first != variable.size - 1:
+            return None
+        return first
+
+
+def lookup_of(activation: Activation) -> int:
+    return activation.lookup

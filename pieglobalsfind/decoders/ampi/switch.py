@@ -1,0 +1,32 @@
+"""Where stock AMPI's code switches from one thread to another: in between, neither has its registers where they belong.
+
+Takes a target; gives ranges of addresses. A kernel thread whose pc lies there has left a rank whose saved context is
+still that of its last wait (Charm++, uFcontext.h: the thread that continues stores it).
+"""
+
+from __future__ import annotations
+
+from pieglobalsfind.decoders.ampi.loader import EXPORTED
+from pieglobalsfind.elf.file import SHT_DYNSYM, open_elf
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.named_symbols import symbols
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.target import Target
+
+NAMES = ("CthResume", "swapJcontext", "setJcontext", "jump_fcontext", "make_fcontext", "CthStartThread")
+
+
+def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
+    """(start, end) of every function of a switch; () where they are not exported, or the target is not AMPI."""
+    for one in target.maps():
+        if one.offset == 0 and one.readable and one.path.startswith("/"):
+            try:
+                loaded = LoadedElf(target.read, one.start)
+                path = target.open_path(one.path) if loaded.symbol(EXPORTED) is not None else None
+                if path is not None:
+                    with open_elf(path) as elf:
+                        places = symbols(elf, loaded.load_bias, NAMES, SHT_DYNSYM)
+                    return tuple((at, at + size) for at, size in places.values())
+            except RanklensError:
+                continue
+    return ()

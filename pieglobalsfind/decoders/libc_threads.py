@@ -1,0 +1,163 @@
+"""glibc's kernel threads from outside: their control blocks, and where they have an object's thread-local variables.
+
+Takes a target; libc itself describes its structures, for libthread_db's sake. A control block (x86-64: tcbhead_t is
+{tcb, dtv, self, ...}) begins with its own address and has it again. What can't be read is absent.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.named_symbols import symbols
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.target import MemoryMapping, Target, pieces
+
+# What libc describes: {bits, elements, offset}, 32 bits each.
+TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
+ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
+MODULE, STATIC_OFFSET = "_thread_db_link_map_l_tls_modid", "_thread_db_link_map_l_tls_offset"
+DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)  # what has to be there
+Described = Mapping[str, tuple[int, int]]  # (bits, offset) by name
+LARGEST_OFFSET = 1 << 16
+LARGEST_STATIC = 1 << 30  # bytes below a thread pointer
+MOST_MODULES = 1 << 16
+SELF_AT = 16
+WORD = 8
+ALIGNMENT = 64  # of a control block
+SEARCHED = 1 << 12  # bytes at the end of a mapping: glibc puts the block at the end of a thread's stack
+SMALL = 1 << 18  # bytes of a mapping that is searched whole: the first thread's block is where the loader had space
+
+
+@dataclass(frozen=True)
+class ControlBlock:
+    """A kernel thread's; `address` is its thread pointer, `mapping` the memory that the block lies in."""
+
+    tid: int
+    address: int
+    mapping: MemoryMapping
+
+
+def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Described]:
+    """The (bits, offset) of what libc describes; None if no libc describes all of it.
+
+    Before glibc 2.34 libpthread did, and only in its `.symtab`, which is left to it for libthread_db's sake.
+    """
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and ("/libc" in mapping.path or "/libpthread" in mapping.path):
+            try:
+                loaded = LoadedElf(target.read, mapping.start)
+                places = {name: loaded.symbol(name) for name in DESCRIPTIONS}
+                if None in places.values() and "/libpthread" in mapping.path:
+                    places = _unexported(target, mapping.path, loaded)
+                found = {name: _description(target, at or 0) for name, at in places.items()}
+                static = loaded.symbol(STATIC_OFFSET)
+                if found and static is not None:
+                    found[STATIC_OFFSET] = _description(target, static)
+            except (ObjectFileError, MemoryUnreadable):
+                continue
+            if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
+                return found
+    return None
+
+
+def _description(target: Target, address: int) -> tuple[int, int]:
+    bits, _, offset = struct.unpack("<III", target.read(address, 12))
+    return int(bits), int(offset)
+
+
+def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optional[int]]:
+    """Where they are by the file's `.symtab`, if it is the file that is loaded; raises `ObjectFileError`."""
+    file = target.open_path(path)
+    if file is None:
+        return {}
+    with open_elf(file) as elf:
+        found = symbols(elf, loaded.load_bias, DESCRIPTIONS) if elf.build_id == loaded.build_id else {}
+    return {name: found[name][0] for name in DESCRIPTIONS} if len(found) == len(DESCRIPTIONS) else {}
+
+
+def control_blocks(
+    target: Target, maps: Sequence[MemoryMapping], described: Described, stacks: frozenset[int] = frozenset()
+) -> Iterator[ControlBlock]:
+    """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
+    for mapping in maps:
+        if mapping.readable and mapping.writable and not mapping.path and mapping.start not in stacks:
+            begin = mapping.start if mapping.end - mapping.start <= SMALL else mapping.end - SEARCHED
+            for start, data in pieces(target, begin, mapping.end):
+                for address in _own_addresses(start, data):
+                    tid = _number(target, address + described[TID][1])
+                    if tid > 0 and _is_block(target, address):
+                        yield ControlBlock(tid, address, mapping)
+
+
+def _own_addresses(start: int, data: bytes) -> Iterator[int]:
+    """Where a word is its own address, at places where a control block may begin."""
+    first = -start % ALIGNMENT
+    words = memoryview(data)[first : len(data) - (len(data) - first) % WORD].cast("Q")
+    for at in range(0, len(words), ALIGNMENT // WORD):
+        if words[at] == start + first + WORD * at:
+            yield words[at]
+
+
+def _is_block(target: Target, address: int) -> bool:
+    """Whether both words are there; read in small, so that a snapshot holds them."""
+    try:
+        return _word(target, address) == _word(target, address + SELF_AT) == address
+    except MemoryUnreadable:
+        return False
+
+
+def _number(target: Target, address: int) -> int:
+    """A thread's number, 0 if it can't be read; the kernel clears it as a thread ends."""
+    try:
+        return int.from_bytes(target.read(address, 4), "little", signed=True)
+    except MemoryUnreadable:
+        return 0
+
+
+def module_of(target: Target, described: Described, entry: int) -> int:
+    """The number of the TLS module that the loader gave to the object with an entry in its list; 0 without one."""
+    try:
+        module = _word(target, entry + described[MODULE][1])
+    except MemoryUnreadable:
+        return 0
+    return module if module <= MOST_MODULES else 0
+
+
+def thread_block(target: Target, described: Described, pointer: int, module: int) -> int:
+    """Where the thread with a thread pointer has the variables of a TLS module; 0 if it has not needed them yet.
+
+    By the thread's vector of blocks (ELF Handling For Thread-Local Storage, 3.3).
+    """
+    if not 0 < module <= MOST_MODULES:
+        return 0
+    try:
+        vector = _word(target, pointer + described[VECTOR][1])
+        at = vector + described[ENTRY][1] + described[ENTRY][0] // 8 * module + described[ENTRY_VALUE][1]
+        block = _word(target, at)
+        target.read(block, 1)
+        return block
+    except MemoryUnreadable:
+        return 0
+
+
+def static_offset(target: Target, described: Described, entry: int) -> int:
+    """How far below every thread pointer the object's variables begin; 0 if the loader gave them no such place.
+
+    Variant II (ELF Handling For Thread-Local Storage, 3.4.6); -1 and 0 mean that only the vector leads there.
+    """
+    if STATIC_OFFSET not in described:
+        return 0
+    try:
+        offset = _word(target, entry + described[STATIC_OFFSET][1])
+    except MemoryUnreadable:
+        return 0
+    return offset if offset <= LARGEST_STATIC else 0
+
+
+def _word(target: Target, address: int) -> int:
+    return int.from_bytes(target.read(address, WORD), "little")

@@ -1,0 +1,198 @@
+"""Reads running processes at one moment: plans what to copy, pauses them for milliseconds, and analyses the copies.
+
+Takes live targets and what reads them; gives what that makes of the paused targets. Where the copy lacks something,
+the processes are paused again, a few times at most; what is still lacking then, the reader says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional, TypeVar
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.ampi.switch import switching_code
+from pieglobalsfind.decoders.communicators import communicators
+from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
+from pieglobalsfind.model import Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, Stack, merged, pause
+
+Value = TypeVar("Value")
+
+MOST_STOPS = 3
+MOST_REHEARSALS = 5
+STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64), sp (AArch64)
+PAGE = 4096
+LEAST_STACK = 16384  # bytes at a stack's end that are copied where its stack pointer is unknown
+THREAD_SIZE = 0x400  # bytes of a runtime's structure of a thread
+CONTEXT_SIZE = 0x400  # bytes of saved registers that lie in no stack
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that is to be paused; `others` are those whose kernel threads its ranks are (tasks of PiP)."""
+
+    live: LiveTarget
+    plan: Plan
+    others: tuple[tuple[LiveTarget, Plan], ...] = ()
+
+
+def at_one_moment(
+    processes: Sequence[Process], with_data: bool, read: Callable[[Sequence[PausedTarget]], Value]
+) -> Value:
+    """What `read` makes of the processes as they were while all of them stood still.
+
+    `with_data`: ranks' globals are copied, too. Raises what `read` raises, and `NotStoppableError` where a process may
+    not be stopped.
+    """
+    planned = list(processes)
+    seconds = 0.0
+    for stop in range(1, MOST_STOPS + 1):
+        targets = _paused(planned, seconds, stop)
+        seconds = targets[0].pause.seconds
+        value, problem = _attempt(read, targets)
+        missed = [_missed(one) for one in targets]
+        if stop == MOST_STOPS or not any(any(ranges) for ranges in missed):
+            break
+        planned = [_enlarged(one, ranges, with_data) for one, ranges in zip(planned, missed)]
+    if problem is not None:
+        raise problem
+    assert value is not None
+    return value[0]
+
+
+def _attempt(
+    read: Callable[[Sequence[PausedTarget]], Value], targets: Sequence[PausedTarget]
+) -> tuple[Optional[tuple[Value]], Optional[RanklensError]]:
+    """The value in a tuple of its own, or why there is none."""
+    try:
+        return (read(targets),), None
+    except RanklensError as error:
+        return None, error
+
+
+def _paused(processes: Sequence[Process], seconds: float, stop: int) -> list[PausedTarget]:
+    """The targets, with how long the processes stood still in this stop and in those before."""
+    flat = [pair for one in processes for pair in ((one.live, one.plan), *one.others)]
+    copies = iter(pause(flat))
+    targets = []
+    for one in processes:
+        target = next(copies)
+        target.others = {other.pid: next(copies) for other, _ in one.others}
+        target.pause = replace(target.pause, seconds=seconds + target.pause.seconds, stops=stop)
+        targets.append(target)
+    return targets
+
+
+def _missed(target: PausedTarget) -> list[tuple[Range, ...]]:
+    return [target.missed(), *(other.missed() for other in target.others.values())]
+
+
+def _enlarged(process: Process, missed: Sequence[tuple[Range, ...]], with_data: bool) -> Process:
+    """With a plan made anew, as ranks may have come or gone, and what was missed."""
+    if not any(missed):
+        return process
+    now = plan_for(process.live, with_data)
+    plan = now.plan.enlarged((*process.plan.ranges, *missed[0]))
+    others = tuple((live, old.enlarged(ranges)) for (live, old), ranges in zip(process.others, missed[1:]))
+    return Process(process.live, plan, others or now.others)
+
+
+# ---- plans ----
+
+
+def plan_for(live: LiveTarget, with_data: bool) -> Process:
+    """What to copy of a process that runs; `with_data`: its ranks' globals, too.
+
+    Raises `RanklensError` if it has no ranks, or can't be read.
+    """
+    table, recorded = _rehearsed(live)
+    ranks = [*table.ranks]
+    own = {one.tid for one in live.threads()}
+    elsewhere = sorted({one.address_space for one in ranks} - own - {0})
+    ranges = [*recorded.noted(), *_structures(table, ranks)]
+    if with_data:
+        ranges += _data(table, ranks)
+    unsettled = switching_code(live) if table.runtime == "AMPI" else ()
+    plan = Plan(merged(ranges), tuple(_stacks(table, ranks)), unsettled)
+    others = []
+    for pid in elsewhere:
+        seen = [one for one in ranks if one.address_space == pid]
+        data = tuple(_data(table, seen)) if with_data and any(_is_alias(one) for one in seen) else ()
+        others.append((LiveTarget(pid), Plan(merged(data), tuple(_stacks(table, seen)))))
+    return Process(live, plan, tuple(others))
+
+
+def _is_alias(rank: Rank) -> bool:
+    return any(isinstance(one, Alias) for one in rank.placements)
+
+
+def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
+    """Where everything lies, read while the process runs: torn values in it do no harm."""
+    for _ in range(MOST_REHEARSALS):
+        recorded = RecordedTarget(live)
+        try:
+            table = decode(recorded)
+            communicators(recorded, table)
+            return table, recorded
+        except (NotVirtualizedError, TargetError):
+            raise
+        except RanklensError as error:
+            problem = error
+    raise problem
+
+
+def _stacks(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Stack]:
+    rule = next((one for one in table.context_layout if one.dwarf_register in STACK_POINTERS), None)
+    for rank in ranks:
+        if isinstance(rank.stack, Region):
+            pointer = 0
+            if rule is not None and not rule.saved:  # the context lies in the stack, and its end is the stack pointer
+                pointer = rank.context_at
+            elif rule is not None and isinstance(rank.context, int):
+                pointer = rank.context + rule.offset
+            yield Stack(rank.stack.start, rank.stack.end, pointer, _expected(rank.stack, rank.context))
+
+
+def _expected(stack: Region, context: object) -> int:
+    used = stack.end - context if isinstance(context, int) and context in stack else 0
+    return min(max(-(-(used + PAGE) // PAGE) * PAGE, LEAST_STACK), stack.size)
+
+
+def _structures(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Range]:
+    """What the runtime keeps of each rank and of its processing elements."""
+    for rank in ranks:
+        if rank.thread:
+            yield rank.thread, rank.thread + THREAD_SIZE
+        if rank.context_at:
+            yield rank.context_at, rank.context_at + 8
+        if isinstance(rank.context, int) and not (isinstance(rank.stack, Region) and rank.context in rank.stack):
+            yield rank.context, rank.context + CONTEXT_SIZE
+    for address in table.currents:
+        yield address, address + 8
+
+
+def _data(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Range]:
+    """Where ranks' globals lie, and those of the originals."""
+    for one in table.objects:
+        yield from ((one.base + part.offset, one.base + part.end) for part in one.segments if part.writable)
+    for placement in (part for rank in ranks for part in rank.placements):
+        if isinstance(placement, Rebase):
+            yield from _copied_data(table, placement)
+        elif isinstance(placement, Redirect):
+            yield placement.storage, placement.storage + placement.size
+        elif isinstance(placement, TlsBlock):
+            start = placement.address - (placement.size if placement.is_thread_pointer else 0)
+            yield start, start + placement.size
+
+
+def _copied_data(table: RankTable, copy: Rebase) -> Iterator[Range]:
+    if copy.object is None:
+        yield copy.copy, copy.copy + copy.size
+        return
+    moved = copy.copy - copy.original
+    for part in table.objects[copy.object].segments:
+        start = table.objects[copy.object].base + part.offset
+        if part.writable and copy.original <= start < copy.original + copy.size:
+            yield start + moved, min(start + part.memory_size, copy.original + copy.size) + moved

@@ -1,0 +1,435 @@
+"""Running processes as they were at one moment: stopped for milliseconds, copied, and read after they continue.
+
+Takes live targets and what is to be copied of each (`Plan`); gives targets that answer from the copies. What was not
+copied is read from the running process only where it can't change; a read of anything else fails, and is noted, so that
+the next pause can copy it. It knows nothing of ranks.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import mmap
+import struct
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Optional
+
+from pieglobalsfind.errors import MemoryUnreadable, NotStoppableError
+from pieglobalsfind.memory_map import ProcMaps, mapping_at
+from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.ptrace import ORDER, Standstill, by_dwarf_number, raw_registers
+
+Range = tuple[int, int]  # start, end
+
+PAGE = 4096
+GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
+BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
+LARGEST_COPY = 1 << 30  # bytes
+MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
+NOT_COPIED = "it was not copied while the process stood still"
+TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
+RSP_AT, RIP_AT = (8 * ORDER.index(number) for number in (7, 16))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack of which the part in use is copied: from the word at `pointer` (0: unknown), or a thread's stack pointer.
+
+    `expected` is how many bytes at its end are copied where neither leads into it.
+    """
+
+    start: int
+    end: int
+    pointer: int
+    expected: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it."""
+
+    ranges: tuple[Range, ...] = ()
+    stacks: tuple[Stack, ...] = ()
+    unsettled: tuple[Range, ...] = ()
+
+    def enlarged(self, ranges: Iterable[Range]) -> Plan:
+        return Plan(merged((*self.ranges, *ranges)), self.stacks, self.unsettled)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """How long processes stood still, all `stops` together, and how much later the last one than the first (seconds).
+
+    `taken` is when the copy was made (UTC, ISO 8601), `processes` how many stood still together.
+    """
+
+    seconds: float
+    skew: float
+    taken: str
+    processes: int = 1
+    stops: int = 1
+
+    @property
+    def sentence(self) -> str:
+        """How figures of such a copy come about."""
+        who = "the process while it" if self.processes == 1 else f"{self.processes} processes while they"
+        often = f" ({self.stops} stops)" if self.stops > 1 else ""
+        skew = f", the last one {1000 * self.skew:.2f} ms after the first" if self.processes > 1 else ""
+        stood = f"copied from {who} stood still for {1000 * self.seconds:.1f} ms{often}{skew}"
+        return f"{stood}: all figures are of one moment"
+
+
+class PausedTarget:
+    """One process as it was during a pause."""
+
+    def __init__(self, live: LiveTarget, pieces: _Pieces, threads: Sequence[KernelThread], pause: Pause) -> None:
+        self.live = live
+        self.pause = pause
+        self._pieces = pieces
+        self._threads = tuple(threads)
+        self._maps = live.maps()
+        self.rest_is_live = False
+        self._missed: list[Range] = []
+        self._unmapped: list[Range] = []
+        self.others: dict[int, PausedTarget] = {}
+
+    @property
+    def pid(self) -> int:
+        return self.live.pid
+
+    @property
+    def description(self) -> str:
+        return self.live.description
+
+    @property
+    def is_live(self) -> bool:
+        return False
+
+    def read(self, address: int, size: int) -> bytes:
+        """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
+        held = self._pieces.get(address, size)
+        return held if held is not None else self._read_in_parts(address, size)
+
+    def _read_in_parts(self, address: int, size: int) -> bytes:
+        parts, at, end = [], address, address + size
+        while at < end:
+            start, stop = self._pieces.around(at)
+            if start <= at < stop:
+                part = self._pieces.get(at, min(end, stop) - at)
+            else:
+                part = self._read_constant(at, min(end, start) if start > at else end, (address, end))
+            if part is None:
+                raise MemoryUnreadable(address, size, NOT_COPIED)
+            parts.append(part)
+            at += len(part)
+        return b"".join(parts)
+
+    def with_live_rest(self) -> PausedTarget:
+        """The same, but what was not copied is read from the running process: for heaps of gigabytes."""
+        found = copy(self)
+        found.rest_is_live = True
+        return found
+
+    def _read_constant(self, at: int, end: int, wanted: Range) -> Optional[bytes]:
+        """What lies in memory that is not writable, as far as one mapping goes; None, and noted, for anything else."""
+        mapping = mapping_at(self._maps, at)
+        if mapping is None:
+            self._unmapped.append(wanted)
+            raise MemoryUnreadable(wanted[0], wanted[1] - wanted[0])
+        if mapping.writable and not self.rest_is_live:
+            self._missed.append(wanted)
+            return None
+        return self.live.read(at, min(end, mapping.end) - at)
+
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        return [read_or_none(self, *place) for place in places]
+
+    def populated(self, start: int, end: int) -> Iterator[Range]:
+        """What was copied of [start, end): a search finds what it found when the copy was planned."""
+        return iter(self.live.populated(start, end)) if self.rest_is_live else self._pieces.within(start, end)
+
+    def maps(self) -> ProcMaps:
+        """As they were shortly before the process stood still."""
+        return self._maps
+
+    def threads(self) -> Sequence[KernelThread]:
+        return self._threads
+
+    def open_path(self, path: str) -> Optional[str]:
+        return self.live.open_path(path)
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        return self.live.file_identity(path)
+
+    def check_is_alive(self) -> None:
+        self.live.check_is_alive()
+
+    def check_program(self) -> None:
+        self.live.check_program()
+
+    def missed(self) -> tuple[Range, ...]:
+        """What reads were refused for because it was not copied, in pages."""
+        found = list(self._missed)
+        if self._unmapped:  # it may have been mapped since the map was read
+            now = self.live.maps()
+            found += [one for one in self._unmapped if mapping_at(now, one[0]) is not None]
+        return merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+
+
+class _Pieces:
+    """What was copied, in ascending order of address, without overlaps."""
+
+    def __init__(self, pieces: Iterable[tuple[int, memoryview]]) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._data: list[memoryview] = []
+        for start, data in sorted(pieces, key=lambda one: one[0]):
+            end = start + len(data)
+            if self._ends and start < self._ends[-1]:
+                data = data[self._ends[-1] - start :]
+                start = self._ends[-1]
+            if start < end:
+                self._starts.append(start)
+                self._ends.append(end)
+                self._data.append(data)
+
+    def get(self, address: int, size: int) -> Optional[bytes]:
+        """None unless all of it lies in one piece."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or address + size > self._ends[at]:
+            return None
+        begin = address - self._starts[at]
+        return bytes(self._data[at][begin : begin + size])
+
+    def around(self, address: int) -> Range:
+        """The piece that holds an address, or the next one."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or address >= self._ends[at]:
+            at += 1
+        return (self._starts[at], self._ends[at]) if at < len(self._starts) else (0, 0)
+
+    def within(self, start: int, end: int) -> Iterator[Range]:
+        """The parts of [start, end) that there are."""
+        at = max(bisect_right(self._starts, start) - 1, 0)
+        while at < len(self._starts) and self._starts[at] < end:
+            low, high = max(start, self._starts[at]), min(end, self._ends[at])
+            if low < high:
+                yield low, high
+            at += 1
+
+
+# ---- the pause ----
+
+
+def pause(processes: Sequence[tuple[LiveTarget, Plan]]) -> list[PausedTarget]:
+    """Stop all of them, copy what the plans say, and let all of them continue.
+
+    Raises `TargetError` if one may not be traced, has ended, or if a plan is too large.
+    """
+    copiers = [_Copier(live, plan) for live, plan in processes]
+    if sum(one.size for one in copiers) > LARGEST_COPY:
+        raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        stopped = _copied(copiers)
+    finally:
+        if collects:
+            gc.enable()
+    return [one.target(stopped) for one in copiers]
+
+
+def _copied(copiers: Sequence[_Copier]) -> Pause:
+    seconds = 0.0
+    for _ in range(MOST_SETTLING):
+        standstill = Standstill([one.live.pid for one in copiers])
+        try:
+            taken = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+            for one in copiers:
+                one.read_registers(standstill)
+            is_settled = all(one.is_settled for one in copiers)
+            if is_settled:
+                for one in copiers:
+                    one.copy()
+        finally:
+            seconds += time.monotonic() - standstill.began
+            standstill.release()
+        if is_settled:
+            return Pause(seconds, standstill.skew, taken, len(copiers))
+    raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
+
+
+class _Copier:
+    """Copies one process while it stands still; everything that can be is done before."""
+
+    def __init__(self, live: LiveTarget, plan: Plan) -> None:
+        self.live = live
+        self._plan = plan
+        self._stacks = sorted(plan.stacks, key=lambda one: one.start)
+        self._lows = [one.start for one in self._stacks]
+        self._ranges = _vectors(plan.ranges)
+        self._pointed = [index for index, one in enumerate(self._stacks) if one.pointer]
+        self._pointers = _vectors((self._stacks[at].pointer, self._stacks[at].pointer + 8) for at in self._pointed)
+        self.size = sum(end - start for start, end in plan.ranges) + sum(2 * one.expected for one in self._stacks)
+        self._buffers: list[memoryview] = []
+        self._room = _room(min(self.size, LARGEST_COPY) + (1 << 20))
+        self._words = _room(8 * len(self._pointed) + 8)
+        self._registers: list[tuple[int, Optional[bytes]]] = []
+        self._pieces: list[tuple[int, memoryview]] = []
+
+    def read_registers(self, standstill: Standstill) -> None:
+        self._registers = [(tid, raw_registers(tid)) for tid in standstill.threads(self.live.pid)]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no thread stands between two ranks."""
+        pcs = [struct.unpack_from("<Q", raw, RIP_AT)[0] for _, raw in self._registers if raw is not None]
+        return not any(start <= pc < end for pc in pcs for start, end in self._plan.unsettled)
+
+    def copy(self) -> None:
+        used = self._used()
+        vectors = array.array("Q", self._ranges)
+        for stack, start in zip(self._stacks, used):
+            vectors.append(start)
+            vectors.append(stack.end - start)
+        total = sum(vectors[1::2])
+        if total > len(self._room):
+            self._room = _room(min(total, LARGEST_COPY))
+        self._pieces = self.live.copy_into(self._room, vectors)
+
+    def _used(self) -> list[int]:
+        """Where each stack's part in use begins."""
+        starts = [max(one.start, one.end - one.expected) for one in self._stacks]
+        for at, pointer in zip(self._pointed, self._pointer_words()):
+            stack = self._stacks[at]
+            if stack.start <= pointer < stack.end:
+                starts[at] = max(stack.start, pointer - BELOW)
+        for _, raw in self._registers:
+            pointer = struct.unpack_from("<Q", raw, RSP_AT)[0] if raw is not None else 0
+            at = bisect_right(self._lows, pointer) - 1
+            if at >= 0 and pointer < self._stacks[at].end:
+                starts[at] = min(starts[at], max(self._stacks[at].start, pointer - BELOW))
+        return [start & -8 for start in starts]
+
+    def _pointer_words(self) -> list[int]:
+        found = dict(self.live.copy_into(self._words, self._pointers))
+        none = memoryview(bytes(8))
+        return [int.from_bytes(found.get(self._stacks[at].pointer, none), "little") for at in self._pointed]
+
+    def target(self, stopped: Pause) -> PausedTarget:
+        threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
+        return PausedTarget(self.live, _Pieces(self._pieces), threads, stopped)
+
+
+def _vectors(ranges: Iterable[Range]) -> array.array[int]:
+    """Addresses and sizes in turns, as struct iovec has them."""
+    return array.array("Q", [number for start, end in ranges for number in (start, end - start)])
+
+
+def _room(size: int) -> memoryview:
+    """Memory whose pages are there already: the kernel makes none while the process stands still."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0x8000)
+    return memoryview(mmap.mmap(-1, max(size, 1), flags=flags))
+
+
+# ---- a rehearsal ----
+
+
+class RecordedTarget:
+    """A running process, read as if it stood still, and everything that is read of its writable memory noted.
+
+    What it gives may be torn: it tells where things lie, not what they are.
+    """
+
+    def __init__(self, live: LiveTarget) -> None:
+        self.live = live
+        self._maps = live.maps()
+        self._read: list[Range] = []
+        self._searched = 0, 0
+
+    @property
+    def pid(self) -> int:
+        return self.live.pid
+
+    @property
+    def description(self) -> str:
+        return self.live.description
+
+    @property
+    def is_live(self) -> bool:
+        return False
+
+    def read(self, address: int, size: int) -> bytes:
+        data = self.live.read(address, size)
+        self._note(address, size)
+        return data
+
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        for place in places:
+            self._note(*place)
+        return self.live.read_many(places)
+
+    def _note(self, address: int, size: int) -> None:
+        first, last = self._searched
+        if first <= address < last and (address - first) % PIECE == 0 and size >= min(PIECE, last - address):
+            return  # a piece of what is searched: what is found there is read again
+        self._read.append((address & -GRAIN, -(-(address + size) // GRAIN) * GRAIN))
+
+    def populated(self, start: int, end: int) -> Iterator[Range]:
+        for first, last in self.live.populated(start, end):
+            self._searched = first, last
+            yield first, last
+        self._searched = 0, 0
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        return self._maps
+
+    def threads(self) -> Sequence[KernelThread]:
+        return self.live.threads()
+
+    def open_path(self, path: str) -> Optional[str]:
+        return self.live.open_path(path)
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        return self.live.file_identity(path)
+
+    def check_is_alive(self) -> None:
+        self.live.check_is_alive()
+
+    def check_program(self) -> None:
+        self.live.check_program()
+
+    def noted(self) -> tuple[Range, ...]:
+        """What was read of memory that may change."""
+        writable = [(one.start, one.end) for one in self._maps if one.writable]
+        return intersected(merged(self._read), writable)
+
+
+def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Ascending, without overlaps; what touches is one."""
+    found: list[Range] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif start < end:
+            found.append((start, end))
+    return tuple(found)
+
+
+def intersected(ranges: Sequence[Range], allowed: Sequence[Range]) -> tuple[Range, ...]:
+    """The parts of ascending ranges that lie in other ascending ones."""
+    found, at = [], 0
+    for start, end in ranges:
+        while at < len(allowed) and allowed[at][1] <= start:
+            at += 1
+        for low, high in allowed[at:]:
+            if low >= end:
+                break
+            found.append((max(start, low), min(end, high)))
+    return tuple(found)

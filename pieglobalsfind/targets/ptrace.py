@@ -1,0 +1,209 @@
+"""Stops every thread of some processes by ptrace(2), without a signal, and lets them continue.
+
+Takes pids. The kernel detaches all threads when this process ends in any way, killed included: PTRACE_SEIZE without
+options. It reads registers, and neither memory nor anything else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from pieglobalsfind.errors import NotStoppableError, TargetError
+from pieglobalsfind.model import Absent
+
+# <sys/ptrace.h>
+GETREGSET, SEIZE, INTERRUPT, DETACH = 0x4204, 0x4206, 0x4207, 17
+EVENT_STOP = 128
+NT_PRSTATUS = 1
+WALL = 0x40000000  # __WALL of waitpid(2): threads too
+# struct user_regs_struct (<sys/user.h>, x86-64) as DWARF numbers (psABI, figure 3.36); None: it has none
+ORDER = (15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, 49, 7)
+REGISTERS_SIZE = 27 * 8
+
+STUCK = 5.0  # seconds that a thread may be in the kernel before it stops
+PATIENCE = 60.0  # seconds until every thread has to stand still: it can't before it gets a processor
+POLLS = 20  # a thread that has a processor stops in microseconds
+NAP = 0.00005  # seconds
+
+
+class Standstill:
+    """All threads of some processes, stopped from the construction to `release`.
+
+    `began` is when the first thread was interrupted (seconds of `time.monotonic`), `skew` how many seconds after the
+    first process the last one stood still. Raises `TargetError` if one of them may not be traced.
+    """
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._signals: dict[int, dict[int, int]] = {pid: {} for pid in pids}  # by thread: one that it is about to get
+        self._deadline = time.monotonic() + PATIENCE
+        self._stood: dict[int, float] = {}
+        self.began = 0.0
+        try:
+            self._stop_all()
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def skew(self) -> float:
+        return max(self._stood.values()) - min(self._stood.values())
+
+    def threads(self, pid: int) -> tuple[int, ...]:
+        """The threads of one of the processes, ascending."""
+        return tuple(sorted(self._signals[pid]))
+
+    def release(self) -> None:
+        """Let every thread continue; a signal that it was about to get is delivered."""
+        for threads in self._signals.values():
+            while threads:
+                tid, signal = threads.popitem()
+                if _ptrace(DETACH, tid, 0, signal):
+                    _release_running(tid)
+
+    def _stop_all(self) -> None:
+        """Until no thread is left that runs: those that run may make new ones meanwhile."""
+        for pid, threads in self._signals.items():
+            for tid in task_ids(pid):
+                self._seize(pid, tid)
+                threads.setdefault(tid, 0)
+        self.began = time.monotonic()
+        for threads in self._signals.values():
+            for tid in threads:
+                _ptrace(INTERRUPT, tid, 0, 0)
+        for pid in self._signals:
+            self._wait_for(pid)
+            self._stop_new(pid)
+            self._stood[pid] = time.monotonic()
+
+    def _stop_new(self, pid: int) -> None:
+        threads = self._signals[pid]
+        while new := [tid for tid in task_ids(pid) if tid not in threads]:
+            if time.monotonic() > self._deadline:
+                raise NotStoppableError(f"process {pid} makes threads faster than they can be stopped", "try again")
+            for tid in new:
+                self._seize(pid, tid)
+                threads.setdefault(tid, 0)
+                _ptrace(INTERRUPT, tid, 0, 0)
+            self._wait_for(pid, new)
+
+    def _seize(self, pid: int, tid: int) -> None:
+        code = _ptrace(SEIZE, tid, 0, 0)
+        if code in (0, errno.ESRCH):  # the latter: a thread that has ended meanwhile
+            return
+        tracer = tracer_of(pid)
+        if tracer:
+            raise NotStoppableError(f"process {pid} is being traced by process {tracer}", "end that debugger first")
+        hint = "run as its user, and set /proc/sys/kernel/yama/ptrace_scope to 0"
+        raise NotStoppableError(f"process {pid} can't be stopped, {os.strerror(code).lower()}", hint)
+
+    def _wait_for(self, pid: int, tids: Sequence[int] = ()) -> None:
+        """Until the threads stand still; those that have ended are forgotten."""
+        threads = self._signals[pid]
+        for tid in tids or tuple(threads):
+            signal = self._stopped(pid, tid)
+            if signal is None:
+                del threads[tid]
+            else:
+                threads[tid] = signal
+
+    def _stopped(self, pid: int, tid: int) -> Optional[int]:
+        """The signal that a stopped thread is about to get (0: none), None if the thread has ended."""
+        stuck = time.monotonic() + STUCK
+        tries = 0
+        while True:
+            try:
+                ready, status = os.waitpid(tid, WALL | os.WNOHANG)
+            except ChildProcessError:
+                return None
+            if ready:
+                return _signal_of(status)
+            tries += 1
+            if tries < POLLS:
+                continue
+            now = time.monotonic()
+            if now > self._deadline or (now > stuck and is_in_the_kernel(tid)):
+                raise NotStoppableError(f"thread {tid} of process {pid} does not stop", "it may be stuck in the kernel")
+            time.sleep(NAP)  # the kernel stops it in microseconds, or not until a device has answered
+
+
+def _signal_of(status: int) -> Optional[int]:
+    if not os.WIFSTOPPED(status):
+        return None
+    return 0 if status >> 16 == EVENT_STOP else os.WSTOPSIG(status)
+
+
+def _release_running(tid: int) -> None:
+    """Let go of a thread that has not stopped yet, which it has to before that (ptrace(2), PTRACE_DETACH)."""
+    _ptrace(INTERRUPT, tid, 0, 0)
+    deadline = time.monotonic() + STUCK
+    while time.monotonic() < deadline:
+        try:
+            ready, status = os.waitpid(tid, WALL | os.WNOHANG)
+        except ChildProcessError:
+            return
+        if ready:
+            _ptrace(DETACH, tid, 0, _signal_of(status) or 0)
+            return
+        time.sleep(NAP)
+
+
+def task_ids(pid: int) -> list[int]:
+    """The threads of a process, ascending; raises `TargetError` if it has ended."""
+    try:
+        return sorted(int(one.name) for one in Path(f"/proc/{pid}/task").iterdir())
+    except OSError as error:
+        raise TargetError(f"process {pid} has ended") from error
+
+
+def raw_registers(tid: int) -> Optional[bytes]:
+    """The general registers of a stopped thread as the kernel has them, None if they can't be read."""
+    buffer = ctypes.create_string_buffer(REGISTERS_SIZE)
+    vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), len(buffer))
+    return None if _ptrace(GETREGSET, tid, NT_PRSTATUS, ctypes.addressof(vector)) else buffer.raw
+
+
+def by_dwarf_number(raw: Optional[bytes]) -> Union[dict[int, int], Absent]:
+    """What `raw_registers` has read."""
+    if os.uname().machine != "x86_64":
+        return Absent("its registers can't be read on this processor yet")
+    if raw is None:
+        return Absent("its registers can't be read")
+    return {number: value for number, value in zip(ORDER, struct.unpack_from("<20Q", raw)) if number is not None}
+
+
+def is_in_the_kernel(tid: int) -> bool:
+    """Whether a thread sleeps where nothing but what it waits for wakes it (proc(5), state D)."""
+    try:
+        return Path(f"/proc/{tid}/stat").read_text(errors="replace").rpartition(") ")[2].startswith("D")
+    except OSError:
+        return False
+
+
+def tracer_of(pid: int) -> int:
+    """Which process traces a process already, 0 if none does (proc(5), TracerPid)."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("TracerPid:")), 0)
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.ptrace.restype = ctypes.c_long
+    library.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    return library
+
+
+def _ptrace(request: int, tid: int, address: int, data: int) -> int:
+    """0, or an errno value."""
+    return ctypes.get_errno() if _library().ptrace(request, tid, address, data) == -1 else 0

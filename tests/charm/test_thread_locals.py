@@ -1,0 +1,81 @@
+"""Thread-local variables under stock AMPI: each tool reads the bytes at the address that the rank itself prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.charm.jobs import AMPICC, RANKS, SOURCES, Running, build, running
+from tests.support.running import ROOT
+
+pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
+CASES = {
+    "pie": ("pie", ()),  # one for all ranks: the kernel thread's
+    "pie and tls": ("pie", ("-tlsglobals",)),
+    "pip": ("pip", ()),
+    "fs": ("fs", ()),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    method, options = CASES[request.param]
+    folder = tmp_path_factory.mktemp(request.param.replace(" ", "-"))
+    source = SOURCES["c"].replace("PRIVATE int g_rank", "__thread long before = 7; __thread int g_rank")
+    build(folder, method, "c", source=source, more=options)
+    with running(folder) as up:
+        yield up
+
+
+def run(*words: object, status: int = 0) -> str:
+    command = [str(word) for word in words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+def value_at(job: Running, address: str) -> int:
+    """What the process has there, read by the kernel."""
+    with Path(f"/proc/{job.pid}/mem").open("rb") as memory:
+        memory.seek(int(address, 16))
+        return int.from_bytes(memory.read(4), sys.byteorder, signed=True)
+
+
+def expected(job: Running) -> dict[int, int]:
+    return {rank: value_at(job, truth.global_address) for rank, truth in job.truth.items()}
+
+
+def test_the_inspector_reads_each_ranks_own(job: Running) -> None:
+    (variable,) = json.loads(run(sys.executable, "-m", "inspector", "globals", job.pid, "g_rank", "--json"))
+    values = {}
+    for group in variable["groups"]:
+        for part in group["ranks"].split(","):
+            first, _, last = part.partition("-")
+            values.update(dict.fromkeys(range(int(first), int(last or first) + 1), int(group["value"])))
+    assert values == expected(job)
+    assert (variable["verdict"] == "shared") == (len({truth.global_address for truth in job.truth.values()}) == 1)
+
+
+def test_gdb_prints_each_ranks_own(job: Running) -> None:
+    """With a rank selected, for all ranks, and for none: then nothing, and not another module's variable."""
+    commands = [f"source {ROOT}/gdbext/rank.py"]
+    for rank in range(RANKS):
+        commands += [f"rank {rank}", 'printf "%d %p\\n", g_rank, &g_rank']
+    words = [word for command in (*commands, "rank none", "print g_rank") for word in ("-ex", command)]
+    shown = run("gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", job.pid, *words, status=1)
+    for rank, value in expected(job).items():
+        assert f"\n{value} {job.truth[rank].global_address}\n" in shown
+    assert "\n$1 = " not in shown
+
+
+def test_an_address_is_thread_local(job: Running) -> None:
+    for rank, truth in job.truth.items():
+        (found,) = json.loads(
+            "[" + run(sys.executable, "-m", "pieglobalsfind", "--pid", job.pid, truth.global_address, "--json") + "]"
+        )
+        assert found["kind"] == "tls" and found["rank"] in (rank, None)

@@ -1,0 +1,36 @@
+"""Two runs of a test suite, compared assertion by assertion."""
+
+from __future__ import annotations
+
+from tests.gdb_suite.compare import NOT_REACHED, Assertion, compared, known_differences, results
+
+NATIVE = """
+PASS: gdb.base/a.exp: list
+PASS: gdb.base/a.exp: next
+PASS: gdb.base/a.exp: next
+FAIL: gdb.base/a.exp: finish
+PASS: gdb.base/a.exp: break at 0x55555555 in 12345
+PASS: gdb.base/a.exp: never come to
+"""
+IN_RANK = """
+PASS: gdb.base/a.exp: list
+PASS: gdb.base/a.exp: next
+FAIL: gdb.base/a.exp: next (the program exited)
+PASS: gdb.base/a.exp: finish
+PASS: gdb.base/a.exp: break at 0x2000080000 in 678901
+"""
+
+
+def test_what_passes_in_a_process_is_compared() -> None:
+    found = compared(results(NATIVE), results(IN_RANK), ())
+    assert (found.passed, found.compared, found.equal) == (5, 4, 3)
+    assert [(one.assertion, one.in_rank, one.reason) for one in found.differences] == [
+        (Assertion("gdb.base/a.exp", "next", 1), "FAIL", ""),
+        (Assertion("gdb.base/a.exp", "never come to"), NOT_REACHED, ""),
+    ]
+
+
+def test_a_known_difference_has_its_reason() -> None:
+    known = known_differences(["# none", "", "gdb.base/a.exp: n(ex|o)t => it is so", "gdb.base/b.exp: .* => not this"])
+    found = compared(results(NATIVE), results(IN_RANK), known)
+    assert [one.reason for one in found.differences] == ["it is so", ""]

@@ -1,0 +1,205 @@
+"""Breakpoints that GDB changes amid its own work, those that scripts make, and what scripts see of ours.
+
+All of it is done in one job, whose ranks hit breakpoints one after the other; a count is of the job, as GDB's is of a
+process.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.gdb.places import RANKS, compile_program
+from tests.support.gdb.session import EXTENSION, Session
+from tests.support.gdb.terminal import terminal
+
+TURNS = 3
+
+TO_THE_END = """
+stops = []
+while gdb.selected_inferior().pid and len(stops) < 50:
+    stops.append([gdb.newest_frame().name(), value("$_rank"), value("$_hit_bpnum") if gdb.VERSION > "13" else 0])
+    gdb.execute("continue")
+tell("stops", stops)
+tell("ended", not gdb.selected_inferior().pid)
+"""
+
+
+@pytest.fixture(scope="module")
+def ticks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_program("rankcc", tmp_path_factory.mktemp("ticks"), "ticks.c")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected", "left"),
+    [
+        ("enable once 1", 1, "dis  n"),
+        ("enable count 3 1", 3, "dis  n"),
+        (f"enable count {RANKS * TURNS + 1} 1", RANKS * TURNS, "dis  y"),
+        ("enable delete 1", 1, None),
+    ],
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_hits_of_all_ranks_count(
+    session: Session, rankrun: Path, ticks: Path, command: str, expected: int, left: str | None, when: str
+) -> None:
+    """Asked before there are ranks, or in the midst; whoever hits it, GDB or one of ours in another copy."""
+    before, after = (command, "echo") if when == "before" else ("echo", command)
+    told = session.run(
+        f"""
+gdb.execute("break tick")
+gdb.execute("break main")
+gdb.execute("{before}")
+gdb.execute("run")
+gdb.execute("delete 2")
+gdb.execute("{after}")
+gdb.execute("continue")
+{TO_THE_END}
+tell("listed", ask("info breakpoints 1"))
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert told["ended"] and [one[0] for one in told["stops"]] == ["tick"] * expected, told.output
+    found = re.search(r"(?m)^1 .*? (keep|dis|del) +([yn]) ", told["listed"])
+    assert (found and f"{found[1]}  {found[2]}") == left, told["listed"]
+    assert told.output.count(f"ticked {TURNS}") == RANKS
+
+
+@pytest.mark.parametrize("kind", ["", "internal=True", "temporary=True", "internal=True, temporary=True"])
+def test_what_scripts_make(session: Session, rankrun: Path, ticks: Path, kind: str) -> None:
+    """Before there are ranks: not a byte of it is copied with the program, and it stops in all of them."""
+    told = session.run(
+        f"""
+made = gdb.Breakpoint("tick", {kind})
+number = made.number
+gdb.execute("run")
+tell("seen", [one.number for one in gdb.breakpoints()] == ([] if "temporary" in "{kind}" else [number]))
+{TO_THE_END}
+tell("number", number)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert told["seen"] and told["ended"], told.output
+    ranks = [rank for name, rank, _ in told["stops"] if name == "tick"]
+    if "temporary" in kind:
+        assert len(told["stops"]) == len(ranks) == 1
+    else:
+        assert sorted(ranks) == sorted(list(range(RANKS)) * TURNS), told.output
+        assert all(number in (0, told["number"]) for _, _, number in told["stops"])
+    assert "SIGTRAP" not in told.output and told.output.count(f"ticked {TURNS}") == RANKS
+
+
+def test_the_end_of_one_call(session: Session, rankrun: Path, ticks: Path) -> None:
+    """A FinishBreakpoint is about one frame: no other rank stops for it."""
+    told = session.run(
+        """
+gdb.execute("rank tbreak tick 2")
+gdb.execute("run")
+made = gdb.FinishBreakpoint(gdb.newest_frame(), internal=True)
+gdb.execute("continue")
+tell("back", [gdb.newest_frame().name(), value("$_rank"), int(made.return_value)])
+gdb.FinishBreakpoint()
+gdb.execute("continue")
+tell("main", [gdb.newest_frame().name(), value("$_rank")])
+gdb.execute("continue")
+tell("ended", not gdb.selected_inferior().pid)
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert told["back"] == ["turn", 2, 3] and told["main"] == ["main", 2], told.output
+    assert told["ended"] and told.output.count(f"ticked {TURNS}") == RANKS
+
+
+def test_scripts_may_delete_all_that_they_see(session: Session, rankrun: Path, ticks: Path) -> None:
+    told = session.run(
+        f"""
+gdb.execute("break tick")
+gdb.execute("break turn")
+gdb.execute("run")
+tell("seen", [one.number for one in gdb.breakpoints()])
+for one in gdb.breakpoints():
+    one.delete()
+gdb.execute("tbreak MPI_Finalize")
+gdb.execute("continue")
+{TO_THE_END}
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert told["seen"] == [1, 2]
+    assert [one[0] for one in told["stops"]] == ["MPI_Finalize"], told.output
+
+
+def test_steps_in_a_breakpoints_commands(gdb: Path, rankrun: Path, ticks: Path) -> None:
+    """GDB executes what comes before the first step, and takes the step."""
+    with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", rankrun, "-n", RANKS, ticks, TURNS) as user:
+        user.wait_for(rb"\(gdb\) $")
+        for line in ("break tick", "commands", 'printf "rank %d, %ld\\n", $_rank, ticks', "step", "step", "end"):
+            user.type(line + "\n")
+            user.wait_for(rb"(\(gdb\) |>)$")
+        for count in range(4):
+            shown = user.ask("run" if count == 0 else "continue")
+            assert re.search(r"(?s)Breakpoint 1, tick.*rank \d, \d\r\n23\t", shown), shown
+        rank, ticked = re.findall(r"rank (\d), (\d)", shown)[-1]
+        assert f"= {rank}\r" in user.ask("print $_rank") and f"= {int(ticked) + 1}\r" in user.ask("print ticks")
+
+
+def test_a_core_of_a_job_that_was_launched(session: Session, rankrun: Path, ticks: Path, tmp_path: Path) -> None:
+    """GDB reads all breakpoints anew as it opens the core file, and had one pending."""
+    told = session.run(
+        f"""
+gdb.execute("break tick")
+gdb.execute("run")
+rank = value("$_rank")
+gdb.execute("gcore {tmp_path}/core")
+gdb.execute("kill")
+gdb.execute("core-file {tmp_path}/core")
+told_ranks = ask("rank list")
+tell("ranks", told_ranks)
+tell("shown", ask(f"rank bt {{rank}}"))
+tell("breakpoints", len(gdb.breakpoints()))
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        ticks,
+        TURNS,
+    )
+    assert len(told["ranks"].splitlines()) == RANKS + 1 and "tick (" in told["shown"], told.output
+    assert told["breakpoints"] == 1
+
+
+def test_a_core_file_gets_no_breakpoints_of_ours(session: Session, places: object, core: Path, rankrun: Path) -> None:
+    told = session.run(
+        """
+gdb.execute("break work")
+tell("locations", len(gdb.breakpoints()[0].locations) if hasattr(gdb.Breakpoint, "locations") else 1)
+tell("internal", [line for line in ask("maint info breakpoints").splitlines() if line.startswith("-")])
+""",
+        rankrun,
+        core,
+    )
+    assert told["locations"] == 1
+    assert not [line for line in told["internal"] if " breakpoint " in line and "rank_debug_event" not in line]

@@ -1,0 +1,118 @@
+"""`rank print` in many ranks at once says what it says in each rank alone: there GDB goes to the rank and evaluates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.gdb.places import compile_program
+from tests.support.gdb.session import Session
+from tests.support.host.script import Told
+from tests.support.rank_print import is_same
+from tests.support.running import StartJob
+
+RANKS = 9  # the last one runs
+WAITING = range(RANKS - 1)
+FEWER = ("0-2", "7-8")  # so few ranks are visited one by one
+COMPARE = f"""
+from gdbext.extension import _extension
+debugger = _extension.face
+for expression in EXPRESSIONS:
+    form, _, rest = expression.rpartition(" ") if expression.startswith("/") else ("", "", expression)
+    quick = sorted(debugger.values(range({RANKS}), rest, form))
+    together = ask(f"rank print {{expression}} 0-{RANKS - 1}")
+    alone = "".join(ask(f"rank print {{expression}} {{ranks}}") for ranks in {FEWER})
+    tell(expression, [quick, together, alone])
+"""
+# In even ranks a member of the object that the function is called for hides the global; in odd ones a local does.
+EXPRESSIONS = {
+    "rank": WAITING,
+    "rank * 2 + 1": WAITING,
+    "shadowed": WAITING,
+    "hidden": WAITING,
+    "ratio": WAITING,
+    "numbers": WAITING,
+    "numbers[1] - rank": WAITING,
+    "numbers[rank % 4]": WAITING,
+    "&numbers[3]": WAITING,
+    "space::seen": WAITING,
+    "space::color == BLUE": WAITING,
+    "(Color) (rank % 2)": (),  # reads like a call
+    "(Color) rank": WAITING,
+    "(double) rank / 3": WAITING,
+    "node": WAITING,
+    "node.next->number": WAITING,
+    "node.function": WAITING,
+    "node.text": WAITING,
+    "start": WAITING,
+    "start->number": (1, 2, 4, 5, 7),  # a null pointer elsewhere: GDB says why
+    "*node.next": WAITING,
+    "call": (),
+    "counted": (),
+    "counted.total": (),
+    "counted.own": WAITING,
+    "Counted::total": WAITING,
+    "shape": WAITING,
+    "base": WAITING,
+    "several": WAITING,
+    "pointers": WAITING,
+    "named": WAITING,
+    "listed": WAITING,
+    "text": WAITING,
+    "letters": WAITING,
+    "alias": (),
+    "elsewhere": (0,),  # the name of what rank 0 has there is no other rank's
+    "*elsewhere": WAITING,
+    "sizeof(several)": WAITING,
+    "/x rank": WAITING,
+    "/x node": WAITING,
+    "/d start": WAITING,
+    "held": (0, 2, 4, 6),
+    "this->held + rank": (0, 2, 4, 6),
+    "no_such_name": WAITING,
+    "$_rank": (),
+    "rank + call(1)": (),
+    "word": WAITING,
+    "kept": (0, 2, 4, 6),
+    "*to + share": (0, 2, 4, 6),
+    "local": (0, 2, 4, 6),
+}
+OPTIMIZED = (
+    "rank",
+    "shadowed",
+    "hidden",
+    "word",
+    "kept",
+    "share",
+    "*to",
+    "held",
+    "this",
+    "from",
+    "local",
+    "node",
+    "size",
+)
+
+
+def test_as_in_each_rank_alone(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    told = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp"), tuple(EXPRESSIONS))
+    wrong = []
+    for expression, expected in EXPRESSIONS.items():
+        quick, together, alone = told[expression]
+        is_quick = set(expected) <= set(quick) <= set(WAITING) and (expected or not quick)
+        if not is_same(together, alone) or not is_quick:
+            wrong.append(f"{expression}, at once in {quick}:\n{together}instead of:\n{alone}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_of_an_optimized_program(session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
+    """Where variables are in registers, or nowhere."""
+    told = asked(session, start_job, rankrun, compile_program("rankcxx", tmp_path, "many.cpp", "-O2"), OPTIMIZED)
+    wrong = [one for one in OPTIMIZED if not is_same(*told[one][1:])]
+    assert not wrong, "\n".join(f"{one}:\n{told[one][1]}instead of:\n{told[one][2]}" for one in wrong)
+    assert any(told[one][0] for one in OPTIMIZED), told
+
+
+def asked(session: Session, start_job: StartJob, rankrun: Path, program: Path, expressions: tuple[str, ...]) -> Told:
+    job = start_job(rankrun, "-n", RANKS, program)
+    job.wait_for("ready")
+    return session.attach(f"EXPRESSIONS = {expressions!r}\n{COMPARE}", job.pid)

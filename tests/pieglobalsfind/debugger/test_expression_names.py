@@ -1,0 +1,46 @@
+"""Which expressions only read variables, and the names in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pieglobalsfind.debugger.expression_names import names, pieces, replaced
+
+READ = {
+    "a": "<a>",
+    "a + b * 3": "<a> + <b> * 3",
+    "a->b.c[i]": "<a>->b.c[<i>]",
+    "space::a - -b": "<space::a> - -<b>",
+    "*p@4": "*<p>@4",
+    "(T) x": "(<T>) <x>",
+    "a <= b && !c": "<a> <= <b> && !<c>",
+    "a << 2 >> b": "<a> << 2 >> <b>",
+    "a ? b : c": "<a> ? <b> : <c>",
+    "1.5e+3 * a": "1.5e+3 * <a>",
+    "sizeof(a)": "sizeof(<a>)",
+    "(unsigned char) a": "(unsigned char) <a>",
+}
+REFUSED = (
+    *("a = 1", "a += 1", "a <<= 1", "a >>= 1", "a |= b", "a++", "--a", "a--", "a, b = 3"),
+    *("f(a)", "f (a)", "(*f)(a)", "a.f(b)", "a[0](b)", "a->f ()"),
+    *("$a + b", "{int} a", "'f.c'::a", '"text"', "a::", "3", "", "a::b(c)"),
+)
+
+
+@pytest.mark.parametrize("expression", READ)
+def test_names_are_replaced_and_nothing_else(expression: str) -> None:
+    found = pieces(expression)
+    assert found is not None
+    assert replaced(found, "<{}>".format) == READ[expression]
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_what_may_do_more_is_refused(expression: str) -> None:
+    assert pieces(expression) is None
+
+
+def test_each_name_once_and_the_members() -> None:
+    found = pieces("a.b + a->c - d")
+    assert found is not None
+    assert names(found) == ("a", "d")
+    assert {piece.member for piece in found} == {"", "b", "c"}

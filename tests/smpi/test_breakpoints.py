@@ -1,0 +1,92 @@
+"""GDB that starts a job, as smpirun offers it: breakpoints from before the start, of single ranks, and a deadlock."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import ROOT
+from tests.support.sharing import Shared
+from tests.support.smpi.jobs import built, command, needs_smpi
+
+pytestmark = [needs_smpi, pytest.mark.timeout(900)]
+RANKS, TURNS = 3, 3
+EXTENSION = ROOT / "gdbext" / "rank.py"
+HIT = re.compile(r"^(?:Rank \d hit |Thread .* hit )?Breakpoint 1(?:\.\d+)?, ", re.MULTILINE)
+DEADLOCK = "simgrid::kernel::EngineImpl::display_all_actor_status"
+
+
+def debugged(folder: Path, program: Path, commands: Sequence[str], *options: str, is_own: bool = False) -> str:
+    """What a GDB says that smpirun starts: by `-wrapper`, or by its own option `-gdb`, which has no place for words."""
+    script = folder / "commands"
+    start = ["set debuginfod enabled off", "set breakpoint pending on", "set pagination off", "set confirm off"]
+    script.write_text("\n".join([*start, f"source {EXTENSION}", *commands, "quit"]) + "\n")
+    how = ["-gdb"] if is_own else ["-wrapper", f"gdb -nx -q -x {script} --args"]
+    done = subprocess.run(
+        command(folder, RANKS, program, *how, *options),
+        cwd=folder,
+        input=f"source {script}\n" if is_own else "",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=400,
+    )
+    return done.stdout
+
+
+def values_in(said: str) -> list[int]:
+    return [int(one) for one in re.findall(r"\$\d+ = (-?\d+)$", said, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("how", ["wrapper", "own option", "thread"])
+def test_a_breakpoint_from_before_the_start_is_hit_once_in_every_rank(how: str, shared: Shared, tmp_path: Path) -> None:
+    stops = [word for _ in range(RANKS * TURNS) for word in ("print $_rank", "print g_rank", "print n", "continue")]
+    options = ["--cfg=contexts/factory:thread"] if how == "thread" else []
+    said = debugged(
+        tmp_path, built(shared, "sums.c"), ["break leaf", "run", *stops], *options, is_own=how == "own option"
+    )
+    values = values_in(said)
+    hits = sorted(zip(values[::3], values[1::3], values[2::3]))
+    assert hits == [(rank, rank, turn) for rank in range(RANKS) for turn in range(1, TURNS + 1)], said
+    assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
+    assert "exited normally" in said and "ranklens failed" not in said
+
+
+def test_a_condition_from_before_the_start_is_each_rank_s_own(shared: Shared, tmp_path: Path) -> None:
+    stops = [word for _ in range(TURNS) for word in ("print $_rank", "print n", "continue")]
+    said = debugged(tmp_path, built(shared, "sums.c"), ["break leaf if g_rank == 2", "run", *stops])
+    values = values_in(said)
+    assert list(zip(values[::2], values[1::2])) == [(2, turn) for turn in range(1, TURNS + 1)], said
+    assert "exited normally" in said and "ranklens failed" not in said
+
+
+def test_a_breakpoint_and_a_watchpoint_of_one_rank(shared: Shared, tmp_path: Path) -> None:
+    """Once all ranks are there: the first one stops before, in its first call."""
+    commands = ["tbreak leaf if n == 2", "run", "rank break leaf 1", "continue", "print $_rank", "print g_rank"]
+    commands += ["delete", "rank watch s_counter 2", "continue", "print $_rank", "print s_counter"]
+    said = debugged(tmp_path, built(shared, "sums.c"), [*commands, "delete", "continue"])
+    *others, value = values_in(said)
+    assert others == [1, 1, 2] and value in (3, 6) and f"New value = {value}" in said, said  # who comes first is SMPI's
+    assert sorted(re.findall(r"SUM (\d) (\d+)$", said, re.MULTILINE)) == [(str(one), "6") for one in range(RANKS)]
+
+
+def test_every_rank_s_values_while_gdb_has_the_copies_files(shared: Shared, tmp_path: Path) -> None:
+    """GDB has read the copies as the loader loaded them: no rank's value may come from another's."""
+    commands = ["tbreak leaf if n == 2", "run", "rank print g_rank", "rank 2", "print g_rank", "print &g_rank"]
+    said = debugged(tmp_path, built(shared, "sums.c"), [*commands, "rank 1", "print g_rank", "print &g_rank"])
+    assert re.findall(r"^(\d): (-?\d+)$", said, re.MULTILINE) == [(str(one), str(one)) for one in range(RANKS)], said
+    assert values_in(said) == [2, 1]
+    assert len(set(re.findall(r"\(int \*\) (0x\w+)", said))) == 2
+
+
+def test_a_job_that_simgrid_calls_deadlocked_is_caught_before_it_ends(shared: Shared, tmp_path: Path) -> None:
+    said = debugged(
+        tmp_path, built(shared, "deadlock.c"), [f"break {DEADLOCK}", "run", "rank list", "rank print g_rank"]
+    )
+    rows = re.findall(r"^\s+(\d)\s+blocked\s+\d\s+MPI_Recv from (\d), tag 5", said, re.MULTILINE)
+    assert rows == [("0", "1"), ("1", "2"), ("2", "0")], said
+    assert re.findall(r"^(\d): (\d)$", said, re.MULTILINE) == [(str(one), str(one)) for one in range(RANKS)]
