@@ -68,6 +68,7 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector lldbext tests
 	@$(VENV)/bin/lint-imports --no-cache
 	@.ci/include_layers.py
+	@$(PYTHON) .ci/check_english.py
 	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
 	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
 
@@ -81,6 +82,10 @@ format: ## rewrite Python and C sources in the project's format
 bench: setup ## measure what the documents claim, write docs/benchmarks.md
 	@.ci/setup test
 	@$(PYTHON) -m tests.bench
+
+.PHONY: wheel
+wheel: setup ## build the wheel of the tools that look into jobs, in build/wheel
+	@$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 
 .PHONY: clean
 clean: ## remove everything that was built

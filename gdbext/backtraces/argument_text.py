@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute, gdb_errors
+from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.expression import UnsupportedError
-from pieglobalsfind.model import Absent, Rank, Rebase, Region
 from pieglobalsfind.stacks.stack_memory import Memory
 
 OPTIMIZED_OUT = "<optimized out>"
@@ -36,40 +36,6 @@ LANGUAGES = ("c", "c++", "fortran")
 REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
 AS_IN_BACKTRACES: Any = {"summary": True}  # from GDB 13
 SHORT = "..."  # what GDB shows of aggregates in backtraces
-
-
-@dataclass(frozen=True)
-class Addresses:
-    """How one rank's addresses look to a GDB that has another rank's symbols.
-
-    `copies` are the rank's own (start, end, distance to the same place in focus), `plain` the regions in which there
-    are no symbols, `focus` the copies that GDB has the symbols of.
-    """
-
-    copies: tuple[tuple[int, int, int], ...]
-    plain: tuple[Region, ...]
-    focus: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, rank: Rank, focus: Rank) -> Addresses:
-        theirs = {one.object: one.copy for one in rebased(focus)}
-        mine = tuple((one.copy, one.copy + one.size, theirs[one.object] - one.copy) for one in rebased(rank))
-        regions = (rank.stack, rank.heap)
-        plain = tuple(one for one in regions if not isinstance(one, Absent))
-        return cls(mine, plain, tuple((one.copy, one.copy + one.size) for one in rebased(focus)))
-
-    def in_focus(self, address: int) -> Optional[int]:
-        """The address that has the name of this one in GDB's symbols, None if this one has no name."""
-        if any(address in one for one in self.plain):
-            return None
-        for start, end, distance in self.copies:
-            if start <= address < end:
-                return address + distance
-        return None if any(start <= address < end for start, end in self.focus) else address
-
-
-def rebased(rank: Rank) -> tuple[Rebase, ...]:
-    return tuple(one for one in rank.placements if isinstance(one, Rebase) and one.object is not None)
 
 
 class Language:

@@ -16,10 +16,11 @@ from typing import Any, Optional, Protocol, TypeVar
 
 import gdb
 
-from gdbext.backtraces.argument_text import Addresses, Sight
+from gdbext.backtraces.argument_text import Sight
 from gdbext.backtraces.frame_lines import FAILURES, Call, FrameLines, Place, Walked
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.selection.frame_style import BACKTRACE
+from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.model import RSP, Absent, Rank, Rebase, TlsBlock

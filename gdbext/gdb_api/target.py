@@ -228,8 +228,20 @@ def is_selected(thread: gdb.InferiorThread) -> bool:
 
 
 def path_in_target(found: gdb.Objfile) -> str:
-    """An object file's path as the process itself knows it; GDB marks files that a stub sent."""
-    return path_of(found).removeprefix(FROM_STUB)
+    """An object file's path as the process itself knows it; GDB marks files that a stub sent.
+
+    A library that was loaded by a relative name is known by that name to the loader, and so to GDB.
+    """
+    path = path_of(found).removeprefix(FROM_STUB)
+    return os.path.normpath(os.path.join(folder_of_process(), path)) if path.startswith(("./", "../")) else path
+
+
+def folder_of_process() -> str:
+    """The selected inferior's working directory; GDB's own where it has none, or where it is on another machine."""
+    try:
+        return os.readlink(f"/proc/{gdb.selected_inferior().pid}/cwd")
+    except OSError:
+        return os.getcwd()
 
 
 def path_of(found: Union[gdb.Objfile, gdb.Progspace, gdb.Symtab], kind: str = "filename") -> str:

@@ -31,6 +31,22 @@ class RankFrame(FrameDecorator):
         name = self.inferior_frame().name() or super().function()
         return name if isinstance(name, str) else "??"
 
+    def filename(self) -> Optional[str]:
+        """GDB hands Python no name that is not UTF-8, and ends the backtrace."""
+        try:
+            name = super().filename()
+        except UnicodeDecodeError as error:
+            return error.object.decode("utf-8", "backslashreplace")
+        return name if isinstance(name, str) else None
+
+    def line(self) -> Optional[int]:
+        """For the same reason: GDB's own asks for the name first."""
+        try:
+            line = super().line()
+        except UnicodeDecodeError:
+            line = self.inferior_frame().find_sal().line
+        return int(line) if line else None
+
     def frame_args(self) -> Any:
         if speaks_mi():
             return super().frame_args()

@@ -59,7 +59,7 @@ def _is_debug(name: bytes) -> bool:
 def _kept(name: str, path: str, debug_path: str) -> str:
     """The view in the cache, made if it is not there yet."""
     views = cache_directory()
-    view = os.path.join(views, name, os.path.basename(path))
+    view = os.path.join(views, name, utf8_name(os.path.basename(path)))
     if not view_cache.find(view):
         from gdbext.symbols.make_view import make
 
@@ -67,6 +67,11 @@ def _kept(name: str, path: str, debug_path: str) -> str:
         make(path, debug_path, view)
         view_cache.remove_unused(views)
     return view
+
+
+def utf8_name(name: str) -> str:
+    """A name that GDB takes from Python: a byte that is not UTF-8 is written as %XX."""
+    return "".join(f"%{ord(sign) - 0xDC00:02X}" if "\udc80" <= sign <= "\udcff" else sign for sign in name)
 
 
 def cache_directory() -> str:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Optional, Protocol, Union
 
 import gdb
 
-from gdbext.backtraces.argument_text import REFERENCES, Addresses, Names, bare_type
+from gdbext.backtraces.argument_text import REFERENCES, Names, bare_type
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.values.printed_types import is_plain_gdb, is_self_contained, may_select_static
 from pieglobalsfind.debugger import expression_names
+from pieglobalsfind.debugger.address_names import Addresses, named
 from pieglobalsfind.debugger.declare import Value
 from pieglobalsfind.debugger.expression_names import Piece
 from pieglobalsfind.debugger.same_variable import InRegister, SameVariable, UserFrame, Variable
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -31,9 +33,6 @@ TRIES = 3  # of them in which the expression may have no value
 PLACE = "_rank_place{}"  # the convenience variables that hold variables' addresses
 NAMELESS = (gdb.SYMBOL_LOC_TYPEDEF, gdb.SYMBOL_LOC_CONST)  # types and enumerators: the same in all ranks
 FORM = re.compile(r"(?:/[xduotczf])?")
-# What is quoted, or an address and the name that follows it.
-ADDRESS = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?P<address>\b0x[0-9a-f]+)(?P<name> <)?""")
-
 NAME = " <"
 THIS = "this"
 
@@ -104,7 +103,8 @@ class ManyRanks:
             return found
         for group in self._same.alike(numbers):
             if len(group) >= FEW:
-                found.update(self._of_group(group, pieces, expression, form))
+                with suppress(RanklensError):  # a visit to each of them says why
+                    found.update(self._of_group(group, pieces, expression, form))
         return found
 
     def _of_group(self, group: Group, pieces: tuple[Piece, ...], expression: str, form: str) -> Values:
@@ -192,7 +192,7 @@ class ManyRanks:
             if isinstance(value, Value):
                 text: Optional[str] = value.text
                 if template.has_names and frame is not first:
-                    text = named(value.text, Addresses.of(frame.rank, first.rank), names)
+                    text = named(value.text, Addresses.of(frame.rank, first.rank), names.behind)
                 if text is not None:
                     found[frame.rank.rank] = Value(text, value.address)
         return found
@@ -215,18 +215,3 @@ class ManyRanks:
                 return False
             gdb.set_convenience_variable(PLACE.format(at), value)
         return True
-
-
-def named(text: str, addresses: Addresses, names: Names) -> Optional[str]:
-    """The text with the names that a rank's own addresses have; None where GDB has named one by another rank's."""
-    parts, at = [], 0
-    for found in ADDRESS.finditer(text):
-        if found["address"] is None:
-            continue
-        address = int(found["address"], 16)
-        if any(start <= address < end for start, end in addresses.focus):
-            return None
-        if found["name"] is None and any(start <= address < end for start, end, _ in addresses.copies):
-            parts.append(text[at : found.end()] + names.behind(addresses.in_focus(address) or 0))
-            at = found.end()
-    return "".join(parts) + text[at:]

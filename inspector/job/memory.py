@@ -17,7 +17,8 @@ from pieglobalsfind.targets import in_address_space
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 LARGEST_THRESHOLD, KEPT = 32 << 20, 256 << 20  # bytes
-LARGEST_PIECE = 1 << 30  # bytes; a segment beyond is read in the small pieces that are asked for
+LARGEST_LOADED = 1 << 26  # bytes; a segment beyond is read in the small pieces that are asked for
+LARGEST_PIECE = 1 << 30  # bytes that are compared or searched as a whole
 
 
 def keep_freed() -> None:
@@ -47,7 +48,7 @@ class RankMemory:
         self._space = rank.pages_of
         for found in objects:
             for segment, start in data_segments(rank, found):
-                if segment.memory_size <= LARGEST_PIECE:
+                if segment.memory_size <= LARGEST_LOADED:
                     self._load_piece(start, segment.memory_size)
 
     def _load_piece(self, start: int, size: int) -> None:

@@ -7,10 +7,12 @@ Takes a `Job`; compares each copy with its original (comparison.py), then looks 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from pieglobalsfind.model import Absent
 
 from ..job.job import Job
+from ..job.memory import LARGEST_PIECE
 from ..job.progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, Finding
@@ -50,11 +52,21 @@ def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
     if libraries:
         names = ", ".join(one.path.rpartition("/")[2] for one in libraries)
         own.append(Absent(f"pointers in {names} are known by relocations alone, for want of debug information"))
+    own += not_compared(job)
     if originals.reached.is_cut:
         own.append(Absent("not all blocks of constructors were told by types, there are too many"))
     if isinstance(originals.guard, Absent) and originals.guard.hint:
         own.append(originals.guard)
     return tuple(own)
+
+
+def not_compared(job: Job) -> Iterator[Absent]:
+    """Data segments that are larger than what is compared."""
+    for found in job.privatized:
+        size = sum(one.memory_size for one in found.segments if not one.executable and one.memory_size > LARGEST_PIECE)
+        if size:
+            name = found.path.rpartition("/")[2]
+            yield Absent(f"{size >> 20} MB of data of {name} were not compared: more than {LARGEST_PIECE >> 20} MB")
 
 
 def alarm(job: Job, index: int, failed: list[tuple[int, int, int]]) -> Alarm:

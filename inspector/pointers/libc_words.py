@@ -6,8 +6,7 @@ are. Whose a block is that no rank's typed pointers lead to, nobody knows: how m
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -20,7 +19,7 @@ from .allocator import is_libc, ranges_of_ranks
 from .findings import LIBC_HEAP, Finding
 from .libc_heap import LibcHeap
 from .originals import Originals
-from .reach import Block
+from .reach import Block, Reached
 from .words import WORD, Word
 
 MOST_WORDS = 100_000
@@ -49,21 +48,24 @@ class LibcWords:
             found += islice((one for one in words if one.address < start + size), MOST_WORDS + 1 - len(found))
         return sorted(found[:MOST_WORDS])
 
-    @cached_property
-    def _addresses(self) -> list[int]:
-        return [one.address for one in self.words]
-
     def block_at(self, address: int) -> Optional[Block]:
         """The block in use that has the byte at an address."""
         return self._heap.at(address) if self._heap is not None else None
 
-    def reached(self, rank: int, blocks: Iterable[Block]) -> Iterator[tuple[Block, Word]]:
-        """The words in those of the blocks that are libc's, which a rank's pointers lead to."""
-        for block in blocks:
-            first, behind = (bisect_left(self._addresses, one) for one in (block.start, block.end - WORD + 1))
-            for word in self.words[first:behind]:
+    def reached(self, rank: int, reached: Reached) -> Iterator[tuple[Block, Word]]:
+        """The words in those of libc's blocks that a rank's typed pointers lead to."""
+        for word, block in self._blocks:
+            if word.address + WORD <= block.end and reached.has(block):
                 self._ranks.setdefault(word.address, set()).add(rank)
                 yield block, word
+
+    @property
+    def _blocks(self) -> Iterator[tuple[Word, Block]]:
+        """Each word that is in a block in use, and the block."""
+        for word in self.words:
+            block = self.block_at(word.address)
+            if block is not None:
+                yield word, block
 
     def checked(self, found: Finding) -> Finding:
         """A finding, without a right value if there is none for all ranks that share the block."""
@@ -77,7 +79,7 @@ class LibcWords:
         heap = self._heap
         if heap is None:
             return
-        left = sum(one.address not in self._ranks and heap.at(one.address) is not None for one in self.words)
+        left = sum(word.address not in self._ranks for word, _ in self._blocks)
         if left:
             yield Absent(
                 f"ranks allocate in libc's heap: {left} words there name an original in blocks to which no typed "

@@ -116,7 +116,12 @@ class OwnMemory:
             return None
         registers = self._walker.registers_now(now)
         low = registers[RSP]
-        data = self._job.target.read(low, min(now.stack.end - low, LARGEST_PIECE))
+        size = now.stack.end - low
+        if size > LARGEST_PIECE:
+            self.unread.append(
+                (now.rank, f"only {LARGEST_PIECE >> 20} MB of the {size >> 20} MB of its stack were read")
+            )
+        data = self._job.target.read(low, min(size, LARGEST_PIECE))
         words = list(islice(self._words(found, data, low, ranges), MOST_WORDS))
         saved = self._saved(now)
         for register, place in saved.items():
@@ -141,6 +146,9 @@ class OwnMemory:
     def _judged(self, found: Comparison, words: list[Word], stack: Optional[Stack]) -> list[Finding]:
         heap = found.rank.heap if isinstance(found.rank.heap, Region) else Region(0, 0)
         blocks, whole = self._blocks(heap), Block(heap.start, heap.size, False)
+        if heap.size > LARGEST_PIECE:
+            what = f"where the blocks of its heap are is not known, it has more than {LARGEST_PIECE >> 20} MB"
+            self.unread.append((found.rank.rank, what))
 
         def block_at(address: int) -> Optional[Block]:
             if address in heap:
@@ -157,7 +165,7 @@ class OwnMemory:
         if reached.is_cut:
             self.unread.append((found.rank.rank, "not all of its heap's blocks were told by types, there are too many"))
         told = [one for word in kept for one in finding(found, HEAP, heap.start, word, reached.ground(word.address))]
-        for block, word in self.libc.reached(found.rank.rank, reached.blocks()):
+        for block, word in self.libc.reached(found.rank.rank, reached):
             if not found.is_redirected(word.value) and found.names_original(word.place):
                 told += finding(found, LIBC_HEAP, block.start, word, reached.ground(word.address))
         return told

@@ -222,10 +222,9 @@ class Reached:
             return Ground(AMBIGUOUS, "DWARF: pointers of several types lead to it", first.symbol, first.type)
         return grounds[0] if grounds else None
 
-    def blocks(self) -> Iterator[Block]:
-        """Those that typed pointers lead to."""
-        found = (self._block_at(start) for start in self._found)
-        return (one for one in found if one is not None)
+    def has(self, block: Block) -> bool:
+        """Whether a typed pointer leads to a block."""
+        return block.start in self._found
 
     def pointers_in(self, block: Block) -> Iterator[int]:
         """Where pointers are in a block, with repetitions."""

@@ -40,7 +40,7 @@ def text(value: Any, form: str = "", nested: bool = False, depth: int = 0) -> st
     if kind.GetTypeClass() == lldb.eTypeClassArray:
         return array(value, form, depth)
     if kind.IsFunctionType():
-        return f"{{{kind.GetName()}}} {symbolic(value, value.GetLoadAddress())}"
+        return f"{{{kind.GetName()}}} {symbolic(value.GetTarget(), value.GetLoadAddress())}"
     if kind.IsPointerType():
         return pointer(value, form, nested)
     if kind.GetTypeClass() in (lldb.eTypeClassStruct, lldb.eTypeClassClass, lldb.eTypeClassUnion):
@@ -102,7 +102,7 @@ def pointer(value: Any, form: str, nested: bool) -> str:
     if form:
         return formatted(address, 8, form)
     to = value.GetType().GetCanonicalType().GetPointeeType().GetUnqualifiedType()
-    shown = symbolic(value, address)
+    shown = symbolic(value.GetTarget(), address)
     if to.GetBasicType() in CHARACTERS:
         error = lldb.SBError()
         content = value.GetProcess().ReadCStringFromMemory(address, MOST_ELEMENTS + 2, error) if address else None
@@ -127,13 +127,13 @@ def is_of_c(value: Any) -> bool:
     return value.GetFrame().GetCompileUnit().GetLanguage() in C_LANGUAGES
 
 
-def symbolic(value: Any, address: int) -> str:
+def symbolic(target: Any, address: int) -> str:
     """An address with the symbol that lies there: `0x2000 <counter+4>`."""
-    place = value.GetTarget().ResolveLoadAddress(address)
+    place = target.ResolveLoadAddress(address)
     symbol = place.GetSymbol()
     if not address or not symbol.IsValid() or not symbol.GetName():
         return f"{address:#x}"
-    distance = address - symbol.GetStartAddress().GetLoadAddress(value.GetTarget())
+    distance = address - symbol.GetStartAddress().GetLoadAddress(target)
     return f"{address:#x} <{symbol.GetName()}" + (f"+{distance}>" if distance else ">")
 
 

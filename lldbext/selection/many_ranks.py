@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Optional, Protocol, Union
 
 import lldb
 
 from lldbext.lldb_api import values
+from pieglobalsfind.debugger.address_names import Addresses, named
 from pieglobalsfind.debugger.declare import Value
 from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent
 from pieglobalsfind.session.process_view import ProcessView
 
@@ -23,7 +26,6 @@ FEW = 4  # ranks at one place for which it is worthwhile
 PATH = re.compile(r"(?P<name>(?:\w+::)*[A-Za-z_]\w*)(?P<parts>(?:\.[A-Za-z_]\w*|\[\d+\])*)")
 PART = re.compile(r"\.(?P<member>\w+)|\[(?P<index>\d+)\]")
 FORM = re.compile(r"(?:/[xduotcz])?")
-ADDRESS_PREFIX = "0x"  # LLDB names addresses by the modules that it has: those of one rank
 STATIC = (lldb.eValueTypeVariableGlobal, lldb.eValueTypeVariableStatic)
 
 Values = dict[int, Union[Value, Absent]]
@@ -46,6 +48,7 @@ class ManyRanks:
         threads = [one.registers for one in moment.target.threads()]
         pointers = [one[RSP] for one in threads if not isinstance(one, Absent) and RSP in one]
         self._same = SameVariable(moment, pointers)
+        self._names: dict[int, str] = {}  # by address
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
         """What can be told of some of the ranks, by their numbers."""
@@ -54,7 +57,8 @@ class ManyRanks:
             return found
         for group in self._same.alike(numbers):
             if len(group) >= FEW:
-                found.update(self._of_group(group, path, form))
+                with suppress(RanklensError):  # a visit to each of them says why
+                    found.update(self._of_group(group, path, form))
         return found
 
     def _of_group(self, group: Sequence[UserFrame], path: re.Match[str], form: str) -> Mapping[int, Value]:
@@ -68,21 +72,30 @@ class ManyRanks:
         is_static = whole.GetValueType() in STATIC
         if variable is None or isinstance(variable, InObject) != is_static or address == lldb.LLDB_INVALID_ADDRESS:
             return {}
-        found: dict[int, Value] = {}
-        for frame in group:
+        expected = Value(values.text(part, form), address)
+        if self._at(part, address, form) != expected:
+            return {}
+        found = {first.rank.rank: expected}
+        for frame in group[1:]:
             place = self._same.address(frame, variable)
             if place is not None:
-                there = place + address - start
-                text = self._text(part, there, form)
-                if form or ADDRESS_PREFIX not in text:
-                    found[frame.rank.rank] = Value(text, there)
-        expected = values.text(part, form)
-        return found if found.get(first.rank.rank) == Value(expected, address) else {}
+                value = self._at(part, place + address - start, form)
+                text = value.text if form else named(value.text, Addresses.of(frame.rank, first.rank), self._name_after)
+                if text is not None:
+                    found[frame.rank.rank] = Value(text, value.address)
+        return found
 
-    def _text(self, like: Any, address: int, form: str) -> str:
+    def _name_after(self, address: int) -> str:
+        """What stands after an address of which LLDB has the symbols."""
+        if address not in self._names:
+            self._names[address] = values.symbolic(self._target, address).removeprefix(f"{address:#x}")
+        return self._names[address]
+
+    def _at(self, like: Any, address: int, form: str) -> Value:
+        """What lies at an address, as a value of another one's type."""
         place = lldb.SBAddress(address, self._target)
         value = self._target.CreateValueFromAddress(str(like.GetName()), place, like.GetType())
-        return values.text(value, form)
+        return Value(values.text(value, form), address)
 
 
 def part_of(value: Any, parts: str) -> Optional[Any]:

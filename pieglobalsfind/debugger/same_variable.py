@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf import constants as dw
-from pieglobalsfind.dwarf.expression import MASK, signed
+from pieglobalsfind.dwarf.expression import MASK, UnsupportedError, signed
 from pieglobalsfind.dwarf.locals import LocalReader, LocalsAt
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank, Region
@@ -91,8 +91,8 @@ class SameVariable:
             return None
         if any(pointer in stack for pointer in self._pointers):
             return None
-        walker = self._moment.walker
         try:
+            walker = self._moment.walker
             walked = walker.activations(rank)
             found = user_frame(self._moment, rank.rank, walked[0], lookup_of) if walked is not None else None
             place = walker.place(found.lookup) if found is not None else Absent("")
@@ -131,8 +131,11 @@ class SameVariable:
         return InRegister(number, size) if number in range(REGISTERS) else None
 
     def _locals_at(self, frame: UserFrame) -> Optional[LocalsAt]:
-        reader = self._local_reader(frame.file)
-        return reader.at(frame.vaddr) if reader is not None else None
+        try:
+            reader = self._local_reader(frame.file)
+            return reader.at(frame.vaddr) if reader is not None else None
+        except (RanklensError, UnsupportedError):
+            return None
 
     def _local_reader(self, path: str) -> Optional[LocalReader]:
         if path not in self._locals:

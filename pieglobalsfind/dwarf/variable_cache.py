@@ -40,7 +40,7 @@ from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.model import Absent
 
-KIND = f"variables-4-{sys.byteorder}"  # changes with the form of what is stored, and with what it says
+KIND = f"variables-5-{sys.byteorder}"  # changes with the form of what is stored, and with what it says
 STORAGES = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, THREAD_LOCAL, COMMON, MODULE)
 SPOKEN = ("other", *sorted(set(LANGUAGES.values())))  # languages
 STORAGE_NUMBERS = {one: number for number, one in enumerate(STORAGES)}

@@ -418,12 +418,12 @@ class VariableReader:
         if not operations:
             return None
         first, rest = operations[0], operations[1:]
-        if first[0] == dw.DW_OP_addr:
-            address = first[1] + constant_sum(rest)
-            return Place(address, False) if self._low < address < self._high else None
-        if first[0] in CONSTANTS and any(atom in TLS for atom, _ in rest):
-            return Place(first[1] + constant_sum(rest[1:]), True)
-        return None
+        thread_local = first[0] in CONSTANTS and bool(rest) and rest[0][0] in TLS
+        added = addend(rest[1:] if thread_local else rest)
+        if added is None or (first[0] != dw.DW_OP_addr and not thread_local):
+            return None
+        place = first[1] + added
+        return Place(place, thread_local) if thread_local or self._low < place < self._high else None
 
     def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Found]:
         name = self._name(die)
@@ -536,10 +536,18 @@ def in_order(found: list[Variable], place: int) -> list[Variable]:
     return left
 
 
-def constant_sum(operations: tuple[tuple[int, int], ...]) -> int:
-    """What `plus_uconst N`, or `const N; plus`, adds to an address."""
-    total = 0
-    for atom, operand in operations:
-        if atom == dw.DW_OP_plus_uconst or atom in CONSTANTS:
-            total += operand
+def addend(operations: tuple[tuple[int, int], ...]) -> Optional[int]:
+    """What `plus_uconst N`, or `const N; plus`, adds to an address; None if anything else is done with it.
+
+    A value that is computed from an address (`stack_value`, `deref`, `implicit_pointer`), or a part of a variable
+    (`piece`), has no storage of its own (DWARF 5, 2.6.1.1.4 and 2.6.1.2).
+    """
+    total, left = 0, iter(operations)
+    for atom, operand in left:
+        if atom in CONSTANTS:
+            if next(left, (0, 0))[0] != dw.DW_OP_plus:
+                return None
+        elif atom != dw.DW_OP_plus_uconst:
+            return None
+        total += operand
     return total

@@ -51,11 +51,15 @@ def scanned(descriptor: int, start: int, end: int) -> Iterator[tuple[int, int]]:
             _SCAN.pack(_SCAN.size, 0, start, end, 0, place, REGIONS, 0, ZERO, ZERO, PRESENT | SWAPPED, PRESENT)
         )
         count = fcntl.ioctl(descriptor, PAGEMAP_SCAN, request)
+        reached = start
         for index in range(count):
             first, last = vector[3 * index : 3 * index + 2]
             yield first, min(last, end)
-        reached = _SCAN.unpack(request)[4]
+            reached = last
+        # Linux 6.18 says of a last part that the walk ended before the last region, which it would return again.
+        reached = max(reached, _SCAN.unpack(request)[4])
         if reached <= start:
+            yield start, end
             return
         start = reached
 

@@ -80,7 +80,7 @@ def run() -> Result:
         (
             Measurement(f"attach, plain LLDB, {FEW} ranks", plain, "s"),
             Measurement("import and first `rank bt`, beyond plain attach", backtrace - plain, "s", 0.5),
-            Measurement("LLDB's own `thread list` behind it, beyond that", listed - backtrace, "s"),
+            Measurement("LLDB's own `thread list` after it, beyond that", listed - backtrace, "s"),
             Measurement(f"`rank print` in {FEW} ranks", printed.times[-1], "s"),
             Measurement(f"a stop, plain LLDB, {MANY:,} ranks", bare.step, "s"),
             Measurement(

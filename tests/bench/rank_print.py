@@ -57,9 +57,9 @@ def run() -> Result:
             lldb_structure = in_lldb(pid, load, "faces[0]")
     return Result(
         "`rank print` in many ranks",
-        f"{RANKS:,} ranks in one process. Processor time of the debugger and of what it starts, for one command beyond "
-        f"attaching and loading the extension; the best of {REPEAT}. The program has 4,000 functions in one "
-        "compilation unit where nothing else is said.",
+        f"{RANKS:,} ranks in one process. Processor time of the debugger, and of what it starts, for one command "
+        f"beyond attaching and loading the extension; the best of {REPEAT}. The program has 4,000 functions in one "
+        "compilation unit unless noted.",
         (
             Measurement("GDB, a global variable", variable, "s", 1.0),
             Measurement("GDB, a local variable", local, "s", 1.0),

@@ -113,14 +113,18 @@ def report(folder: Path, files: Sequence[str]) -> int:
     """Print what differs and how much; 0 if nothing differs without a reason."""
     known = known_differences((HERE / "differences.txt").read_text().splitlines())
     total: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for file in files:
         sums = [(folder / way / file / "gdb.sum") for way in WAYS]
         native, in_rank = [results(one.read_text(errors="replace") if one.exists() else "") for one in sums]
         found = compared(native, in_rank, known)
         total.update(counts(found))
+        reasons.update(one.reason for one in found.differences if one.reason)
         for one in found.differences:
             if not one.reason:
                 print(f"{one.in_rank}: {one.assertion.file}: {one.assertion.name}")
+    for reason, number in reasons.most_common():
+        print(f"{number:,}: {reason}")
     print(", ".join(f"{number:,} {what}" for what, number in total.items()))
     return 1 if total["without a reason"] else 0
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.gdb.places import RANKS, Places, hold
+from tests.support.gdb.places import RANKS, SOURCES, Places, hold
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.gdb.terminal import PROMPT, terminal
-from tests.support.running import StartJob
+from tests.support.running import ROOT, StartJob
 
 COMMANDS = ("rank list", "rank 1", "rank bt", "rank tree", "rank print shared_name", "rank find 3", "rank info 0", "bt")
 AFTERWARDS = """
@@ -209,3 +210,18 @@ tell("bt", ask("bt"))
     assert told["waits"] == [1, places.owned[1, "shared_name"].value, places.owned[2, "shared_name"].address]
     assert "wait_for (peer=2) at" in told["bt"]
     assert "Traceback" not in told.output and "ranklens failed" not in told.output
+
+
+def test_names_that_are_not_utf8(gdb: Path, start_job: StartJob, rankrun: Path, rankcc: Path, tmp_path: Path) -> None:
+    """Of the program and of its source: GDB hands neither of them to Python."""
+    source, program = (tmp_path / os.fsdecode(name) for name in (b"pl\xe9.c", b"pl\xe9"))
+    shutil.copy(SOURCES / "places.c", source)
+    subprocess.run([rankcc, "-g", "-O0", source, "-o", program], check=True, timeout=120)
+    job = start_job(rankrun, "-n", "2", program)
+    job.wait_for("ready")
+    words = ["-ex", f"source {ROOT}/gdbext/rank.py", "-ex", "rank 1", "-ex", "bt", "-ex", "print shared_name"]
+    command = [str(gdb), "-nx", "-q", "-batch", "-p", str(job.pid), *words]
+    done = subprocess.run(command, capture_output=True, timeout=120)
+    shown = done.stdout.decode("utf-8", "backslashreplace")
+    assert "Exception" not in shown and "\n$1 = 11\n" in shown, shown
+    assert re.search(r" main \(.*\) at \S*pl\\xe9\.c:\d+\n", shown), shown

@@ -28,8 +28,11 @@ EXPRESSIONS = {
     "several": True,
     "listed": True,
     "/x rank": True,
-    "node": False,  # it holds addresses, which LLDB names by modules of one rank
-    "start": False,
+    "node": True,
+    "node.next": True,
+    "node.function": True,
+    "start": True,
+    "elsewhere": True,  # in rank 0 alone: other ranks have no name for what rank 0 has there
     "node.next->number": False,
     "alias": False,
     "rank * 2 + 1": False,

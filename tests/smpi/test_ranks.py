@@ -14,9 +14,11 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import EXITED, RUNNING, RankTable, Region
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.targets import open_target
+from tests.support.gdb.places import make_core
+from tests.support.gdb.session import Session
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
-from tests.support.smpi.jobs import FACTORIES, SOURCES, Running, built, needs_smpi, start
+from tests.support.smpi.jobs import FACTORIES, SOURCES, Running, built, kernel_core, needs_smpi, start
 
 pytestmark = needs_smpi
 RANKS = 4
@@ -123,6 +125,35 @@ def test_without_privatization(start_job: StartJob, shared: Shared, tmp_path: Pa
     check_variables(table, running, RANKS)
     (line,) = owners(running.pid, running.told[0].address)
     assert "no rank  shared" in line
+    values = {one["name"]: [group["value"] for group in one["groups"]] for one in asked("globals", running.pid)}
+    assert (values["g_rank"], values["t_rank"]) == ([str(RANKS - 1)], [str(2000 + RANKS - 1)])
+
+
+@pytest.mark.parametrize("how", ["live", "gcore", "kernel"])
+def test_data_that_is_remapped_at_each_switch(how: str, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """All ranks print the same address; what lies there is that rank's that SMPI has mapped last."""
+    running = start(start_job, tmp_path, MANY, built(shared, "truth.c"), ["--cfg=smpi/privatization:mmap"])
+    makers = {"gcore": make_core, "kernel": kernel_core}
+    target = makers[how](running.pid, tmp_path) if how in makers else running.pid
+    found = {one["name"]: one for one in asked("globals", target)}
+    for name in ("g_rank", "s_rank"):
+        assert len({one.address for one in running.variable(name).values()}) == 1
+        values = {rank: int(one["value"]) for one in found[name]["groups"] for rank in ranks_of(one["ranks"])}
+        assert values == {rank: one.value for rank, one in running.variable(name).items()}
+    assert found["t_rank"]["verdict"] == "shared"  # of which SMPI knows nothing: one for the kernel thread
+    (waiting,) = asked("stacks", target, "--rank", f"1-{MANY - 1}")["stacks"]
+    assert [one["function"] for one in waiting["calls"]] == ["main", "below", "below", "below", "MPI_Recv"]
+
+
+def test_gdb_with_data_that_is_remapped(start_job: StartJob, shared: Shared, gdb: Path, tmp_path: Path) -> None:
+    running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"), ["--cfg=smpi/privatization:mmap"])
+    script = f"""
+    tell("all", ask("rank print g_rank"))
+    tell("each", [(ask(f"rank {{one}}"), value("g_rank"), value("s_rank"))[1:] for one in range({RANKS})])
+    """
+    told = Session(gdb, tmp_path).attach(script, running.pid)
+    assert told["each"] == [[rank, 1000 + rank] for rank in range(RANKS)]
+    assert told["all"].splitlines() == [f"{rank}: {rank}" for rank in range(RANKS)]
 
 
 def test_ranks_that_have_ended(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str
     """Objects with a main that SMPI can call, without the program that the kernel has started."""
     found = []
     for entry, bias, name in listed[1:]:
-        if name.startswith("/"):
+        if name:
             try:
                 elf = LoadedElf(target.read, bias)
                 if any(elf.symbol(one) is not None for one in MAINS):

@@ -18,8 +18,9 @@ from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import LAYOUTS, THREAD, Saved, saved_contexts
 from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import Images, images
-from pieglobalsfind.decoders.smpi.library import find_library
+from pieglobalsfind.decoders.smpi.library import Library, find_library
 from pieglobalsfind.decoders.smpi.numbering import Numbers, number
+from pieglobalsfind.decoders.smpi.regions import redirections
 from pieglobalsfind.decoders.smpi.threads import Thread, find_threads
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
@@ -33,6 +34,7 @@ NO_ACTORS = "SimGrid has no actors now: the simulation is starting, or has ended
 KINDS = "SimGrid's actors have contexts of several kinds: their stacks are unknown"
 MOST_TRIES = 20
 THREAD_KIND = "thread"
+OF_RANK, OF_THREAD = 0, 1  # TlsBlock.level
 RUNS = Absent("it is running", "its registers are its kernel thread's")
 NOT_BEGUN = Absent("it has not begun to run")
 ENDED = Absent("it has ended")
@@ -101,7 +103,7 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
         _starting(target, layout, of_ranks, entry[0]),
         frozenset(one.tid for one in kernel_threads if stack_pointer(one) < 0),
     )
-    table = _table(target, maps, found, layout)
+    table = _table(target, maps, library, found, layout)
     table = replace(table, entry_function=entry[0], entry_function_size=entry[1])
     return with_running(table, kernel_threads) if layout else table
 
@@ -153,7 +155,11 @@ def _starting(
 
 
 def _table(
-    target: Target, maps: Sequence[MemoryMapping], found: Found, layout: Sequence[model.RegisterRule]
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    library: Library,
+    found: Found,
+    layout: Sequence[model.RegisterRule],
 ) -> RankTable:
     stacks = {
         rank: one.stack
@@ -161,7 +167,11 @@ def _table(
         if isinstance(one.stack, Region) and rank not in found.starting
     }
     is_one_job = len(found.numbers.sizes) == 1
-    own = images(target, maps, stacks, tuple(found.actors), is_one_job)
+
+    def segments(program: Object) -> Mapping[int, tuple[Placement, ...]]:
+        return redirections(target, maps, library, found.actors, program)
+
+    own = images(target, maps, stacks, tuple(found.actors), is_one_job, segments)
     blocks = _thread_blocks(target, found, own)
     ranks = [_rank(found, rank, (*own.placements.get(rank, ()), *blocks.get(rank, ()))) for rank in found.actors]
     ranks += [_ended(rank, own.placements[rank]) for rank in own.exited]
@@ -215,7 +225,7 @@ def _made(
 
 
 def _thread_blocks(target: Target, found: Found, own: Images) -> dict[int, tuple[TlsBlock, ...]]:
-    """By rank, the thread-local variables of its own copies: each copy is a TLS module of its own.
+    """By rank, the thread-local variables of its own copies: each copy is a TLS module of its own, the program one.
 
     Actors that SimGrid switches are all on one kernel thread, unless it runs several at once (contexts/nthreads).
     """
@@ -227,7 +237,8 @@ def _thread_blocks(target: Target, found: Found, own: Images) -> dict[int, tuple
         actor = found.actors.get(rank)
         thread = common if actor is None or actor.kind != THREAD_KIND else found.threads.get(actor.context)
         if thread is not None:
-            blocks[rank] = tuple(_blocks(target, found.described, thread, own.objects, entries))
+            level = OF_RANK if own.method == "fs" or actor is None or actor.kind == THREAD_KIND else OF_THREAD
+            blocks[rank] = tuple(_blocks(target, found.described, thread, own.objects, entries, level))
     return blocks
 
 
@@ -237,10 +248,11 @@ def _blocks(
     thread: Thread,
     objects: Sequence[Object],
     entries: Sequence[tuple[int, int]],
+    level: int,
 ) -> Iterator[TlsBlock]:
     for entry, index in entries:
         size = objects[index].tls_size
         module = module_of(target, described, entry) if size else 0
         block = thread_block(target, described, thread.pointer, module)
         if block:
-            yield TlsBlock(index, block, size, False, 0)
+            yield TlsBlock(index, block, size, False, level)

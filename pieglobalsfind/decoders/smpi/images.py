@@ -6,7 +6,7 @@ Takes the ranks' stacks; gives the objects and each rank's placements, and the r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pieglobalsfind.decoders import gnu_unique
@@ -36,18 +36,27 @@ class Images:
     warnings: tuple[str, ...] = ()
 
 
+Segments = Callable[[Object], Mapping[int, tuple[Placement, ...]]]
+
+
 def images(
-    target: Target, maps: Sequence[MemoryMapping], stacks: Mapping[int, Region], ranks: Sequence[int], is_one_job: bool
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    stacks: Mapping[int, Region],
+    ranks: Sequence[int],
+    is_one_job: bool,
+    segments: Segments,
 ) -> Images:
     """`ranks` are those that have not ended; `stacks` are those of ranks that have begun to run.
 
     Under smpirun a copy has the number of its rank. Where no stack says otherwise, ranks that are in no code of the
-    program, and copies without a rank, are taken for those of their numbers.
+    program, and copies without a rank, are taken for those of their numbers. `segments` gives the ranks' own data
+    segments of a program without copies.
     """
     listed = of_files.entries(target, maps)
     found = of_files.copies(target, listed)
     if not found.programs:
-        return _shared(target, maps, of_files.programs_without_copies(target, listed))
+        return _shared(target, maps, of_files.programs_without_copies(target, listed), ranks, segments)
     owners = of_files.entered(target, stacks, {number: one.code for number, one in found.programs.items()})
     claims = Counter(owners.values())
     by_rank = {rank: number for rank, number in owners.items() if claims[number] == 1}
@@ -98,10 +107,21 @@ def _mapped_as(maps: Sequence[MemoryMapping], base: int) -> str:
     return mapping.path if mapping is not None else ""
 
 
-def _shared(target: Target, maps: Sequence[MemoryMapping], programs: Sequence[Loaded]) -> Images:
-    """Without copies: all ranks use the programs as they are loaded."""
+def _shared(
+    target: Target,
+    maps: Sequence[MemoryMapping],
+    programs: Sequence[Loaded],
+    ranks: Sequence[int],
+    segments: Segments,
+) -> Images:
+    """Without copies: all ranks use the programs as they are loaded, but perhaps their data."""
     objects = [
         object_of(index, LoadedElf(target.read, one.base), _mapped_as(maps, one.base) or one.name, is_program=True)
         for index, one in enumerate(programs)
     ]
-    return Images("none", tuple(objects), {}, {})
+    private: dict[int, tuple[Placement, ...]] = {}
+    for one in objects:
+        for rank, parts in segments(one).items():
+            private[rank] = (*private.get(rank, ()), *parts)
+    entries = tuple((one.entry, index) for index, one in enumerate(programs))
+    return Images("mmap" if private else "none", tuple(objects), private, dict.fromkeys(ranks, entries))

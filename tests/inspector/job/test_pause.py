@@ -8,7 +8,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +17,6 @@ from inspector.commands import stacks
 from inspector.job.job import Job as InspectorJob
 from inspector.job.job import job_of
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.model import Rebase
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.one_moment import MOST_STOPS, at_one_moment, plan_for
 from pieglobalsfind.targets.frozen import FrozenTarget
@@ -26,6 +24,7 @@ from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.ptrace import tracer_of
 from tests.support.busy import SOURCE, WAYS, why_impossible
+from tests.support.busy_values import value_of
 from tests.support.running import Job, StartJob, built
 from tests.support.waiting import wait_until
 
@@ -57,21 +56,6 @@ def looked_at(job: InspectorJob) -> tuple[InspectorJob, stacks.Stacks]:
     return job, stacks.read_one(job, rankset.parse("all"), with_runtime=False)
 
 
-def value_of(job: InspectorJob, rank: int, name: str, size: int = 8) -> int:
-    """A global of a rank, by the program's symbols and the rank's copy."""
-    (program,) = (one for one in job.table.objects if one.is_program)
-    copies = (one for one in job.table.ranks[rank].placements if isinstance(one, Rebase))
-    (copy,) = (one for one in copies if one.object == program.index)
-    address = program.load_bias + symbols(program.path)[name] - copy.original + copy.copy
-    return int.from_bytes(job.target.read(address, size), "little")
-
-
-@lru_cache
-def symbols(path: str) -> dict[str, int]:
-    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {words[2]: int(words[0], 16) for words in map(str.split, lines) if len(words) == 3}
-
-
 def paused(live: LiveTarget, read: Callable[[InspectorJob], Value], with_data: bool = False) -> Value:
     return at_one_moment([plan_for(live, with_data)], with_data, lambda targets: read(job_of(targets[0])))
 
@@ -87,9 +71,9 @@ def test_every_rank_at_every_look(start_job: StartJob, program: Path, way: str) 
         assert sorted(seen.calls) == list(range(RANKS)) and seen.missing == {}
         for calls in seen.calls.values():
             assert why_impossible([one.function for one in calls], way) == ""
-        for rank in range(RANKS):
+        for rank in found.table.ranks:
             assert value_of(found, rank, "before") - value_of(found, rank, "after") in (0, 1)
-            assert value_of(found, rank, "number", size=4) == rank
+            assert value_of(found, rank, "number", size=4) == rank.rank
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -179,7 +163,9 @@ def test_a_killed_command_leaves_nothing_stopped(start_job: StartJob, program: P
 def steps(job: Job) -> int:
     """How many steps the ranks have made together."""
     live = LiveTarget(job.pid)
-    return paused(live, lambda found: sum(value_of(found, rank, "before") for rank in range(RANKS)), with_data=True)
+    return paused(
+        live, lambda found: sum(value_of(found, rank, "before") for rank in found.table.ranks), with_data=True
+    )
 
 
 def states(pid: int) -> set[str]:

@@ -473,3 +473,26 @@ def test_a_file_without_debug_information_declares_nothing(build: Build) -> None
     assert not information.is_there
     assert information.variables() == ()
     assert information.line(0x1000) is None
+
+
+@pytest.mark.parametrize(
+    ("operations", "added"),
+    [
+        (b"", 0),
+        (b"\x23\x04", 4),  # plus_uconst 4
+        (b"\x08\x04\x22", 4),  # const1u 4, plus
+        (b"\x9f", None),  # stack_value: the address is the value
+        (b"\x06", None),  # deref
+        (b"\x06\x23\x04\x9f", None),
+        (b"\x08\x04\x1c", None),  # const1u 4, minus
+        (b"\x93\x04", None),  # piece of 4 bytes
+    ],
+)
+def test_only_what_has_storage_is_a_variable(operations: bytes, added: int | None, tmp_path: Path) -> None:
+    """What is computed from an address lies nowhere, and can't be read, compared or audited."""
+    probe = written(tmp_path, unit(entry("variable", name="probe", location=At())), name="probe.so")
+    (known,) = DebugInfo.open(str(probe)).variables()
+    location = b"\x03" + struct.pack("<Q", known.address or 0) + operations
+    path = written(tmp_path, unit(entry("variable", name="v", location=location)))
+    found = [variable.address for variable in DebugInfo.open(str(path)).variables()]
+    assert found == ([] if added is None else [(known.address or 0) + added])

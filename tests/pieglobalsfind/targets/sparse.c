@@ -12,6 +12,8 @@ int main(void) {
     size_t touched[] = {0, 1, 7, 511, 512, 513, 1000000, size / page - 1};
     for (size_t at = 0; at < sizeof touched / sizeof *touched; at++)
         memcpy(base + touched[at] * page + 100, "touched", 7);
+    for (size_t at = 0; at < 20000; at++) /* more regions than one question is answered with */
+        memcpy(base + ((size_t)40 << 30) + at * 25 * page, "many", 4);
     volatile char only_read = base[2000000 * page];
     (void)only_read;
     printf("base %p\n", (void *)base);

@@ -24,6 +24,7 @@ from tests.support.fabricate.memory import Mapped, MemoryTarget
 PAGE = os.sysconf("SC_PAGE_SIZE")
 GIGABYTE = 1 << 30
 SIZE = 64 * GIGABYTE
+MANY = range(40 * GIGABYTE, 40 * GIGABYTE + 20000 * 25 * PAGE, 25 * PAGE)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def sparse(tmp_path: Path) -> Iterator[Sparse]:
             while not said or said[-1][0] != "second":
                 name, value = process.stdout.readline().split()
                 said.append((name, int(value, 16)))
-            yield Sparse(process.pid, said[0][1], tuple(value for name, value in said if name == "page"))
+            pages = (value for name, value in said if name == "page")
+            yield Sparse(process.pid, said[0][1], tuple(sorted((*pages, *MANY))))
         finally:
             process.kill()
 
@@ -87,7 +89,7 @@ def test_a_part_of_a_mapping(sparse: Sparse) -> None:
 def test_pieces_are_of_touched_pages_alone(sparse: Sparse) -> None:
     found = list(pieces(LiveTarget(sparse.pid), sparse.base, sparse.base + SIZE))
     assert sum(len(data) for _, data in found) <= PAGE * (len(sparse.touched) + 1)
-    assert sum(data.count(b"touched") for _, data in found) == len(sparse.touched)
+    assert sum(data.count(b"touched") + data.count(b"many") for _, data in found) == len(sparse.touched)
 
 
 @pytest.mark.parametrize("overlap", [0, 32])
@@ -133,10 +135,10 @@ def test_a_snapshot_has_no_bytes_of_pages_that_were_never_touched(sparse: Sparse
             target, [(sparse.base, sparse.base + SIZE)], "now", str(file), lambda *how: heard.append(how)
         )
     assert written.memory <= PAGE * (len(sparse.touched) + 1) and written.memory + written.zeros == SIZE
-    assert file.stat().st_size < 1 << 18
+    assert file.stat().st_size < 1 << 23
     assert heard and all(0 <= done < total == SIZE for done, total in heard)
     taken, process = snapshot.SnapshotTarget(str(file)), LiveTarget(sparse.pid)
-    for page in (*sparse.touched, 2 * PAGE, 30 * GIGABYTE, SIZE - 3 * PAGE):
+    for page in (*sparse.touched[::500], 2 * PAGE, 30 * GIGABYTE, SIZE - 3 * PAGE):
         begin = max(sparse.base + page - 100, sparse.base)
         assert taken.read(begin, 300) == process.read(begin, 300), hex(page)
     with pytest.raises(MemoryUnreadable):

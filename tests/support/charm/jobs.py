@@ -206,12 +206,14 @@ LOCALLY = ("++local",)
 
 
 @contextmanager
-def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY) -> Iterator[Launched]:
+def launched(
+    folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY, count: int = 2
+) -> Iterator[Launched]:
     """The program of `folder` in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
 
-    `how`: charmrun's own options, which say how it starts processes.
+    `how`: charmrun's own options, which say how it starts processes; `count`: another number of them.
     """
-    command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
+    command = ["./charmrun", f"+p{count}", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
     mark = f"RANKLENS_LAUNCH={uuid.uuid4().hex}"
     with subprocess.Popen(
@@ -265,15 +267,15 @@ def turns_of(job: subprocess.Popen[str]) -> list[tuple[int, int, int]]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Running]:
-    """The program of `folder` with four ranks, ended afterwards."""
+def running(folder: Path, ranks: int = RANKS) -> Iterator[Running]:
+    """The program of `folder` with four ranks, or another number of them, ended afterwards."""
     with subprocess.Popen(
-        ["./prog", f"+vp{RANKS}", *WORKERS], cwd=folder, stdout=subprocess.PIPE, text=True
+        ["./prog", f"+vp{ranks}", *WORKERS], cwd=folder, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             truth: dict[int, Truth] = {}
             assert process.stdout is not None
-            while len(truth) < RANKS:
+            while len(truth) < ranks:
                 line = process.stdout.readline()
                 assert line, "the program has ended"
                 said = re.match(r"TRUTH (\d+) (0x\w+) (0x\w+)", line)

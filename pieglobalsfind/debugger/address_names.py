@@ -1,0 +1,69 @@
+"""How one rank's addresses look to a debugger that has another rank's symbols, and the names that they have.
+
+Takes two ranks' placements, and texts in which a debugger has printed addresses. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.model import Absent, Rank, Rebase, Region
+
+# What is quoted, or an address, and the beginning of a name after it.
+_ADDRESS = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?P<address>\b0x[0-9a-f]+)(?P<name> <)?""")
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """How one rank's addresses look to a debugger that has another rank's symbols.
+
+    `copies` are the rank's own (start, end, distance to the same place in focus), `plain` the regions in which there
+    are no symbols, `focus` the copies that the debugger has the symbols of.
+    """
+
+    copies: tuple[tuple[int, int, int], ...]
+    plain: tuple[Region, ...]
+    focus: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, rank: Rank, focus: Rank) -> Addresses:
+        theirs = {one.object: one.copy for one in rebased(focus)}
+        mine = tuple((one.copy, one.copy + one.size, theirs[one.object] - one.copy) for one in rebased(rank))
+        regions = (rank.stack, rank.heap)
+        plain = tuple(one for one in regions if not isinstance(one, Absent))
+        return cls(mine, plain, tuple((one.copy, one.copy + one.size) for one in rebased(focus)))
+
+    def in_focus(self, address: int) -> Optional[int]:
+        """The address that has the name of this one in the debugger's symbols, None if this one has no name."""
+        if any(address in one for one in self.plain):
+            return None
+        for start, end, distance in self.copies:
+            if start <= address < end:
+                return address + distance
+        return None if any(start <= address < end for start, end in self.focus) else address
+
+
+def rebased(rank: Rank) -> tuple[Rebase, ...]:
+    return tuple(one for one in rank.placements if isinstance(one, Rebase) and one.object is not None)
+
+
+def named(text: str, addresses: Addresses, name_after: Callable[[int], str]) -> Optional[str]:
+    """The text with the names that a rank's own addresses have; None where one is named by another rank's symbols.
+
+    `name_after` gives what the debugger prints after an address in focus: ` <symbol+4>`, or "".
+    """
+    parts, at = [], 0
+    for found in _ADDRESS.finditer(text):
+        if found["address"] is None:
+            continue
+        address = int(found["address"], 16)
+        if any(start <= address < end for start, end in addresses.focus):
+            return None
+        same = addresses.in_focus(address)
+        if found["name"] is None and same is not None and same != address:
+            parts.append(text[at : found.end()] + name_after(same))
+            at = found.end()
+    return "".join(parts) + text[at:]

@@ -1,0 +1,76 @@
+"""All processes of a job at one moment, while its ranks exchange messages without pause."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from inspector.commands import stacks
+from inspector.job.job import Job as InspectorJob
+from inspector.job.processes import read_together
+from inspector.job.reading import Way
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.members import members_of
+from pieglobalsfind.ranks import rankset
+from tests.support.busy import SOURCE, why_impossible
+from tests.support.busy_values import value_of
+from tests.support.running import Job, StartJob, built
+
+RANKS, PROCESSES = 12, 4
+LOOKS = 50
+FOR_EVER = 1 << 40
+AHEAD = 2  # steps that a rank can be ahead of the one that it receives from
+
+
+@pytest.fixture
+def busy(start_job: StartJob, tmp_path: Path) -> Job:
+    source, program = tmp_path / "busy.c", tmp_path / "busy"
+    source.write_text(SOURCE)
+    subprocess.run([str(built("rankcc")), "-g", "-O1", str(source), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", RANKS, "--procs", PROCESSES, program, "exchange", FOR_EVER)
+    job.wait_for("begins", times=RANKS)
+    return job
+
+
+def seen(job: InspectorJob) -> tuple[dict[int, int], stacks.Stacks]:
+    """How many steps each rank has made, and its stack."""
+    steps = {one.rank: value_of(job, one, "before") for one in job.present}
+    return steps, stacks.read(job, rankset.parse("all"), with_runtime=False)
+
+
+def test_no_process_is_ahead(busy: Job) -> None:
+    """A rank needs its neighbour's message for every step: at one moment, none is far ahead."""
+    for _ in range(LOOKS):
+        steps: dict[int, int] = {}
+        for _, found in read_together(members_of(str(busy.pid)), Way(), seen, with_data=True):
+            assert not isinstance(found, RanklensError), found
+            steps |= found[0]
+            assert found[1].missing == {}
+            for calls in found[1].calls.values():
+                assert why_impossible([one.function for one in calls], "exchange") == ""
+        assert sorted(steps) == list(range(RANKS))
+        assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
+
+
+def inspected(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [str(one) for one in (built("inspector"), *words, "--json")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+def test_how_it_was_read(busy: Job) -> None:
+    paused = json.loads(inspected("stacks", "--job", busy.pid).stdout)
+    assert re.match(
+        rf"copied from {PROCESSES} processes while they stood still for [0-9.]+ ms( \([23] stops\))?, "
+        r"the last one [0-9.]+ ms after the first: all figures are of one moment$",
+        paused["how"],
+    )
+    assert paused["missing"] == []
+    frozen = inspected("stacks", "--job", busy.pid, "--freeze")
+    assert re.fullmatch(rf"inspector: {PROCESSES} processes of .* stood still for [0-9]+ ms\n", frozen.stderr)
+    assert json.loads(frozen.stdout)["missing"] == []
+    running = json.loads(inspected("stacks", "--job", busy.pid, "--nonblocking").stdout)
+    assert "without stopping it" in running["how"]

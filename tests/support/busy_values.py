@@ -1,0 +1,24 @@
+"""Globals of the programs in `busy.py`, by the program's symbols and each rank's copy."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import lru_cache
+
+from inspector.job.job import Job
+from pieglobalsfind.model import Rank, Rebase
+
+
+def value_of(job: Job, rank: Rank, name: str, size: int = 8) -> int:
+    """A global of a rank as the target holds it."""
+    (program,) = (one for one in job.table.objects if one.is_program)
+    (copy,) = (one for one in rank.placements if isinstance(one, Rebase) and one.object == program.index)
+    address = program.load_bias + symbols(program.path)[name] - copy.original + copy.copy
+    return int.from_bytes(job.target.read(address, size), "little")
+
+
+@lru_cache
+def symbols(path: str) -> dict[str, int]:
+    """Of a file, as nm tells them."""
+    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {words[2]: int(words[0], 16) for words in map(str.split, lines) if len(words) == 3}
