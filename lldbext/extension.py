@@ -12,8 +12,8 @@ import lldb
 
 from lldbext.breakpoints import lifecycle
 from lldbext.commands import bind, foreign_commands, native_commands
-from lldbext.selection import stop_hook
 from lldbext.selection.session import PLUGIN, SESSIONS, SETTING
+from lldbext.stops import stop_hook
 
 OLDEST = 14
 COMPLETE = 16  # what an older one lacks is said

@@ -1,4 +1,4 @@
 """Backtraces of many ranks in GDB's own format, without selecting each.
 
-It imports `selection` and what that may import.
+It imports `gdb_api`.
 """

@@ -13,17 +13,15 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.gdb_api.language import language
+from gdbext.gdb_api.language import language, lookup, names_pattern
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 from gdbext.symbols.focus import Focus
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.session.process_view import ProcessView
 
 QUOTED_SCOPE = r"'[^']+'::"
-LITERALS = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\$\w+|\d[\w.]*"""
-MEMBERS = {"fortran": r"%\s*\w+|\.\w+\.", "": r"(?P<member>(?:->|\.)\s*\w+)"}
-NAME = r"(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 OBJECT = r"(?:[\w$:.]|->|\s|\[[^\[\]]*\]|\([^()]*\))+$"  # of a member: what stands before it, and more at times
+ONLY_RANKS = r"(?s)\$_rank_in\([\"']([\d,-]+)[\"']\)(?: (?:&&|\.and\.) \((.*)\))?"
 VARIABLE = "_rank_own_"  # of GDB's convenience variables
 
 
@@ -32,6 +30,12 @@ def is_true(focus: Focus, moment: ProcessView, rank: int, condition: str) -> boo
     names = Names(moment, rank, focus)
     with focus.beside(moment, rank) as added:
         return bool(gdb.parse_and_eval(names.replaced(condition, added)))
+
+
+def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
+    """The set that a condition of `rank break` is for, and the rest of it; (None, condition) for any other."""
+    found = re.fullmatch(ONLY_RANKS, condition or "")
+    return (found.group(1), found.group(2)) if found else (None, condition)
 
 
 class Names:
@@ -53,8 +57,7 @@ class Names:
         self._added = added
         if re.search(QUOTED_SCOPE, condition):
             raise self._refusal(condition)
-        members = MEMBERS.get(language(), MEMBERS[""])
-        return re.sub(f"{LITERALS}|{members}|{NAME}", lambda found: self._own(found, condition), condition)
+        return re.sub(names_pattern(), lambda found: self._own(found, condition), condition)
 
     def _own(self, found: re.Match[str], condition: str) -> str:
         name, member = found["name"], found.groupdict().get("member")
@@ -108,15 +111,6 @@ class Names:
             f"rank {self._rank}'s {name} can't be told while rank {self._stepping} steps",
             "the step ends here; `continue`, or delete the condition",
         )
-
-
-def lookup(name: str) -> tuple[Optional[Any], bool]:
-    """What GDB means by a name in the innermost frame, if that has debug information, or whether it is a member."""
-    try:
-        block = gdb.newest_frame().block()
-    except RuntimeError:  # of a library without debug information
-        return gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name), False
-    return gdb.lookup_symbol(name, block)
 
 
 def is_static(kind: gdb.Type, member: str) -> bool:

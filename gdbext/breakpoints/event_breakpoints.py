@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import gdb
 
-from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import uninterrupted, warnings
 from gdbext.selection.debugger import ADDRESS

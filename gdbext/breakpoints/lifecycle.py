@@ -17,7 +17,6 @@ import gdb
 
 from gdbext.breakpoints import hit_counts
 from gdbext.breakpoints.hit_counts import Hits
-from gdbext.breakpoints.internal_breakpoint import Pinned
 from gdbext.breakpoints.pending_changes import PendingChanges
 from gdbext.breakpoints.rank_breakpoints import (
     Hit,
@@ -28,15 +27,16 @@ from gdbext.breakpoints.rank_breakpoints import (
     is_in_data,
     leave_to_followers,
 )
-from gdbext.commands.rank_stops import RankEvents
+from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.gdb_api.enable_counts import EnableCounts
 from gdbext.gdb_api.front_end import speaks_mi
-from gdbext.gdb_api.inferiors import is_running, within
+from gdbext.gdb_api.internal_breakpoint import Pinned
 from gdbext.gdb_api.locations import TELLS_LOCATIONS, locations_of
 from gdbext.gdb_api.momentary_breakpoints import own_locations
 from gdbext.gdb_api.run_gdb import set_convenience
 from gdbext.gdb_api.target import connection_kind, is_core
 from gdbext.selection.debugger import GdbDebugger
+from gdbext.selection.inferiors import is_running, within
 from gdbext.symbols.focus import always_inserted
 from pieglobalsfind.decoders.ampi import events as ampi_events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
@@ -83,7 +83,7 @@ class Breakpoints:
         self._pending = PendingChanges()
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out
-        self.hit: Optional[Hit] = None
+        self.hits: list[Hit] = []  # of one stop
         self._hits = Hits()
         self._enable_counts = EnableCounts()
         self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
@@ -104,7 +104,12 @@ class Breakpoints:
         return self._life().followers
 
     def _has_hit(self, hit: Hit) -> None:
-        self.hit = hit
+        self.hits.append(hit)
+
+    @property
+    def hit(self) -> Optional[Hit]:
+        """The hit that is told, as GDB tells the first of several."""
+        return next((one for one in self.hits if not one.silent), self.hits[0] if self.hits else None)
 
     def _followed(self) -> Iterator[gdb.Breakpoint]:
         """Users' breakpoints that have stood in ranks' copies."""
@@ -395,6 +400,7 @@ class Breakpoints:
 
     def resumed(self) -> None:
         """Something is about to run: GDB tells it before it puts breakpoints into memory."""
+        self.hits.clear()
         self.settle()
         self._share_out()
         self._hits.look()
@@ -407,29 +413,30 @@ class Breakpoints:
 
     def renew(self) -> None:
         """Have GDB forget at which of our breakpoints it has stopped, and tell by `$_hit_bpnum` the user's."""
-        if self._face.inferiors.are_several or (self.hit is not None and not speaks_mi()):
+        if self._face.inferiors.are_several or (self.hits and not speaks_mi()):
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
-        if self.hit is not None and TELLS_HIT:
-            set_convenience("_hit_bpnum", self.hit.number)
+        hit = self.hit
+        if hit is not None and TELLS_HIT:
+            set_convenience("_hit_bpnum", hit.number)
             set_convenience("_hit_locno", 1)
 
     def tell_hit(self) -> None:
         """After a stop: say what was hit, as GDB would."""
-        hit, self.hit = self.hit, None
-        if hit is None:
-            return
-        if not hit.silent:
+        hit = self.hit
+        if hit is not None and not hit.silent:
             kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
             where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
             gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
-        if not hit.user.is_valid():
-            return
-        if hit.temporary:
-            hit.user.delete()
-        else:
-            self._enable_counts.hit(hit.user)
+        hits, self.hits = self.hits, []
+        for one in hits:
+            if not one.user.is_valid():
+                continue
+            if one.temporary:
+                one.user.delete()
+            else:
+                self._enable_counts.hit(one.user)
 
 
 def give_up(user: gdb.Breakpoint) -> None:

@@ -27,7 +27,7 @@ class RankAddress(gdb.Function):
         with sentences():
             symbol, rank = taken(args, 2, '$_rankaddr("SYMBOL", RANK)')
             # late, as is all that sourcing the extension does not need
-            from gdbext.symbols.rank_symbol import address_of
+            from gdbext.selection.rank_symbol import address_of
 
             found = address_of(self._face, symbol.string(), int(rank))
             return gdb.Value(found).cast(gdb.lookup_type("void").pointer())

@@ -1,4 +1,4 @@
-"""The language in which GDB reads expressions, which follows the selected frame.
+"""The language in which GDB reads expressions, which follows the selected frame, and what names look like in it.
 
 Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB tells only the user.
 """
@@ -6,13 +6,21 @@ Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB t
 from __future__ import annotations
 
 import re
+from typing import Any, Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.target import path_of
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 C_FAMILY = ("c", "c++")
+FORTRAN_FILE = r"(?i)\.(?:f|for|ftn|f\d\d)$"
+INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
+IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
+LITERALS = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\$\w+|\d[\w.]*"""
+MEMBERS = {"fortran": r"%\s*\w+|\.\w+\.", "": r"(?P<member>(?:->|\.)\s*\w+)"}
+NAME = r"(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 
 
 def language() -> str:
@@ -24,3 +32,33 @@ def language() -> str:
 def is_automatic() -> bool:
     """Whether GDB chooses the language by the selected frame."""
     return gdb.parameter("language") == "auto"
+
+
+def is_fortran(frame: Any) -> bool:
+    """Whether a frame's function is of Fortran; before GDB 13 by the name of its file."""
+    if hasattr(frame, "language"):
+        return bool(frame.language() == "fortran")
+    symtab = frame.find_sal().symtab
+    return symtab is not None and re.search(FORTRAN_FILE, path_of(symtab)) is not None
+
+
+def names_pattern() -> str:
+    """A pattern of an expression's literals, members and names; a match of a name has it as `name`."""
+    return f"{LITERALS}|{MEMBERS.get(language(), MEMBERS[''])}|{NAME}"
+
+
+def lookup(name: str) -> tuple[Optional[Any], bool]:
+    """What GDB means by a name in the innermost frame, if that has debug information, or whether it is a member."""
+    try:
+        block = gdb.newest_frame().block()
+    except RuntimeError:  # of a library without debug information
+        return gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name), False
+    return gdb.lookup_symbol(name, block)
+
+
+def text_of(value: gdb.Value) -> str:
+    """A string of the language that is set; GDB has Fortran's as they are printed only."""
+    try:
+        return value.string()
+    except gdb.error:
+        return value.format_string().strip("'")

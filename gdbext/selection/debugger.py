@@ -14,12 +14,12 @@ from contextlib import ExitStack, contextmanager
 
 import gdb
 
+from gdbext.backtraces import frame_style
+from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.progress import Progress
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors
 from gdbext.gdb_api.target import path_of
-from gdbext.selection import frame as stacks
-from gdbext.selection import frame_style
 from gdbext.selection import unwinder as frames
 from gdbext.selection.selection import rank_at
 from gdbext.selection.visiting import RankVisitor

@@ -11,16 +11,16 @@ from contextlib import contextmanager, suppress
 
 import gdb
 
-from gdbext.gdb_api.inferiors import Inferiors, State, enter
 from gdbext.gdb_api.language import is_automatic, language
 from gdbext.gdb_api.locations import forget_hit
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_selected, open_inferior, path_of
 from gdbext.selection import unwinder as frames
-from gdbext.selection.displays import Displays
+from gdbext.selection.inferiors import Inferiors, State, enter
 from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import RankFilter, RankUnwinder, select_level
+from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.facts import dataclass

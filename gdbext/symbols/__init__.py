@@ -1,4 +1,4 @@
 """Which rank's symbols GDB has, and the views from which it reads them.
 
-It imports `gdb_api`.
+It imports `watchpoints` and `gdb_api`.
 """

@@ -19,7 +19,7 @@ from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_name
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_core, path_here, path_in_target, path_of
-from gdbext.selection.displays import Displays
+from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
 from pieglobalsfind.elf.locate import identity_of, object_path

@@ -1,4 +1,4 @@
 """Users' watchpoints, each kept with the rank in which it was set.
 
-It imports `gdb_api` and `symbols`.
+It imports `gdb_api`.
 """

@@ -12,9 +12,7 @@ from contextlib import suppress
 
 import gdb
 
-from gdbext.breakpoints.conditions import LITERALS, MEMBERS, NAME, lookup
-from gdbext.commands.rank_stops import IN_C
-from gdbext.gdb_api.language import language
+from gdbext.gdb_api.language import IN_C, language, lookup, names_pattern
 from pieglobalsfind.facts import dataclass
 from pieglobalsfind.hints import Optional
 
@@ -44,9 +42,8 @@ def by_address(expression: str) -> Optional[str]:
     if not all(one is not None and not one.is_local for one in places.values()):
         return None
     texts = {name: one.text for name, one in places.items() if one is not None}
-    members = MEMBERS.get(language(), MEMBERS[""])
     return re.sub(
-        f"{LITERALS}|{members}|{NAME}",
+        names_pattern(),
         lambda found: f"({texts[found['name']]})" if found["name"] in texts else found[0],
         expression,
     )
@@ -72,8 +69,7 @@ def names(expression: str) -> list[str]:
 
 
 def words(expression: str) -> Iterator[str]:
-    members = MEMBERS.get(language(), MEMBERS[""])
-    for found in re.finditer(f"{LITERALS}|{members}|{NAME}", expression):
+    for found in re.finditer(names_pattern(), expression):
         if found["name"]:
             yield found["name"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gdb
 
-from gdbext.breakpoints.internal_breakpoint import Pinned
+from gdbext.gdb_api.internal_breakpoint import Pinned
 
 # GDB's words.
 LEFT = "\nWatchpoint {} deleted because the program has left the block in\nwhich its expression is valid.\n"

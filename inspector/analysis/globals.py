@@ -20,12 +20,12 @@ from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
 
 from ..job.job import Job
 from ..job.memory import RankMemory
-from ..job.progress import through
-from ..output.text import DIFFERENCE, harmless
+from ..job.pristine import Pristine
+from ..terminal.progress import through
+from ..terminal.text import DIFFERENCE, harmless
 from ..values.addresses import AddressNames
 from ..values.equality import Meaning, shown_whole
 from ..values.layout import WORD, address_offsets
-from ..values.pristine import Pristine
 from ..values.untyped_variables import by_symbols, undescribed
 from ..values.values import Object as Bytes
 from ..values.values import Surroundings, decode, elements_of

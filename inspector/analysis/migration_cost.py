@@ -20,7 +20,7 @@ from pieglobalsfind.errors import MemoryUnreadable, UsageError
 from pieglobalsfind.model import Placement, Rank, Rebase, Region
 
 from ..job.job import Job
-from ..job.progress import through
+from ..terminal.progress import through
 from .payload import Payload, is_mapped_file
 
 PAGE = 4096

@@ -15,7 +15,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent, Object, Rank, Rebase, Region, Segment, TlsBlock
 
 from ..job.job import Job
-from ..job.progress import through
+from ..terminal.progress import through
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from pieglobalsfind.elf.file import (
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 
-from ..pointers.evidence import R_64, R_GLOB_DAT, R_RELATIVE
+from ..job.relocations import R_64, R_GLOB_DAT, R_RELATIVE
 from ..values.untyped_variables import undescribed
 
 DT_FLAGS, DF_STATIC_TLS = 30, 16

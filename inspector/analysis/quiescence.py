@@ -22,7 +22,7 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 
 from ..job.job import Job, running_process, with_waiting_calls
-from ..output.text import of_ranks
+from ..terminal.text import of_ranks
 
 PAUSE = 0.01  # seconds between two looks
 LOOKS = 200  # in rows of so many, as fast as can be: who runs at all is seen

@@ -13,7 +13,7 @@ from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks.rankset import compact
 
 from ..job.job import Job, Subject, subject_of
-from ..output.text import harmless
+from ..terminal.text import harmless
 from .payload import CATEGORIES, Payload, read_payload
 from .rank_memory import Holding, holdings
 

@@ -1,4 +1,4 @@
-"""A report of all nodes under the site's own MPI launcher: collectors and the processes that they watch.
+"""A report of a whole job: its processes here, or collectors on each node under the site's own MPI launcher.
 
-It imports `commands` and what that may import.
+It imports `output`, `analysis` and what those may import.
 """

@@ -24,11 +24,11 @@ from pieglobalsfind.model import Object
 from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.report import Report
-from ..job import whole_job
 from ..job.job import Job, job_of
 from ..job.reading import Way
-from ..job.whole_job import Findings
+from . import whole_job
 from .mpi_channel import Begun, Ending, Message, Unavailable, speak
+from .whole_job import Findings
 from .worker_process import Channel, Lost, Worker, first_of
 
 NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags

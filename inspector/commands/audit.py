@@ -24,10 +24,10 @@ from ..analysis.diagnoses import METHODS, Judgement, judge
 from ..analysis.program import Facts, read_facts
 from ..analysis.report import diagnosis_as_json
 from ..job.job import open_job
-from ..output.console import console
 from ..output.listing import Listing
 from ..output.render import heading
-from ..output.text import harmless
+from ..terminal.console import console
+from ..terminal.text import harmless
 
 SCHEMA = "ranklens-audit-1"
 MOST_NAMES = 20  # of variables that are not judged

@@ -27,7 +27,7 @@ from pieglobalsfind.targets import open_target
 from ..job.event_sources import Ended, Follower, Lost, Notice, Source
 from ..job.recorder import seconds_of
 from ..output import chrome_trace
-from ..output.text import harmless
+from ..terminal.text import harmless
 
 SCHEMA = "ranklens-events-1"
 SENTENCES = {

@@ -25,13 +25,13 @@ from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 
 from ..analysis.schema import NAME as REPORT
-from ..output.console import console
+from ..job.stacks import label
 from ..output.listing import Listing
 from ..output.render import heading, ranks_text
-from ..output.text import harmless, of_ranks
+from ..terminal.console import console
+from ..terminal.text import harmless, of_ranks
 from ..values.rank_values import RankValues, count, within
 from .stacks import SCHEMA as STACKS
-from .stacks import label
 
 LARGEST = 1 << 30  # bytes of one file
 PIECE = 1 << 20  # bytes that are read at once

@@ -21,12 +21,12 @@ from pieglobalsfind.shell.exit_status import complain
 from ..analysis.payload import read_payload
 from ..analysis.rank_memory import holdings
 from ..analysis.report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
-from ..command_line import COMMANDS
 from ..job.job import Job, say_warnings, subject_of, with_waits
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason, of_one
 from ..job.reading import add_way, read_target, way_of
-from ..output.text import harmless, of_ranks
+from ..terminal.text import harmless, of_ranks
+from . import COMMANDS
 
 if TYPE_CHECKING:  # the other parts are loaded when they are read, and what prints when something is printed
     from rich.console import Console
@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
         json.dump(shown.json, sys.stdout, indent=1)
         print(flush=True)
     else:
-        from ..output.console import console
         from ..output.render import print_how
+        from ..terminal.console import console
 
         screen = console()
         print_how(subject_of(job if is_of_one_moment else job.bulk), screen)

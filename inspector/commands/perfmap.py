@@ -20,7 +20,7 @@ from pieglobalsfind.shell.exit_status import complain
 
 from ..job.job import Job
 from ..job.reading import Way, read_target
-from ..output.text import harmless
+from ..terminal.text import harmless
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

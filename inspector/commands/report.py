@@ -16,12 +16,12 @@ from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
 from ..analysis.report import Report, as_json
-from ..job import whole_job
+from ..collect import whole_job
 from ..job.job import add_target, job_named
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import seconds_of
-from ..output.console import console
 from ..output.render import print_report
+from ..terminal.console import console
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -21,12 +21,12 @@ from ..analysis.payload import stack_pointer
 from ..job import discovery
 from ..job.job import Job, say_warnings
 from ..job.memory import data_segments
-from ..job.progress import of_bytes, through
 from ..job.reading import add_way, read_target, way_of
-from ..output.console import console
-from ..output.text import byte_count, harmless
 from ..pointers.allocator import is_libc, ranges_of_ranks
 from ..pointers.libc_heap import mappings_of_libc
+from ..terminal.console import console
+from ..terminal.progress import of_bytes, through
+from ..terminal.text import byte_count, harmless
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
 HEADERS = 1 << 14  # bytes at the beginning of each loaded file: its headers and notes

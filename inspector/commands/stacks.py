@@ -11,47 +11,25 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from pieglobalsfind.dwarf.libdw import library
-from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.errors import UsageError
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
 from pieglobalsfind.stacks import call_tree
-from pieglobalsfind.stacks.call_tree import Call
-from pieglobalsfind.stacks.unwind import Walker
 
 from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
 from ..job.processes import homes_of, read_each, subject_of_all
-from ..job.progress import through
 from ..job.rank_option import add_to as add_rank_option
-from ..job.rank_option import among, by_reason
+from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import record, seconds_of
-from ..output.text import harmless, of_ranks
+from ..job.stacks import Stacks, label, read, read_one
+from ..terminal.text import harmless, of_ranks
 
 DEFAULT_KEEP = 6  # files of the flight recorder
-PASSES = 3  # who runs now may wait in a moment
 SCHEMA = "ranklens-stacks-1"
-
-
-@dataclass(frozen=True)
-class Stacks:
-    """Calls by rank, outermost first, and why other ranks have none (or not all of them)."""
-
-    calls: dict[int, tuple[Call, ...]]
-    missing: dict[int, str]
-
-    @property
-    def groups(self) -> list[tuple[tuple[int, ...], tuple[Call, ...]]]:
-        """Ranks of equal stacks together, most ranks first."""
-        found: dict[tuple[Call, ...], list[int]] = {}
-        for rank, calls in self.calls.items():
-            found.setdefault(calls, []).append(rank)
-        return sorted(((tuple(ranks), calls) for calls, ranks in found.items()), key=lambda one: (-len(one[0]), one[0]))
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -148,48 +126,11 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
     return subject, Stacks(calls, missing)
 
 
-def read_one(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
-    """Of one process alone; raises `UsageError` for ranks that it does not have."""
-    rankset.check(chosen, job.table)
-    return read(job, chosen, with_runtime)
-
-
-def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
-    """The stacks of those ranks of a set that the process has.
-
-    Raises `RanklensError` where no stack can be walked at all.
-    """
-    library()
-    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
-    path = "" if with_runtime else runtime_path(job.table, job.translator)
-    meant = among(job, chosen)
-    wanted, missing = set(meant.ranks), meant.unknown
-    calls: dict[int, tuple[Call, ...]] = {}
-    for _ in range(PASSES if job.target.is_live else 1):
-        left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
-        for rank, walked in through(walker.stacks(left), "stacks", len(left)):
-            if isinstance(walked, RanklensError):
-                missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
-                continue
-            calls[rank.rank] = tuple(fold_calls(path, walked.calls))
-            missing.pop(rank.rank, None)
-            if walked.ends:
-                missing[rank.rank] = f"its stack is not whole, {walked.ends}"
-    return Stacks(calls, missing)
-
-
 def flat(found: Stacks) -> Iterator[str]:
     for ranks, calls in found.groups:
         yield f"{of_ranks(rankset.compact(ranks))}:"
         for level, call in enumerate(reversed(calls)):
             yield f"  #{level:<2} {label(call)}"
-
-
-def label(call: Call) -> str:
-    """`exchange at solver.c:165`, `MPI_Recv from librankmpi.so`."""
-    if call.file:
-        return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}"
-    return f"{call.function} from {call.library.rpartition('/')[2]}" if call.library else call.function
 
 
 def folded(found: Stacks) -> Iterator[str]:
@@ -205,8 +146,8 @@ def folded(found: Stacks) -> Iterator[str]:
 def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
     from rich.text import Text  # late: not for --json, nor for --fold
 
-    from ..output.console import console
     from ..output.render import print_how
+    from ..terminal.console import console
 
     screen = console()
     screen.print(Text(f"{harmless(subject.description)}: {len(found.calls)} of {len(subject.table.ranks)} ranks"))

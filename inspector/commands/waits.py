@@ -36,7 +36,7 @@ from ..job.job import (
 )
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
-from ..output.text import harmless, of_ranks
+from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
 TELLS_MATCHES = ("SMPI",)  # runtimes whose requests tell whether the other side has come
@@ -126,10 +126,15 @@ def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
     told.update(found.standstill, *(one.inside for one in found.collectives))
     reasons: dict[int, str] = {}
     for job in {id(job): job for job in homes.values()}.values():
-        is_told = job.table.evidence.tier not in TIERS or job.table.runtime in TELLS_MATCHES
+        is_told = job.table.evidence.tier not in TIERS or (
+            job.table.runtime in TELLS_MATCHES and not job.target.is_live
+        )
         unpublished = set() if is_told else {one.rank for one in job.table.ranks if homes.get(one.rank) is job}
         reason = why_not_still(job, unpublished & told) if unpublished & told else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
+
+    lacking = {rank for rank, _ in found.unknown if homes[rank].table.runtime in TELLS_MATCHES}
+    reasons.update(dict.fromkeys(lacking, "what they wait for is not known"))
 
     def why(ranks: Iterable[int]) -> str:
         return next((reasons[rank] for rank in ranks if rank in reasons), "")
@@ -158,9 +163,9 @@ def still_waits(job: Job, before: Rank) -> bool:
 def show(subject: Subject, found: Waits) -> None:
     from rich.text import Text  # late: not for --json
 
-    from ..output.console import console
     from ..output.listing import Listing
     from ..output.render import MOST_RANK_ROWS, by_cells, heading, print_how, ranks_text
+    from ..terminal.console import console
 
     screen = console()
     print_how(subject, screen)

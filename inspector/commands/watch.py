@@ -13,11 +13,11 @@ import sys
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.signals import Undone
 
-from ..job import progress
-from ..job.poll import look
+from ..analysis.poll import look
 from ..job.reading import Way
 from ..job.recorder import seconds_of
-from ..output.terminal import FULL_SCREEN, Drawn
+from ..terminal import progress
+from ..terminal.restore import FULL_SCREEN, Drawn
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -23,12 +23,12 @@ from pieglobalsfind.stacks.call_tree import Call
 from ..analysis.globals import read_globals
 from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.reading import add_way, read_target, way_of
-from ..output.console import console
+from ..job.stacks import Stacks, label, read_one
 from ..output.listing import Listing
 from ..output.render import heading, print_how
-from ..output.text import declared, harmless
+from ..terminal.console import console
+from ..terminal.text import declared, harmless
 from .parts import on_ranks
-from .stacks import Stacks, label, read_one
 
 SCHEMA = "ranklens-why-different-1"
 

@@ -1,4 +1,4 @@
 """Opens a process, a core file or a whole job, and reads it.
 
-It imports `pieglobalsfind` and the inspector's `output.text`.
+It imports `terminal` and `pieglobalsfind`.
 """

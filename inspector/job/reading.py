@@ -23,7 +23,8 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget, check_is_process
 from pieglobalsfind.targets.paused import PausedTarget
 
-from . import progress
+from ..terminal import progress
+from . import stacks
 from .job import Job, checked, explained, job_of, open_named
 
 if TYPE_CHECKING:
@@ -151,8 +152,6 @@ def print_stop(who: str, began: float) -> None:
 
 def prepared(target: LiveTarget) -> Mapping[bytes, Variables]:
     """Debug information by build-id, and unwind tables at hand: what takes long, read while the process still runs."""
-    from ..commands import stacks  # late: it reads targets by this module
-
     found: dict[bytes, Variables] = {}
 
     def warm_up(paused: Sequence[PausedTarget]) -> None:

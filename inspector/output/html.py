@@ -26,8 +26,8 @@ from ..analysis.migration_cost import WhatIf
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings
 from ..analysis.report import Report, diagnosis_as_json
+from ..terminal.text import byte_count, declared, harmless, of_ranks
 from .render import by_cells, rank_row, ranks_text, summary, value_rows
-from .text import byte_count, declared, harmless, of_ranks
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes

@@ -19,8 +19,8 @@ from pieglobalsfind.ranks.rankset import compact
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import Holding, holdings
 from ..job.job import Job, Subject, subject_of
+from ..terminal.text import byte_count, declared, harmless, of_ranks, shortened
 from .listing import Listing
-from .text import byte_count, declared, harmless, of_ranks, shortened
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..analysis.diagnoses import Diagnosis

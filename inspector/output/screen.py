@@ -21,10 +21,10 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from ..job.poll import Look, Lookout
+from ..analysis.poll import Look, Lookout
 from ..job.reading import Way
+from ..terminal.text import harmless
 from .render import job_summary
-from .text import harmless
 from .watch_tables import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
 
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line

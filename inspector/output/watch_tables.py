@@ -18,11 +18,11 @@ from pieglobalsfind.stacks.call_tree import Call, Node
 
 from ..analysis.globals import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
+from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding
-from ..commands.stacks import Stacks, label
-from ..job.poll import Look
+from ..job.stacks import Stacks, label
+from ..terminal.text import byte_count, declared, harmless
 from .render import ranks_text, size_text
-from .text import byte_count, declared, harmless
 
 RANKS, STACKS, GLOBALS, PAYLOAD = VIEWS = ("ranks", "stacks", "globals", "payload")
 LONGEST_CELL = 200

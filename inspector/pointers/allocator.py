@@ -16,7 +16,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Object, Rank, Rebase, Redirect, Region, TlsBlock
 
 from ..job.job import Job
-from .evidence import R_64, R_GLOB_DAT, R_JUMP_SLOT
+from ..job.relocations import R_64, R_GLOB_DAT, R_JUMP_SLOT
 
 NAMES = frozenset((b"malloc", b"calloc", b"realloc", b"aligned_alloc", b"memalign", b"posix_memalign"))
 LONGEST = max(map(len, NAMES)) + 1

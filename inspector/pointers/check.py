@@ -13,7 +13,7 @@ from pieglobalsfind.model import Absent
 
 from ..job.job import Job
 from ..job.memory import LARGEST_PIECE
-from ..job.progress import through
+from ..terminal.progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, Finding
 from .originals import Originals

@@ -19,7 +19,8 @@ from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Object
 
-from ..output.text import harmless
+from ..job.relocations import ADDRESS_RELOCATIONS, R_GLOB_DAT, R_JUMP_SLOT
+from ..terminal.text import harmless
 from ..values.layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
 
 # What evidence says of a word
@@ -34,16 +35,6 @@ UNTYPED = "untyped"  # nothing describes it
 # rsp, pc, of which three are mangled
 JUMP_WORD = re.compile(r"(?:^|[.>])__jmpbuf\[([0-7])\]$")
 MANGLED_WORDS = ("1", "6", "7")
-
-# Relocations that store an address (x86-64 psABI, table 4.10)
-R_64, R_GLOB_DAT, R_JUMP_SLOT, R_RELATIVE, R_IRELATIVE = 1, 6, 7, 8, 37
-ADDRESS_RELOCATIONS = {
-    R_64: "R_X86_64_64",
-    R_GLOB_DAT: "R_X86_64_GLOB_DAT",
-    R_JUMP_SLOT: "R_X86_64_JUMP_SLOT",
-    R_RELATIVE: "R_X86_64_RELATIVE",
-    R_IRELATIVE: "R_X86_64_IRELATIVE",
-}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional, Union
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import PIECE, MemoryMapping, Target, populated, read_or_none
 
-from ..job.progress import begin, through
+from ..terminal.progress import begin, through
 from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, Span, chain_of
 from .reach import Block
 

@@ -22,7 +22,7 @@ from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation, Walker
 
 from ..job.job import Job
-from ..output.text import harmless
+from ..terminal.text import harmless
 from ..values.layout import leaves_at
 from .evidence import AMBIGUOUS, PROVEN, UNTYPED, Ground
 from .reach import LARGEST_OBJECT, Typed

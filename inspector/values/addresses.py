@@ -9,7 +9,7 @@ from __future__ import annotations
 from pieglobalsfind.model import Absent, Owner
 
 from ..job.job import Job
-from ..output.text import harmless
+from ..terminal.text import harmless
 
 KINDS_WITH_SYMBOLS = ("code", "data", "rodata", "original", "shared", "runtime")
 

@@ -15,7 +15,7 @@ from typing import Any
 import lldb
 
 from lldbext.breakpoints import ampi_calls
-from lldbext.breakpoints.own_breakpoints import NAME, ours_of, users_of
+from lldbext.lldb_api.own_breakpoints import NAME, ours_of, users_of
 from lldbext.lldb_api.run_lldb import DebuggerError, execute, warnings
 from lldbext.lldb_api.target import CORE_PLUGINS
 from lldbext.selection.session import SESSIONS, Session

@@ -15,8 +15,8 @@ from typing import Any
 
 import lldb
 
-from lldbext.breakpoints.own_breakpoints import users_of
 from lldbext.lldb_api import command_names
+from lldbext.lldb_api.own_breakpoints import users_of
 
 COMMAND = re.compile(r"lldb(?:-[\d.]+)?")
 OUR_COMMANDS = {"rank", "pieglobalsfind"}

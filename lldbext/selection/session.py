@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Optional
 
-from lldbext.breakpoints.thread_breakpoints import ThreadBreakpoints
 from lldbext.lldb_api.remote import RemoteProcess, lends_memory
 from lldbext.lldb_api.target import check_is_held, open_process
 from lldbext.selection.frame import Describer
 from lldbext.symbols.modules import Modules
 from lldbext.threads.kernel_threads import KernelThreads
+from lldbext.threads.thread_breakpoints import ThreadBreakpoints
 from lldbext.threads.thread_ids import rank_of_tid
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import events

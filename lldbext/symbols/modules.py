@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 import lldb
 
-from lldbext.breakpoints.own_breakpoints import unheard
+from lldbext.lldb_api.own_breakpoints import unheard
 from lldbext.symbols import program
 from lldbext.symbols.links import make_folder
 from pieglobalsfind.debugger import rank_debug_file

@@ -1,4 +1,4 @@
-"""Ranks as threads of LLDB.
+"""Ranks' threads in LLDB: their numbers, the kernel threads below them, breakpoints for one thread.
 
-It imports `lldb_api` and `selection`.
+It imports `lldb_api`.
 """

@@ -14,7 +14,7 @@ from typing import Any
 
 import lldb
 
-from lldbext.breakpoints.thread_breakpoints import ThreadBreakpoints
+from lldbext.threads.thread_breakpoints import ThreadBreakpoints
 from lldbext.threads.thread_ids import rank_of_tid
 from pieglobalsfind.facts import dataclass
 

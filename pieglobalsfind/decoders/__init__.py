@@ -31,7 +31,7 @@ def decode(target: Target) -> RankTable:
 def _decoded(target: Target) -> RankTable:
     table = by_registry(target) or _without_registry(target)
     if table is not None and table.evidence.tier == HOOK:
-        from pieglobalsfind.decoders.registry import hook  # late: debuggers start the sooner
+        from pieglobalsfind.decoders import hook  # late: debuggers start the sooner
 
         table = hook.completed(target, table)
     cut = cut_short(target)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.commands import stacks
+from inspector.job import stacks
 from inspector.job.job import Job, job_of
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.one_moment import at_one_moment, plan_for

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.commands import stacks
+from inspector.job import stacks
 from inspector.job.job import Job as InspectorJob
 from inspector.job.processes import read_together
 from inspector.job.reading import Way

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from inspector import cli
-from inspector.job import progress
+from inspector.terminal import progress
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.targets import open_target

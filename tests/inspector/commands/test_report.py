@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from inspector.analysis.schema import NAME, SCHEMA
-from inspector.output.text import shortened
+from inspector.terminal.text import shortened
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import Job, StartJob
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from inspector.commands import stacks
+from inspector.job import stacks
 from inspector.job.job import Job as InspectorJob
 from inspector.job.job import job_of
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError

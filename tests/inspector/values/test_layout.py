@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from inspector.output.text import byte_count, harmless
 from inspector.pointers.words import words_in
+from inspector.terminal.text import byte_count, harmless
 from inspector.values.layout import leaves_at, pointer_offsets
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 

@@ -99,7 +99,7 @@ def main() -> int:
     signals.hear = hear_and_begin
     package = {"inspector": "ranklens_inspector", "pieglobalsfind": "pieglobalsfind"}[command]
     if sys.stderr.isatty():
-        setattr(import_module(f"{package}.job.progress"), "PATIENCE", 0.0)  # noqa: B010 - the bar is there from the beginning
+        setattr(import_module(f"{package}.terminal.progress"), "PATIENCE", 0.0)  # noqa: B010 - the bar is there from the beginning
     status = int(import_module(f"{package}.cli").main(words))
     sys.settrace(None)
     if not strike.is_done:

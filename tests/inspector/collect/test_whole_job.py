@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspector.analysis.globals import DIFFERS, Globals, GlobalValues, Group
 from inspector.analysis.report import Report
-from inspector.job import whole_job
+from inspector.collect import whole_job
 from inspector.job.job import Subject
 from inspector.pointers.findings import Audit
 from tests.support.fabricate.registry import Rank, Registry

@@ -23,12 +23,12 @@ from ..analysis.globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED,
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import Message
-from ..commands import stacks
-from ..output.text import of_ranks
+from ..job import stacks
+from ..job.job import Job, Subject, with_waits
+from ..job.processes import read_together
+from ..job.reading import Way
 from ..pointers.findings import Alarm, Audit
-from .job import Job, Subject, with_waits
-from .processes import read_together
-from .reading import Way
+from ..terminal.text import of_ranks
 
 PRECEDENCE = (
     SHARED,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Callable, Optional, TypeVar
 
 from pieglobalsfind.shell.signals import Finished, Undone
 
-from ..output.terminal import ONE_LINE, Drawn
+from .restore import ONE_LINE, Drawn
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

@@ -11,7 +11,7 @@ from typing import Any
 import lldb
 
 from lldbext.breakpoints import lifecycle
-from lldbext.breakpoints.own_breakpoints import ours_of
+from lldbext.lldb_api.own_breakpoints import ours_of
 from lldbext.lldb_api.run_lldb import warnings
 from lldbext.selection.selection import Selection
 from lldbext.selection.session import SESSIONS, Session

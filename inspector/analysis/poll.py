@@ -16,15 +16,15 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
 
-from ..analysis.globals import Globals, read_globals
-from ..analysis.payload import read_payload
-from ..analysis.rank_memory import Holding, holdings
-from ..commands import stacks
-from ..commands.stacks import Stacks
-from .job import Job, with_waits
-from .progress import told_to
-from .reading import Way, read_quietly
-from .recorder import is_running
+from ..job import stacks
+from ..job.job import Job, with_waits
+from ..job.reading import Way, read_quietly
+from ..job.recorder import is_running
+from ..job.stacks import Stacks
+from ..terminal.progress import told_to
+from .globals import Globals, read_globals
+from .payload import read_payload
+from .rank_memory import Holding, holdings
 
 GRACE = 2.0  # seconds; the thread ends with the process anyhow
 LARGEST_SHARE = 0.25  # of the time, that looking may take

@@ -13,9 +13,9 @@ import gdb
 from gdbext.gdb_api.run_gdb import execute, gdb_errors, set_convenience
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import LocalInferior, connection_kind, open_inferior
-from gdbext.selection.displays import Displays
 from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import select_level
+from gdbext.symbols.displays import Displays
 from gdbext.symbols.focus import Focus
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.decoders import decode

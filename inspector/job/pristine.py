@@ -17,7 +17,7 @@ from pieglobalsfind.elf.file import DT_SYMTAB, PT_TLS, SYMBOL_SIZE, ElfFile
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Object
 
-from ..pointers.evidence import R_64, R_GLOB_DAT, R_RELATIVE
+from .relocations import R_64, R_GLOB_DAT, R_RELATIVE
 
 WORD = struct.Struct("<Q")
 MASK = (1 << 64) - 1

@@ -1,0 +1,84 @@
+"""`rank break` and `rank tbreak`: breakpoints that concern certain ranks only, and `$_rank_in`, by which they do.
+
+Takes GDB's own breakpoints; adds which ranks they are for, as a condition that users see in `info breakpoints` and
+may change there. Everything else about them is GDB's.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import gdb
+
+from gdbext.gdb_api.language import language, text_of
+from gdbext.gdb_api.run_gdb import gdb_errors, sentences
+from gdbext.selection.debugger import GdbDebugger
+from pieglobalsfind.debugger import breakpoint_arguments
+from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
+from pieglobalsfind.ranks import rankset
+
+
+class RankIn(gdb.Function):
+    """$_rank_in("SET"): whether the rank in question is in a set such as "0-3,7".
+
+    That is the selected one; in a breakpoint's condition the one that stops, in whichever inferior.
+    """
+
+    def __init__(self, face: GdbDebugger) -> None:
+        super().__init__("_rank_in")
+        self._face = face
+
+    def invoke(self, *args: gdb.Value) -> bool:
+        with sentences():
+            if len(args) != 1:
+                raise UsageError('$_rank_in("SET") takes one argument')
+            rank = self._face.in_focus
+            return rank is not None and breakpoint_arguments.is_in(rank, text_of(args[0]))
+
+
+class RankBreak(gdb.Command):
+    """Set a breakpoint that stops certain ranks only.
+    Usage: rank break LOCATION [SET] [if COND]
+    Without SET it stops every rank, as plain `break` does. COND means what it means in the rank that stops."""
+
+    name, command = "rank break", "break"
+
+    def __init__(self, face: GdbDebugger) -> None:
+        super().__init__(self.name, gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_LOCATION)
+        self._face = face
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with sentences(), gdb_errors():
+            asked = breakpoint_arguments.parse(argument)
+            condition = restricted(self._face, asked.chosen, asked.condition)
+            gdb.execute(f"{self.command} {asked.location}" + (f" if {condition}" if condition else ""), from_tty)
+
+
+class RankTbreak(RankBreak):
+    """Set a breakpoint that stops the first of certain ranks to reach it, once.
+    Usage: rank tbreak LOCATION [SET] [if COND]"""
+
+    name, command = "rank tbreak", "tbreak"
+
+
+def restricted(face: GdbDebugger, chosen: str, condition: str) -> str:
+    """A condition for the ranks that are in the set now."""
+    if chosen in ("", "all"):
+        return condition
+    parsed, numbers = rankset.parse(chosen), chosen
+    with suppress(NotVirtualizedError, TargetError):  # there are no ranks yet
+        rankset.check_may_exist(parsed, face.moment().table)
+    if not all(isinstance(item, rankset.Span) for item in parsed):
+        numbers = rankset.compact(face.job().select(parsed, face.location))
+        if not numbers:
+            raise UsageError(f"no rank is in {chosen}", rankset.HINT)
+    quote, both = ("'", ".and.") if language() == "fortran" else ('"', "&&")
+    only = f"$_rank_in({quote}{numbers}{quote})"
+    return f"{only} {both} ({condition})" if condition else only
+
+
+def bind(face: GdbDebugger) -> None:
+    """Make the commands, and the function that their conditions call, known to GDB."""
+    RankIn(face)
+    RankBreak(face)
+    RankTbreak(face)

@@ -1,0 +1,92 @@
+"""`rank watch EXPR [SET]`: watchpoints on certain ranks' own instances of a variable.
+
+Takes GDB's own watchpoints, each on the place that an expression means in one rank.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdbext.gdb_api.language import IN_C, language
+from gdbext.gdb_api.run_gdb import execute, gdb_errors, sentences
+from gdbext.selection.debugger import GdbDebugger
+from pieglobalsfind.errors import UsageError
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.session import shared_memory_ranks
+from pieglobalsfind.session.process_view import ProcessView
+
+HARDWARE, WORD = 4, 8  # debug registers of x86-64, and bytes that one watches
+HARDWARE_WATCHPOINTS = (gdb.BP_HARDWARE_WATCHPOINT, gdb.BP_READ_WATCHPOINT, gdb.BP_ACCESS_WATCHPOINT)
+LANGUAGE_WARNING = "Warning: the current language does not match this frame.\n"  # of the C that we have GDB read
+
+
+def watch_command(expression: str) -> str:
+    """GDB itself spells the place as C does, which it can't read in Fortran."""
+    value = gdb.parse_and_eval(expression)
+    check_size(expression, value.type.sizeof)
+    if language() != "fortran":
+        return f"watch -location {expression}"
+    kind = IN_C.get(value.type.strip_typedefs().code, {}).get(value.type.sizeof)
+    if kind is None or value.address is None:
+        raise UsageError(f"{expression} is no integer, logical or real of up to 8 bytes", "watch a part of it")
+    return f"with language c -- watch -location *({kind} *) {int(value.address):#x}"
+
+
+def check_size(expression: str, size: int) -> None:
+    """GDB would watch by executing instruction after instruction otherwise, and comparing: a job would hardly go on."""
+    if size > HARDWARE * WORD:
+        raise UsageError(
+            f"{expression} has {size} bytes, and the processor can watch {HARDWARE} places of {WORD}",
+            "watch a part of it",
+        )
+
+
+def check_is_attached(moment: ProcessView, number: int) -> None:
+    """The processor watches what threads do that GDB is attached to."""
+    rank = moment.rank(number)
+    if rank.address_space and not shared_memory_ranks.is_attached(moment, rank):
+        process = f"process {rank.address_space}, which GDB is not attached to"
+        raise UsageError(f"rank {number} runs in {process}: what it writes can't be watched", "attach to that one")
+
+
+class RankWatch(gdb.Command):
+    """Stop when a variable changes on certain ranks.
+    Usage: rank watch EXPR [SET]
+    EXPR means what it means in each rank's nearest user frame; its place there is watched, whoever writes to it.
+    Without SET: on the selected rank. The processor watches up to 4 places."""
+
+    def __init__(self, face: GdbDebugger) -> None:
+        super().__init__("rank watch", gdb.COMMAND_BREAKPOINTS, gdb.COMPLETE_EXPRESSION)
+        self._face = face
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with sentences(), gdb_errors(), self._face.returning():
+            expression, numbers = self._arguments(argument)
+            already = sum(one.type in HARDWARE_WATCHPOINTS for one in gdb.breakpoints())
+            if already + len(numbers) > HARDWARE:
+                raise UsageError(
+                    f"{already + len(numbers)} places are more than the {HARDWARE} that the processor can watch",
+                    "name fewer ranks, or delete watchpoints",
+                )
+            for number in numbers:
+                with self._face.at_user_frame(number):
+                    check_is_attached(self._face.moment(), number)
+                    told = execute(watch_command(expression)).replace(LANGUAGE_WARNING, "")
+                    gdb.write(f"Rank {number}: {told}")
+
+    def _arguments(self, argument: str) -> tuple[str, tuple[int, ...]]:
+        expression, _, last = argument.strip().rpartition(" ")
+        chosen = rankset.recognize(last) if expression else None
+        if chosen is None:
+            expression, selected = argument.strip(), self._face.selected
+            if expression and selected is None:
+                raise UsageError("no rank is selected", "name the ranks: rank watch EXPR 0-3")
+            chosen = (rankset.Span(selected or 0, selected or 0),)
+        if not expression:
+            raise UsageError("there is no expression to watch", "for instance: rank watch residual 3")
+        return expression, self._face.job().select(chosen, self._face.location)
+
+
+def bind(face: GdbDebugger) -> None:
+    """Make the command known to GDB."""
+    RankWatch(face)

@@ -1,0 +1,75 @@
+"""The stacks of a process's ranks, without any debugger.
+
+Takes a `Job` and which ranks are meant; gives each rank's calls, or why it has none. It stops nothing: of ranks that
+run at this moment it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pieglobalsfind.dwarf.libdw import library
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
+from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.unwind import Walker
+
+from ..terminal.progress import through
+from .job import Job
+from .rank_option import among
+
+PASSES = 3  # who runs now may wait in a moment
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Calls by rank, outermost first, and why other ranks have none (or not all of them)."""
+
+    calls: dict[int, tuple[Call, ...]]
+    missing: dict[int, str]
+
+    @property
+    def groups(self) -> list[tuple[tuple[int, ...], tuple[Call, ...]]]:
+        """Ranks of equal stacks together, most ranks first."""
+        found: dict[tuple[Call, ...], list[int]] = {}
+        for rank, calls in self.calls.items():
+            found.setdefault(calls, []).append(rank)
+        return sorted(((tuple(ranks), calls) for calls, ranks in found.items()), key=lambda one: (-len(one[0]), one[0]))
+
+
+def read_one(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
+    """Of one process alone; raises `UsageError` for ranks that it does not have."""
+    rankset.check(chosen, job.table)
+    return read(job, chosen, with_runtime)
+
+
+def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
+    """The stacks of those ranks of a set that the process has.
+
+    Raises `RanklensError` where no stack can be walked at all.
+    """
+    library()
+    walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
+    path = "" if with_runtime else runtime_path(job.table, job.translator)
+    meant = among(job, chosen)
+    wanted, missing = set(meant.ranks), meant.unknown
+    calls: dict[int, tuple[Call, ...]] = {}
+    for _ in range(PASSES if job.target.is_live else 1):
+        left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
+        for rank, walked in through(walker.stacks(left), "stacks", len(left)):
+            if isinstance(walked, RanklensError):
+                missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
+                continue
+            calls[rank.rank] = tuple(fold_calls(path, walked.calls))
+            missing.pop(rank.rank, None)
+            if walked.ends:
+                missing[rank.rank] = f"its stack is not whole, {walked.ends}"
+    return Stacks(calls, missing)
+
+
+def label(call: Call) -> str:
+    """`exchange at solver.c:165`, `MPI_Recv from librankmpi.so`."""
+    if call.file:
+        return f"{call.function} at {call.file.rpartition('/')[2]}:{call.line}"
+    return f"{call.function} from {call.library.rpartition('/')[2]}" if call.library else call.function
