@@ -81,11 +81,27 @@ class LiveTarget(Process):
             raise MemoryUnreadable(address, size, "there are no such addresses")
         if size > LARGEST_READ:
             raise MemoryUnreadable(address, size, "that is more than can be read at once")
-        if size > CHECKED_READ and not self._is_mapped(address, size):
-            raise MemoryUnreadable(address, size)
+        if size > CHECKED_READ:
+            return self._read_large(address, size)
         if size == 0:
             return b""
         return self._read_by_call(address, size) if self._memory_file < 0 else self._read_by_file(address, size)
+
+    def _read_large(self, address: int, size: int) -> bytes:
+        """Without the pages that the process never touched: a read would give it page tables for them."""
+        if not self._is_mapped(address, size):
+            raise MemoryUnreadable(address, size)
+        backed = self.backed(address, address + size)
+        if self._memory_file >= 0 or backed == [(address, address + size)]:
+            return self._read_by_file(address, size) if self._memory_file >= 0 else self._read_by_call(address, size)
+        data = bytes(size)  # zeros that take no memory before something is written there
+        place = _address_of(data)
+        for start, end in backed:
+            if not address <= start < end <= address + size:
+                raise MemoryUnreadable(address, size, "the kernel names pages outside of it")
+            part = self._read_by_call(start, end - start)
+            ctypes.memmove(place + start - address, part, end - start)
+        return data
 
     def _is_mapped(self, address: int, size: int) -> bool:
         """By the map as it was once, or, if that does not have it, as it is now."""
