@@ -1,7 +1,8 @@
 """What passed with which debugger: from a run's JUnit XML to docs/debuggers.json, and from there to docs/debuggers.md.
 
-`python3 -m tests.support.debugger_runs XML FOLDER...` prints the runs of this system as JSON; with names of such JSON
-files alone it adds them to the documents. A debugger's run counts only if all of the debugger's folders were run.
+`python3 -m tests.support.debugger_runs XML... FOLDER...` prints the runs of this system as JSON; with names of such
+JSON files alone it adds them to the documents. A debugger's run counts only if all of the debugger's folders were run. Of
+several XML files a later one is about tests that were run again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ DOCUMENT = ROOT / "docs" / "debuggers.md"
 FOLDERS = {"GDB": ("tests/gdbext", "tests/oracle"), "LLDB": ("tests/lldbext",)}
 INTRODUCTION = """# Debuggers
 
-What the tests found with which debugger. Written by `make test-debuggers`; do not edit.
+What the tests found with which debugger. Written by `make test-debuggers`; do not edit. Each row is of the day of
+its run; what has been mended since may still stand in it.
 
 | debugger | its Python | system | gcc | libc | passed | failed | skipped |
 |---|---|---|---|---|---|---|---|
@@ -32,16 +34,18 @@ Run = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    if arguments[0].endswith(".xml"):
-        json.dump(runs_here(Path(arguments[0]), arguments[1:]), sys.stdout, indent=1)
+    reports = [Path(each) for each in arguments if each.endswith(".xml")]
+    if reports:
+        json.dump(runs_here(reports, arguments[len(reports) :]), sys.stdout, indent=1)
     else:
         add(path for path in map(Path, arguments) if path.exists())
     return 0
 
 
-def runs_here(xml: Path, folders: list[str]) -> list[Run]:
+def runs_here(reports: list[Path], folders: list[str]) -> list[Run]:
     """The runs of the debuggers all of whose folders were run."""
-    cases = list(ElementTree.parse(xml).getroot().iter("testcase"))
+    by_name = {name_of(case): case for xml in reports for case in ElementTree.parse(xml).getroot().iter("testcase")}
+    cases = list(by_name.values())
     return [
         {**facts_of(debugger), **outcome(case for case in cases if folder_of(case) in needed)}
         for debugger, needed in FOLDERS.items()
@@ -128,10 +132,10 @@ def exceptions(run: Run) -> Iterator[str]:
     """Every test that did not pass, and why."""
     if run["failed"] or run["skipped"]:
         yield f"\n## {run['debugger']} {run['version']} on {run['system']}\n"
-    if run["failed"]:
-        yield from ["Failed:\n", *(f"- `{name}`" for name in run["failed"]), ""]
-    for why, names in sorted(run["skipped"].items()):
-        yield from [f"Skipped: {why}\n", *(f"- `{name}`" for name in names), ""]
+    lists = [("Failed:", run["failed"]), *((f"Skipped: {why}", names) for why, names in sorted(run["skipped"].items()))]
+    for title, names in lists:
+        if names:
+            yield "\n".join([f"{title}\n", *(f"- `{name}`" for name in names)])
 
 
 if __name__ == "__main__":
