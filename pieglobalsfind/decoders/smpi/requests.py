@@ -2,7 +2,7 @@
 
 Takes a target and its table; gives for a rank in a call the peer, the tag and the communicator, and of communicators
 their members. A request is believed if it is the rank's own and its members are where C++ puts them: data type, size,
-source, destination, tag, one after the other, and the communicator behind them.
+source, destination, tag, one after the other, and the communicator after them.
 """
 
 from __future__ import annotations
