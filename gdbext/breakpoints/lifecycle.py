@@ -23,6 +23,7 @@ from gdbext.breakpoints.rank_breakpoints import (
     RankBreakpoints,
     catches_in_code,
     follows,
+    has_dprintf,
     is_anything_in_code,
     is_in_data,
     leave_to_followers,
@@ -51,6 +52,10 @@ if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be 
     from gdbext.breakpoints.event_breakpoints import CallBreakpoint, EventBreakpoint
 
 TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
+NO_DPRINTF = (
+    "warning: dprintf prints in no rank but the one whose symbols GDB has; `break LOCATION` and then `commands` with "
+    "`silent`, `printf` and `continue` print in every rank\n"
+)
 ROUNDS = 4  # of settling: what the first one changes is no news in the next
 
 
@@ -231,6 +236,8 @@ class Breakpoints:
     def _follow(self, kind: int, rank: int) -> None:
         followers = self._followers
         if kind == BEFORE_COPIES:
+            if has_dprintf():
+                gdb.write(NO_DPRINTF, gdb.STDERR)
             self._followers.give_back_shared()  # it may be copied now
             self._face.state().focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:

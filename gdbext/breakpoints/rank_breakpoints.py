@@ -421,7 +421,12 @@ def catches_in_code(breakpoint: Any) -> bool:
 
 def is_anything_in_code() -> bool:
     """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
-    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints())
+    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints()) or has_dprintf()
+
+
+def has_dprintf() -> bool:
+    """Whether a dprintf is enabled; GDB's Python does not list them."""
+    return re.search(r"^\d+\s+dprintf\s+\w+\s+y", execute("info breakpoints"), re.MULTILINE) is not None
 
 
 def leave_to_followers(user: gdb.Breakpoint) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -111,7 +112,10 @@ def taken_out() -> Iterator[None]:
         with disabled(found):
             yield
         return
-    off = {one.number: {at.address for at in locations_in(one, number) if not at.enabled} for one in found}
+    off = {
+        one.number: {at.address for at in locations_in(one, number) if not at.enabled} - _refused[one.number, number]
+        for one in found
+    }
     switch(found, number, off, False)
     try:
         yield
@@ -133,9 +137,19 @@ def disabled(found: list[gdb.Breakpoint]) -> Iterator[None]:
                     one.enabled = True
 
 
+# Addresses where GDB has refused to enable breakpoints again, by breakpoint and inferior. GDB 14 does where a condition
+# names what is not known at this moment; that may be known when symbols move again.
+_refused: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+
+
 def switch(found: list[gdb.Breakpoint], inferior: int, off: dict[int, set[int]], on: bool) -> None:
     """Enable or disable breakpoints in one inferior, but for the addresses where they are `off` anyway."""
     for one in found:
+        refused = _refused[one.number, inferior]
         for location in locations_in(one, inferior):
             if location.address not in off[one.number] and bool(location.enabled) != on:
-                location.enabled = on
+                refused.discard(location.address)
+                try:
+                    location.enabled = on
+                except gdb.error:
+                    refused.add(location.address)

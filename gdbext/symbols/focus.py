@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 import gdb
 
+from gdbext.gdb_api.late_libraries import LateLibraries
 from gdbext.gdb_api.libraries import KERNEL_LIBRARY, forget_libraries, kept_names, kernel_library, library_files
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, quoted, set_convenience, uninterrupted
 from gdbext.gdb_api.settings import Settings
@@ -63,6 +64,7 @@ class Focus:
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
+        self._late_libraries = LateLibraries()
         self._main_program = ""
         self._instead: tuple[Placed, ...] = ()
         self._apart: Optional[Apart] = None
@@ -85,6 +87,7 @@ class Focus:
         self._remove(tuple(one for one in self._placed if not one.is_main))
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._kernel_library = ""
+        self._late_libraries.forget()
 
     def restore_program(self) -> None:
         """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
@@ -304,6 +307,7 @@ class Focus:
             stay = [one for one in loaded if path_in_target(one) not in paths]
             keep, files = kept_names(stay, paths), library_files(stay)
             forget_libraries(keep, files, self._kernel_library, inserted or always_inserted())
+            self._late_libraries.watch(paths)
         self._out, self._is_back = self._out | paths, False
 
 

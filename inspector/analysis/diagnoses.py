@@ -15,7 +15,21 @@ from pieglobalsfind.model import Absent, RankTable
 
 from .program import Facts
 
-METHODS = ("pie", "hls", "pip", "pipthread", "pipprocess", "fs", "tls", "tls-word", "swap", "struct", "tpsl", "none")
+METHODS = (
+    "pie",
+    "hls",
+    "pip",
+    "pipthread",
+    "pipprocess",
+    "fs",
+    "mmap",
+    "tls",
+    "tls-word",
+    "swap",
+    "struct",
+    "tpsl",
+    "none",
+)
 BYTE_COPIES = ("pie", "hls")
 NAMESPACES = ("pip", "pipthread", "pipprocess")
 DATA = (GLOBAL, FILE_STATIC, FUNCTION_STATIC, COMMON, MODULE)
@@ -36,6 +50,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*NAMESPACES, "fs", "tpsl"), (*DATA, THREAD_LOCAL)),
     **dict.fromkeys(("tls", "tls-word"), (THREAD_LOCAL,)),
     "swap": (GLOBAL, COMMON, MODULE),
+    "mmap": DATA,
     "struct": (),
     "none": (),
 }

@@ -27,7 +27,7 @@ def are_there(target: Any) -> bool:
     """Whether LLDB may be asked about any rank without our being told before."""
     if ask_by_functions():
         return True
-    added = command_names.of_users(target.GetDebugger().GetCommandInterpreter()) - OUR_COMMANDS
+    added = command_names.of_users(target.GetDebugger()) - OUR_COMMANDS
     return bool(added) or any(True for _ in users_of(target)) or another_script_runs()
 
 

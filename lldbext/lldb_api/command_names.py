@@ -42,10 +42,15 @@ def seeing(interpreter: Any, family: str = "") -> Iterator[str]:
             yield name
 
 
-def of_users(interpreter: Any) -> set[str]:
-    """The names of commands that scripts have added."""
+def of_users(debugger: Any) -> set[str]:
+    """The names of commands that scripts have added.
+
+    The command's context is a target without its process: of a process LLDB would list the threads for it, while it may
+    be asking for these threads.
+    """
     result = lldb.SBCommandReturnObject()
-    interpreter.HandleCommand("help", result, False)
+    context = lldb.SBExecutionContext(debugger.GetDummyTarget())
+    debugger.GetCommandInterpreter().HandleCommand("help", context, result, False)
     return set(NAME.findall((result.GetOutput() or "").partition(USERS)[2]))
 
 

@@ -26,17 +26,24 @@ class DebuggerError(RanklensError):
 
 
 def execute(debugger: Any, command: str) -> str:
-    """The output of a command; raises `DebuggerError`.
-
-    Inside a command LLDB takes its context for that of all commands, whatever has been selected since.
-    """
+    """The output of a command; raises `DebuggerError`."""
     result = lldb.SBCommandReturnObject()
-    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
-    context = lldb.SBExecutionContext(thread.GetSelectedFrame())
-    debugger.GetCommandInterpreter().HandleCommand(command, context, result, False)
+    debugger.GetCommandInterpreter().HandleCommand(command, selected_context(debugger), result, False)
     if not result.Succeeded():
         raise DebuggerError(bare(result.GetError()) or "LLDB refused without a reason")
     return result.GetOutput() or ""
+
+
+def selected_context(debugger: Any) -> Any:
+    """What is selected now, for a command: inside one LLDB takes that one's context for the context of all commands.
+
+    Never of an invalid frame: LLDB 23 ends by SIGSEGV at a command with such a context.
+    """
+    target = debugger.GetSelectedTarget()
+    process = target.GetProcess()
+    thread = process.GetSelectedThread()
+    selected = (thread.GetSelectedFrame(), thread, process, target)
+    return lldb.SBExecutionContext(next((each for each in selected if each.IsValid()), debugger.GetDummyTarget()))
 
 
 def bare(error: str) -> str:

@@ -192,9 +192,19 @@ class LldbDebugger:
         if self.moment().translator.owner(frame.GetPC()).rank != rank:
             return None, None  # code of all ranks: LLDB has the variables of one of them for it
         found = frame.GetValueForVariablePath(expression)
-        if not found.IsValid() or found.GetError().Fail():
+        if not found.IsValid() or found.GetError().Fail() or not self._is_of(rank, found):
             return frame, None
         return frame, found
+
+    def _is_of(self, rank: int, found: Any) -> bool:
+        """Whether a value that LLDB found from a rank's frame is that rank's.
+
+        LLDB 23 looks through all modules for names that the frame's file does not define, and takes the first one's.
+        """
+        address = found.GetAddress().GetLoadAddress(self.session().target)
+        if address != lldb.LLDB_INVALID_ADDRESS:
+            return self.moment().translator.owner(address).rank == rank
+        return found.GetValueType() in (lldb.eValueTypeVariableLocal, lldb.eValueTypeVariableArgument)
 
     @contextmanager
     def _in_rank(self, rank: int) -> Iterator[Any]:

@@ -90,8 +90,8 @@ def place_of(frame: Any, path: str) -> Place:
 
 
 def function_name(frame: Any) -> str:
-    """Without parameters, as in GDB: `app::Grid<int>::solve`."""
-    name = str(frame.GetFunctionName() or "")
+    """Without parameters, as in GDB: `app::Grid<int>::solve`; C's functions in C++ files are `::f` for LLDB."""
+    name = str(frame.GetFunctionName() or "").removeprefix("::")
     return without_parameters(name) if "(" in name else name
 
 

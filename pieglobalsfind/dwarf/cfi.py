@@ -24,6 +24,17 @@ CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
 RETURN_ADDRESS = 16
 MOST_RANGES = 1000  # of one block or inlined call
 DEEPEST = 200  # blocks and inlined calls within one another
+# The operations of the linker's expression, but for the literal that is its fifth.
+LINKAGE_TABLE = [
+    dw.DW_OP_breg0 + 7,
+    dw.DW_OP_breg0 + RETURN_ADDRESS,
+    dw.DW_OP_lit0 + 15,
+    dw.DW_OP_and,
+    dw.DW_OP_ge,
+    dw.DW_OP_lit0 + 3,
+    dw.DW_OP_shl,
+    dw.DW_OP_plus,
+]
 QUALIFIERS = re.compile(r"(?: const| volatile| &&?| \[clone [^\]]*\])+$")
 
 
@@ -94,16 +105,17 @@ class CodeFile:
             frame = c_void_p()
             if lib.dwarf_cfi_addrframe(table, vaddr, byref(frame)) == 0:
                 try:
-                    return self._of_frame(lib, frame)
+                    return self._of_frame(lib, frame, vaddr)
                 finally:
                     self._free(frame)
         return None
 
-    def _of_frame(self, lib: Any, frame: c_void_p) -> Optional[Rules]:
+    def _of_frame(self, lib: Any, frame: c_void_p, vaddr: int) -> Optional[Rules]:
         operations, count = POINTER(Operation)(), c_size_t()
-        if lib.dwarf_frame_cfa(frame, byref(operations), byref(count)) != 0 or count.value != 1:
+        if lib.dwarf_frame_cfa(frame, byref(operations), byref(count)) != 0:
             return None
-        cfa = _register_and_offset(operations[0])
+        found = [operations[number] for number in range(count.value)]
+        cfa = _register_and_offset(found[0]) if len(found) == 1 else _in_linkage_table(found, vaddr)
         saved = {}
         room = (Operation * 3)()
         for register in (*CALLEE_SAVED, RETURN_ADDRESS):
@@ -179,6 +191,17 @@ def _register_and_offset(operation: Operation) -> Optional[tuple[int, int]]:
     if dw.DW_OP_breg0 <= operation.atom < dw.DW_OP_breg0 + 32:
         return operation.atom - dw.DW_OP_breg0, _signed(operation.number)
     return (operation.number, _signed(operation.number2)) if operation.atom == dw.DW_OP_bregx else None
+
+
+def _in_linkage_table(operations: list[Operation], vaddr: int) -> Optional[tuple[int, int]]:
+    """The CFA at an entry of a procedure linkage table (.plt), by the expression that GNU ld writes for all of them.
+
+    CFA = rsp + 8 + ((rip & 15) >= N) * 8: from its Nth byte on, an entry has pushed a word. None for anything else.
+    """
+    if [one.atom for one in operations[:4] + operations[5:]] != LINKAGE_TABLE:
+        return None
+    has_pushed = (vaddr & 15) >= operations[4].atom - dw.DW_OP_lit0
+    return operations[0].atom - dw.DW_OP_breg0, _signed(operations[0].number) + (8 if has_pushed else 0)
 
 
 def _from_cfa(operations: list[Operation]) -> Optional[int]:

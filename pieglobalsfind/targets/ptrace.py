@@ -30,6 +30,7 @@ REGISTERS_SIZE = 27 * 8
 
 STUCK = 5.0  # seconds that a thread may be in the kernel before it stops
 PATIENCE = 60.0  # seconds until every thread has to stand still: it can't before it gets a processor
+TURN, PAUSE_OF_OTHERS = 1.0, 0.001  # seconds until another pause must be over, and between two tries
 POLLS = 20  # a thread that has a processor stops in microseconds
 NAP = 0.00005  # seconds
 RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
@@ -48,6 +49,12 @@ class Standstill:
         self._deadline = time.monotonic() + PATIENCE
         self._stood: dict[int, float] = {}
         self.began = 0.0
+        free = time.monotonic() + TURN
+        while not self._is_ours():
+            self.release()
+            if time.monotonic() > free:
+                raise _not_traceable(pids)
+            time.sleep(PAUSE_OF_OTHERS)
         try:
             self._stop_all()
         except BaseException:
@@ -70,28 +77,31 @@ class Standstill:
                 if _ptrace(DETACH, tid, 0, signal):
                     _release_running(tid)
 
+    def _is_ours(self) -> bool:
+        """Seize all threads; False if something else traces one: it may be another pause, which is over soon."""
+        return all(self._seize(pid, task_ids(pid)) for pid in self._signals)
+
     def _stop_all(self) -> None:
         """Until no thread is left that runs: those that run may make new ones meanwhile."""
-        new = {pid: task_ids(pid) for pid in self._signals}
-        for pid, tids in new.items():
-            self._seize(pid, tids)
+        new = {pid: list(threads) for pid, threads in self._signals.items()}
         while any(new.values()):
             waiting = {tid: (pid, time.monotonic()) for pid, tids in new.items() for tid in tids}
             for tid in waiting:
                 _ptrace(INTERRUPT, tid, 0, 0)
             self._wait_for(waiting)
             new = {pid: [tid for tid in task_ids(pid) if tid not in self._signals[pid]] for pid in self._signals}
-            for pid, tids in new.items():
-                self._seize(pid, tids)
+            if not all(self._seize(pid, tids) for pid, tids in new.items()):
+                raise _not_traceable(list(new))
 
-    def _seize(self, pid: int, tids: Sequence[int]) -> None:
+    def _seize(self, pid: int, tids: Sequence[int]) -> bool:
+        """Whether all of them could be, or have ended meanwhile."""
         for tid in tids:
             if time.monotonic() > self._deadline:
                 raise NotStoppableError(f"process {pid} makes threads faster than they can be stopped", "try again")
-            code = _ptrace(SEIZE, tid, 0, 0)
-            if code not in (0, errno.ESRCH):  # the latter: a thread that has ended meanwhile
-                raise _not_traceable(pid, code)
+            if _ptrace(SEIZE, tid, 0, 0) not in (0, errno.ESRCH):
+                return False
             self._signals[pid][tid] = 0
+        return True
 
     def _wait_for(self, waiting: dict[int, tuple[int, float]]) -> None:
         """Until those threads stand still; each is of a process, and ran at some time at the earliest."""
@@ -122,12 +132,14 @@ class Standstill:
                 raise NotStoppableError(f"thread {tid} of process {pid} does not stop", "it may be stuck in the kernel")
 
 
-def _not_traceable(pid: int, code: int) -> NotStoppableError:
-    tracer = tracer_of(pid)
-    if tracer:
-        return NotStoppableError(f"process {pid} is being traced by process {tracer}", "end that debugger first")
+def _not_traceable(pids: Sequence[int]) -> NotStoppableError:
+    """Says which of them, and why."""
+    for pid in pids:
+        tracer = tracer_of(pid)
+        if tracer:
+            return NotStoppableError(f"process {pid} is being traced by process {tracer}", "end that debugger first")
     hint = "run as its user, and set /proc/sys/kernel/yama/ptrace_scope to 0"
-    return NotStoppableError(f"process {pid} can't be stopped, {os.strerror(code).lower()}", hint)
+    return NotStoppableError(f"process {pids[0]} can't be stopped, operation not permitted", hint)
 
 
 def _stopped(tid: int) -> int:

@@ -26,7 +26,7 @@ EXPORTED int MPIR_proctable_size;
 EXPORTED volatile int MPIR_being_debugged;
 EXPORTED volatile int MPIR_debug_state;
 EXPORTED char *MPIR_debug_abort_string;
-EXPORTED int MPIR_i_am_starter;      /* its presence says that this process is no part of the job */
+EXPORTED int MPIR_i_am_starter;      /* its presence says that this process is not part of the job */
 EXPORTED int MPIR_partial_attach_ok; /* its presence says that processes wait for the launcher, not for debuggers */
 EXPORTED int MPIR_force_to_main;     /* a debugger shows the program's main, and not ours */
 

@@ -53,7 +53,7 @@ int main(int count, char **words) {
     for (int i = 1; i < count; i++) {
         pid_t pid = pid_of(words[i]);
         if (!pid) {
-            fprintf(stderr, "rankmpir: '%s' is no pid\n", words[i]);
+            fprintf(stderr, "rankmpir: '%s' is not a pid\n", words[i]);
             return 2;
         }
         if (watch(ends, pid)) {

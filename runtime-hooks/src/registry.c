@@ -37,7 +37,7 @@ static uint16_t machine(void) {
 #endif
 }
 
-/* Reserves `count` records for a table behind what is taken so far. */
+/* Reserves `count` records for a table after what is taken so far. */
 static void lay_out(struct rank_debug_table *table, uint64_t base, uint64_t *taken, uint32_t count, uint32_t stride) {
     *taken = (*taken + 63) & ~UINT64_C(63);
     table->address = base + *taken;
@@ -236,7 +236,7 @@ static uint64_t nanoseconds(clockid_t clock) {
 
 /*
  * One writer at a time, so that entries are in the order of their times.  A reader that sees any part of the new entry
- * sees that the old one's number has gone: each store is a release, behind the one that takes it away.
+ * sees that the old one's number has gone: each store is a release, after the one that takes it away.
  */
 static void enter_event(uint32_t kind, const struct rank_debug_rank *rank, uint32_t other_process) {
     pthread_mutex_lock(&changing);

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.bench.result import Measurement, Result
+from tests.support.debuggers import find_gdb
 from tests.support.running import BIN, PROGRAMS, ROOT
 
 RANKS, MORE_RANKS, FUNCTIONS, DEPTH = 1_000, 10_000, 4_000, 8
@@ -140,7 +141,7 @@ def add_by_hand(pid: int, program: Path, copy: Path) -> tuple[str, ...]:
 
 def one_gdb(pid: int, commands: Sequence[str]) -> Cost:
     settings = ("debuginfod enabled off", "auto-load python-scripts off", "pagination off")
-    words = ["/usr/bin/time", "-f", "memory %M", "gdb", "-nx", "-q", "-batch"]
+    words = ["/usr/bin/time", "-f", "memory %M", str(find_gdb()), "-nx", "-q", "-batch"]
     words += [word for setting in settings for word in ("-iex", f"set {setting}")]
     words += ["-p", str(pid), *(word for command in commands for word in ("-ex", command))]
     # As for a user: from the second time on Python has the extension's bytecode, which it writes unless forbidden to.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.charm.jobs import AMPICC, build, gated, turns_of
+from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
 pytestmark = [
@@ -50,7 +51,8 @@ HIT = re.compile(r"^(?:Rank \d hit |Thread .* hit )?Breakpoint 1(?:\.\d+)?, ", r
 
 
 def _gdb(folder: Path, *commands: str, program: str = "") -> str:
-    line = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set breakpoint pending on"]
+    line = [str(find_gdb()), "-nx", "-q", "-batch"]
+    line += ["-iex", "set debuginfod enabled off", "-iex", "set breakpoint pending on"]
     for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", *commands):
         line += ["-ex", one]
     return subprocess.run(

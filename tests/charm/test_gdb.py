@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, running
+from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
 COMMANDS = (
@@ -39,7 +40,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_gdb_sees_every_rank(job: tuple[str, str, Running]) -> None:
     method, language, up = job
     # stderr, too: warnings
-    command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
+    command = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
     for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", *COMMANDS):
         command += ["-ex", one]
     done = subprocess.run(

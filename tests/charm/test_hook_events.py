@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.charm.jobs import AMPICC, PATIENCE, build, gated
+from tests.support.debuggers import find_gdb
 from tests.support.running import BIN, ROOT
 from tests.support.waiting import wait_until
 
@@ -42,7 +43,7 @@ def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
         debuggers = []
         for pid, file in files.items():
             environment = dict(os.environ, EVENTS=str(file), ADDRESSES=json.dumps(addresses))
-            command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(pid)]
+            command = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(pid)]
             command += ["-x", str(ROOT / "tests" / "support" / "charm" / "events.py")]
             with (tmp_path / f"gdb.{pid}").open("w") as output:
                 debuggers.append(

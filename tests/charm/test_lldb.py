@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.charm.jobs import AMPICC, METHODS, RANKS, Running, build, gated, running
+from tests.support.debuggers import find_lldb
 from tests.support.running import ROOT
 
-LLDB = shutil.which("lldb") or shutil.which("lldb-19") or ""
+LLDB = str(find_lldb()) if AMPICC else ""
 pytestmark = [
     pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH"),
-    pytest.mark.skipif(not LLDB, reason="LLDB is not installed"),
     pytest.mark.timeout(900),
 ]
 COMMANDS = (

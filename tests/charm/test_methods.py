@@ -16,6 +16,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.ampi import decode as ampi
 from pieglobalsfind.targets import open_target
 from tests.support.charm.jobs import AMPICC, METHODS, RANKS, SOURCES, Running, build, running
+from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -55,7 +56,7 @@ def test_what_the_loader_keeps_once_is_told_where_it_is(with_hook: bool, tmp_pat
     with running(tmp_path) as up:
         (address,) = {one.global_address for one in up.truth.values()}
         told = json.loads(_run("inspector", "globals", str(up.pid), "g_rank", "--json"))
-        command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
+        command = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
         for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank print &g_rank", "rank print g_rank"):
             command += ["-ex", one]
         said = subprocess.run(

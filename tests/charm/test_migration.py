@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.charm.jobs import AMPICC, build, gated, launched, turns_of, wait_until_asleep
+from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -68,7 +69,7 @@ def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
         first, second = sorted(found)
         commands = [f"source {ROOT / 'gdbext' / 'rank.py'}", f"attach {first}", "rank print g_rank", "add-inferior"]
         commands += ["inferior 2", f"attach {second}", "rank print g_rank", "inferior 1", "rank print g_rank"]
-        line = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
+        line = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
         for one in commands:
             line += ["-ex", one]
         said = subprocess.run(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.charm.jobs import AMPICC, build, gated
+from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -55,7 +56,7 @@ def test_what_ampi_packs_is_what_was_predicted(method: str, tmp_path: Path) -> N
     words = {"python": sys.executable, "environment": repr(environment), "by_start": repr(RANKS_BY_START)}
     script.write_text(IN_GDB.format(**words, packs=PACKS))
     with gated(tmp_path, RANKS) as (job, found):
-        command = ["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(min(found))]
+        command = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(min(found))]
         done = subprocess.run(
             [*command, "-x", str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
         )

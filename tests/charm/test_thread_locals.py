@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.charm.jobs import AMPICC, RANKS, SOURCES, Running, build, running
+from tests.support.debuggers import find_gdb
 from tests.support.running import ROOT
 
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
@@ -67,7 +68,8 @@ def test_gdb_prints_each_ranks_own(job: Running) -> None:
     for rank in range(RANKS):
         commands += [f"rank {rank}", 'printf "%d %p\\n", g_rank, &g_rank']
     words = [word for command in (*commands, "rank none", "print g_rank") for word in ("-ex", command)]
-    shown = run("gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", job.pid, *words, status=1)
+    quietly = ("-nx", "-q", "-batch", "-iex", "set debuginfod enabled off")
+    shown = run(str(find_gdb()), *quietly, "-p", job.pid, *words, status=1)
     for rank, value in expected(job).items():
         assert f"\n{value} {job.truth[rank].global_address}\n" in shown
     assert "\n$1 = " not in shown

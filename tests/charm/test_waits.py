@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.charm.jobs import AMPICC, RANKS, WORKERS, build, wait_until_asleep
+from tests.support.debuggers import find_gdb
 from tests.support.gdb.session import Session
 from tests.support.waiting import wait_until
 
@@ -154,7 +155,7 @@ def waiting(pid: int) -> set[int]:
 
 def runtime_tells(folder: Path) -> bool:
     """Whether GDB knows MPI_Recv's parameters: the runtime has debug information."""
-    command = ["gdb", "-nx", "-q", "-batch", "-ex", "whatis MPI_Recv", str(folder / "prog")]
+    command = [str(find_gdb()), "-nx", "-q", "-batch", "-ex", "whatis MPI_Recv", str(folder / "prog")]
     said = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
     return "(void *, int" in said.stdout
 

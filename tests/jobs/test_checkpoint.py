@@ -86,7 +86,7 @@ def test_what_is_cut_short_is_never_taken_for_whole(interrupted: Path, tmp_path:
     text = job.read_text()
     job.write_text(text[: text.rindex("end")])
     done = run("--restart", interrupted)
-    assert done.returncode == 2 and "is no checkpoint that this version can read" in done.stderr
+    assert done.returncode == 2 and "is not a checkpoint that this version can read" in done.stderr
     job.unlink()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / ".000001.77").mkdir()

@@ -357,8 +357,8 @@ def test_who_is_asked_to_parse_and_cannot_keeps_nobody_waiting(
 
 TALK = """
 import time
-from ranklens_inspector.speaker import Message, speak
-from ranklens_inspector.supervised import Worker
+from ranklens_inspector.collect.mpi_channel import Message, speak
+from ranklens_inspector.collect.worker_process import Worker
 MANY, LARGE = 8, 1 << 20
 speaker = Worker(speak)
 until = time.monotonic() + 60

@@ -222,6 +222,8 @@ def test_code_is_broken_into_in_the_process_alone_where_the_rank_is(
     """By the kernel, as GDB hides its own instructions: it puts a breakpoint at an address into every inferior."""
     pids = wait_for_processes(wandering)
     script = f"""
+        from gdbext.gdb_api.locations import every_breakpoint
+
         def byte(pid, address):
             with open("/proc/%d/mem" % pid, "rb") as memory:
                 memory.seek(address)
@@ -235,7 +237,7 @@ def test_code_is_broken_into_in_the_process_alone_where_the_rank_is(
             ask("continue")
             rows = [line.replace("*", " ").split() for line in ask("rank list").splitlines()[1:]]
             homes = {{int(row[0]): int(row[row.index("inferior") + 1]) for row in rows if "inferior" in row}}
-            places = {{one.rank: one.address for one in gdb.breakpoints() if not one.visible and hasattr(one, "rank")}}
+            places = {{one.rank: one.address for one in every_breakpoint() if not one.visible and hasattr(one, "rank")}}
             found += [[homes[rank], [byte(pid, places[rank]) == 0xcc for pid in {pids}]] for rank in places]
         tell("found", found)
         let_go()

@@ -97,9 +97,9 @@ def test_what_can_t_be_published_is_said(tmp_path: Path) -> None:
     ended.wait()
     for words, said in (
         (["rankmpir"], "usage: rankmpir PID..."),
-        (["rankmpir", "1x"], "'1x' is no pid"),
-        (["rankmpir", "-1"], "'-1' is no pid"),
-        (["rankmpir", "9" * 30], "is no pid"),
+        (["rankmpir", "1x"], "'1x' is not a pid"),
+        (["rankmpir", "-1"], "'-1' is not a pid"),
+        (["rankmpir", "9" * 30], "is not a pid"),
         (["rankmpir", str(ended.pid)], f"process {ended.pid} can't be watched: No such process"),
         (["inspector", "mpir", str(ended.pid)], f"there is no process {ended.pid}"),
         (["inspector", "mpir", "nobody"], "no process of job nobody can be found here"),

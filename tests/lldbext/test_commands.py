@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.debugger.commands import COMMANDS
-from tests.support.gdb.places import RANKS, Places
+from tests.support.gdb.places import RANKS, Places, compile_program
 from tests.support.gdb.session import Session as GdbSession
 from tests.support.lldb.session import EXTENSION, Session
 from tests.support.running import ROOT, StartJob
@@ -123,6 +123,17 @@ def gdb_session(gdb: Path, tmp_path: Path) -> GdbSession:
 
 def test_both_debuggers_answer_alike_live(session: Session, gdb_session: GdbSession, places: Places) -> None:
     compare(session, gdb_session, ["-p", places.pid], ["-p", places.pid])
+
+
+def test_functions_of_c_in_a_cxx_program_have_their_names(
+    session: Session, gdb_session: GdbSession, start_job: StartJob, rankrun: Path, tmp_path: Path
+) -> None:
+    """LLDB puts `::` before them where it has read their DIEs, and may not have read those of every rank's module."""
+    job = start_job(rankrun, "-n", RANKS, compile_program("rankcxx", tmp_path, "linkage.cpp"))
+    job.wait_for("ready")
+    script = "tell('answers', [re.sub(r':[0-9,]+', '', ask(command)) for command in ('rank tree', 'rank list')])\n"
+    mine, other = (one.attach("import re\n" + script, job.pid)["answers"] for one in (session, gdb_session))
+    assert mine == other and re.search(r"^stay at linkage.cpp +\[0-3\]$", mine[0], re.MULTILINE)
 
 
 @pytest.mark.parametrize("by", ["rankrun", "program"])

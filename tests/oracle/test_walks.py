@@ -12,7 +12,7 @@ import random
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 
@@ -71,6 +71,8 @@ CXX = Route(
     ("total", "depth_reached", "field::Twofold::built", "total * 2 + my_rank", "sum", "below", "plain.id", "total - 3"),
     ("descend if my_rank == {other} && n == 77", "pass_on if value == -5", "paths.cpp:54 if inner.id == my_rank + 90"),
 )  # fmt: skip
+# In optimized code GCC 14 has line 54 begin in a function that is inlined there, which knows no `inner`.
+OPTIMIZED_CXX = replace(CXX, others=(*CXX.others[:2], "paths.cpp:54 if my_rank == {other} + 90"))
 FORTRAN = Route(
     "paths.f90",
     ("mpifort.mpich", "rankfort"),
@@ -201,7 +203,7 @@ def test_a_walk(route: Route, seed: int, processes: int, gdb: Path, shared: Shar
 def test_a_walk_through_optimized_code(
     seed: int, level: str, processes: int, gdb: Path, shared: Shared, tmp_path: Path
 ) -> None:
-    walk(CXX, level, seed, processes, gdb, shared, tmp_path)
+    walk(OPTIMIZED_CXX, level, seed, processes, gdb, shared, tmp_path)
 
 
 def walk(route: Route, level: str, seed: int, processes: int, gdb: Path, shared: Shared, tmp_path: Path) -> None:

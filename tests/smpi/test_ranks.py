@@ -196,7 +196,7 @@ def test_a_thousand_ranks(start_job: StartJob, shared: Shared, tmp_path: Path) -
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["privatize-libs", "stock"])
 def test_a_library_s_globals(is_told: bool, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
-    """SMPI copies the libraries that it is told, and keeps one of all others."""
+    """SMPI copies the libraries that an option names, and keeps one of all others."""
     library = shared.compiled(
         ["gcc", "-g", "-shared", "-fPIC", "-Wl,-soname,libownlibrary.so", SOURCES / "library_own.c"], "libownlibrary.so"
     )

@@ -1,4 +1,4 @@
-"""Whom SMPI's ranks wait for, by SMPI's own requests, against what the program says in its calls."""
+"""Which ranks SMPI's ranks wait for, by SMPI's own requests, against what the program says in its calls."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def saved_contexts(
     swapped = [one for one in actors if one.kind != "thread"]
     factory = _factory(target, library, swapped[0]) if swapped else None
     sizes = _stack_sizes(target, library, actors)
-    mapped = _writable(maps)
+    mapped = writable(maps)
     found = []
     for one, size in zip(actors, sizes):
         if one.kind == "thread":
@@ -98,7 +98,7 @@ def _default_size(target: Target, library: Library) -> int:
     return 0
 
 
-def _writable(maps: Sequence[MemoryMapping]) -> list[tuple[int, int]]:
+def writable(maps: Sequence[MemoryMapping]) -> list[tuple[int, int]]:
     """(start, end) of writable memory, ascending, with neighbours joined: stacks may lie in the heap."""
     found: list[tuple[int, int]] = []
     for one in maps:

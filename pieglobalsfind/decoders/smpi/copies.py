@@ -1,7 +1,7 @@
 """The copies that SMPI makes of the program for its ranks (`smpi/privatization:dlopen`), and whose each is.
 
 Takes the system loader's list; gives the copies with their numbers, and for each stack the copy that it runs. SMPI
-copies the program's file, and the libraries that it is told (`smpi/privatize-libs`), loads each copy, and deletes it.
+copies the program's file, and the libraries that `smpi/privatize-libs` names, loads each copy, and deletes it.
 A copy's number is counted as actors begin to run: most often the rank's, but the rank's stack decides.
 """
 

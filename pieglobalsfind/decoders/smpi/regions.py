@@ -52,7 +52,7 @@ def redirections(
 
 
 def _regions(target: Target, library: Library, actors: Mapping[int, Actor]) -> dict[int, int]:
-    """By rank, where its region is: SMPI's record of an actor has it behind the actor's public half."""
+    """By rank, where its region is: SMPI's record of an actor has it after the actor's public half."""
     place = library.symbol(EXTENSION)
     (number,) = words_of(target, [place], 1, 1)[0] or (MOST_EXTENSIONS,)
     if not place or number >= MOST_EXTENSIONS:

@@ -2,17 +2,19 @@
 
 Takes a target and its table; gives for a rank in a call the peer, the tag and the communicator, and of communicators
 their members. A request is believed if it is the rank's own and its members are where C++ puts them: data type, size,
-source, destination, tag, one after the other, and the communicator behind them.
+source, destination, tag, one after the other, and the communicator after them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
+from pieglobalsfind.decoders.smpi.contexts import TOP, writable
 from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.library import Library, find_library
 from pieglobalsfind.decoders.smpi.numbering import number
@@ -59,6 +61,7 @@ class Requests:
         self._target = target
         self._table = table
         maps = target.maps()
+        self._writable = writable(maps)
         self._library: Optional[Library] = find_library(target, maps)
         actors = (find_actors(target, self._library) if self._library is not None else None) or []
         numbers = number(actors, identities(target, actors))
@@ -135,10 +138,15 @@ class Requests:
             return []
         words = memoryview(data or b"").cast("Q")
         for part in _calls(words, _code(self._table, rank)):
-            found = self._in_part(actor, [one for one in dict.fromkeys(part) if one and one % 8 == 0])
+            found = self._in_part(actor, [one for one in dict.fromkeys(part) if self._is_writable(one)])
             if found:
                 return found
         return []
+
+    def _is_writable(self, word: int) -> bool:
+        """Whether a word may be the address of an object."""
+        at = bisect_right(self._writable, (word, TOP)) - 1
+        return word % 8 == 0 and at >= 0 and word < self._writable[at][1]
 
     def _stands_still(self, pointer: int, data: bytes) -> bool:
         """Whether the rank has not run since its stack was copied, where requests are read from the running process."""
@@ -215,8 +223,9 @@ class Requests:
 def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:
     """Parts of a stack, innermost first, that end with words that lie in the program's code."""
     start = 0
+    least, most = min((one[0] for one in code), default=0), max((one[1] for one in code), default=0)
     for at, word in enumerate(words):
-        if any(low <= word < high for low, high in code):
+        if least <= word < most and any(low <= word < high for low, high in code):
             yield words[start:at]
             start = at + 1
     yield words[start:]

@@ -61,7 +61,8 @@ static void copy_relocated(const struct object *object, uint64_t copy, uint64_t 
     }
 }
 
-/* Maps a segment that nobody writes from the file itself: all ranks have the same pages (PIEglobals, future work). */
+/* Maps a segment that is never written from the file itself: all ranks have the same pages (PIEglobals, future work).
+ */
 static int map_segment(const struct object *object, uint64_t copy, const ElfW(Phdr) * header) {
     int file = open(object->path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -150,7 +151,7 @@ static void register_frames(const struct object *object, uint64_t copy) {
     if (!frames)
         return;
     __register_frame(frames);
-    /* libgcc sorts a new table at its first use: have that happen here, where malloc is no rank's. */
+    /* libgcc sorts a new table at its first use: have that happen here, where malloc is not a rank's. */
     struct unwind_bases bases;
     _Unwind_Find_FDE(frames, &bases);
 }
@@ -224,8 +225,9 @@ static size_t first_rewrite(const struct rewrite_list *list, int place, uint64_t
     size_t low = 0, high = list->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const struct rewrite *one = &list->items[middle];
-        if (one->place != REWRITE_HEAP && (one->place < place || (one->place == place && one->offset < offset)))
+        const struct rewrite *rewrite = &list->items[middle];
+        if (rewrite->place != REWRITE_HEAP &&
+            (rewrite->place < place || (rewrite->place == place && rewrite->offset < offset)))
             low = middle + 1;
         else
             high = middle;
@@ -253,12 +255,12 @@ bool byte_copies_are_first_content(const struct image *image, const struct image
     memcpy(page, (const void *)address, size);
     const struct copies copies = {image->copies, heap_start(image->heap)};
     for (size_t i = first_rewrite(&plan->rewrites, index, offset); i < plan->rewrites.count; i++) {
-        const struct rewrite *one = &plan->rewrites.items[i];
-        uint64_t value = rewrite_value(one, &plan->originals, &copies);
-        if (one->place != index || one->offset + sizeof value > offset + size)
+        const struct rewrite *rewrite = &plan->rewrites.items[i];
+        uint64_t value = rewrite_value(rewrite, &plan->originals, &copies);
+        if (rewrite->place != index || rewrite->offset + sizeof value > offset + size)
             break;
-        if (memcmp(page + (one->offset - offset), &value, sizeof value) == 0)
-            memcpy(page + (one->offset - offset), &one->value, sizeof value);
+        if (memcmp(page + (rewrite->offset - offset), &value, sizeof value) == 0)
+            memcpy(page + (rewrite->offset - offset), &rewrite->value, sizeof value);
     }
     return memcmp(page, before, size) == 0;
 }

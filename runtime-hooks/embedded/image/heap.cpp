@@ -139,7 +139,7 @@ bool grow(rank_heap *heap, uint64_t wanted) {
     return true;
 }
 
-/* Copies what is not zero: pages that nobody wrote stay without memory. */
+/* Copies what is not zero: pages that were never written stay without memory. */
 void copy_image(char *to, const char *from, uint64_t size) {
     static const char zero[page] = {};
     for (uint64_t at = 0; at < size; at += page) {
@@ -179,9 +179,9 @@ void note_allocated(rank_heap *heap, void *block, size_t size) {
 void note_released(rank_heap *heap, const void *block) {
     if (heap != recorded_heap)
         return;
-    auto found = recorded_at(block);
-    if (found != recorded_blocks.end() && found->address == reinterpret_cast<uint64_t>(block))
-        recorded_blocks.erase(found);
+    auto recorded = recorded_at(block);
+    if (recorded != recorded_blocks.end() && recorded->address == reinterpret_cast<uint64_t>(block))
+        recorded_blocks.erase(recorded);
 }
 
 } // namespace

@@ -21,7 +21,7 @@ static int make_heap(struct image *image, const struct image_plan *plan, int ran
     return image->heap ? 0 : errno;
 }
 
-/* *cursor: behind the stack. */
+/* *cursor: after the stack. */
 static int make_stack(struct image *image, const struct image_plan *plan, int rank, uint64_t *cursor) {
     const struct method *method = plan->method;
     uint64_t start = range_start((uint32_t)rank);

@@ -21,7 +21,7 @@ struct image {
     struct rank_heap *heap;
     unsigned long
         *modules;   /* by object index: the loader's number of the copy, for its thread-local variables; or NULL */
-    uint64_t token; /* what the method is told when the rank runs (method.h) */
+    uint64_t token; /* what the method gets when the rank runs (method.h) */
     void *own;      /* the method's, for this rank */
     struct exit_function *exit_functions;       /* what the rank has registered (exit_functions.h), in its heap */
     const struct exit_function *originals_left; /* of what the originals registered: not called yet */

@@ -49,7 +49,8 @@ struct method {
     void (*unsettle)(const struct image *image, const struct image_plan *plan);
     /* Adds to the registry what the copies alone do not tell (between begin and commit). */
     void (*describe)(const struct image *image, const struct image_plan *plan, int rank);
-    /* Whether all ranks use what stands at an address of an original; NULL: whoever has a copy of it has its own. */
+    /* Whether all ranks use what stands at an address of an original; NULL: each rank that has a copy of it has its
+     * own. */
     bool (*is_shared)(uint64_t address);
     /* On the rank's own stack: before its main, and after it. */
     void (*begin)(const struct image *image);
@@ -61,7 +62,7 @@ struct method {
     void (*adopt)(uint64_t token);
 };
 
-#define RANK_METHOD(one)                                                                                               \
-    static const struct method *const one##_entry __attribute__((used, section("rank_methods"))) = &one
+#define RANK_METHOD(definition)                                                                                        \
+    static const struct method *const definition##_entry __attribute__((used, section("rank_methods"))) = &definition
 
 #endif

@@ -46,7 +46,7 @@ static void measure(struct object *object) {
 
 /*
  * The distance to the thread pointer, if the loader gave every thread a block beside it (variant II).  It fills in this
- * thread's own only when somebody asks.
+ * thread's own only when it is asked for.
  */
 static uint64_t static_tls_offset(const struct dl_phdr_info *info, const struct object *object) {
 #if defined(__x86_64__)
@@ -99,9 +99,9 @@ struct object_list objects_loaded(void) {
     return list;
 }
 
-static bool contains(const struct object_list *list, const struct object *wanted) {
+static bool contains(const struct object_list *list, const struct object *object) {
     for (int i = 0; i < list->count; i++)
-        if (list->items[i].base == wanted->base)
+        if (list->items[i].base == object->base)
             return true;
     return false;
 }

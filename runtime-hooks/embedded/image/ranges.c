@@ -23,16 +23,16 @@ static bool is_shared;
 static uint32_t private_range;
 static bool are_mobile;
 
-static int reserve_over(uint64_t start, uint64_t total, int how) {
-    void *wanted = (void *)start;
-    void *got = mmap(wanted, total, PROT_NONE, how | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (got == MAP_FAILED)
+static int reserve_over(uint64_t start, uint64_t total, int flags) {
+    void *place = (void *)start;
+    void *mapped = mmap(place, total, PROT_NONE, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
         return errno;
-    if (got != wanted) { /* a kernel older than MAP_FIXED_NOREPLACE takes the address for a wish */
-        munmap(got, total);
+    if (mapped != place) { /* a kernel older than MAP_FIXED_NOREPLACE takes the address for a wish */
+        munmap(mapped, total);
         return EEXIST;
     }
-    madvise(got, total, MADV_DONTDUMP);
+    madvise(mapped, total, MADV_DONTDUMP);
     return 0;
 }
 

@@ -12,8 +12,8 @@ static const struct image_plan *plan;
 static struct image *images; /* by rank */
 static bool *is_copied;      /* by object: ranks have copies of it */
 
-int rank_images_prepare(const struct image_plan *how) {
-    plan = how;
+int rank_images_prepare(const struct image_plan *image_plan) {
+    plan = image_plan;
     images = calloc((size_t)plan->ranks, sizeof *images);
     is_copied = calloc((size_t)plan->originals.objects.count, sizeof *is_copied);
     return images && is_copied ? 0 : ENOMEM;

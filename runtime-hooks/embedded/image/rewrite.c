@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct rewrite_list *list, struct rewrite one) {
+static void add(struct rewrite_list *list, struct rewrite rewrite) {
     if (list->count == list->room) {
         list->room = list->room ? 2 * list->room : 1024;
         list->items = realloc(list->items, list->room * sizeof *list->items);
         if (!list->items)
             abort();
     }
-    list->items[list->count++] = one;
+    list->items[list->count++] = rewrite;
 }
 
 /* The constructor block that an address lies in, its end included. */
@@ -160,16 +160,16 @@ static void log_string(FILE *log, const char *text) {
     fputc('"', log);
 }
 
-static void log_one(FILE *log, const struct originals *originals, const struct rewrite *one, int rank, uint64_t address,
-                    uint64_t value) {
+static void log_rewrite(FILE *log, const struct originals *originals, const struct rewrite *rewrite, int rank,
+                        uint64_t address, uint64_t value) {
     fprintf(log, "{\"rank\": %d, \"place\": {\"object\": ", rank);
-    log_string(log, one->place == REWRITE_HEAP ? "heap" : originals->objects.items[one->place].path);
-    fprintf(log, ", \"offset\": %lu}, \"address\": %lu, \"old\": %lu, \"new\": %lu, \"reason\": \"%s\"}\n", one->offset,
-            address, one->value, value, one->why);
+    log_string(log, rewrite->place == REWRITE_HEAP ? "heap" : originals->objects.items[rewrite->place].path);
+    fprintf(log, ", \"offset\": %lu}, \"address\": %lu, \"old\": %lu, \"new\": %lu, \"reason\": \"%s\"}\n",
+            rewrite->offset, address, rewrite->value, value, rewrite->why);
 }
 
-uint64_t rewrite_value(const struct rewrite *one, const struct originals *originals, const struct copies *copies) {
-    return copy_start(copies, one->target) + (one->value - original_start(originals, one->target));
+uint64_t rewrite_value(const struct rewrite *rewrite, const struct originals *originals, const struct copies *copies) {
+    return copy_start(copies, rewrite->target) + (rewrite->value - original_start(originals, rewrite->target));
 }
 
 uint64_t rewrite_address(uint64_t address, const struct originals *originals, const struct copies *copies) {
@@ -184,11 +184,11 @@ uint64_t rewrite_address(uint64_t address, const struct originals *originals, co
 void rewrites_apply(const struct rewrite_list *list, const struct originals *originals, const struct copies *copies,
                     int rank, FILE *log) {
     for (size_t i = 0; i < list->count; i++) {
-        const struct rewrite *one = &list->items[i];
-        uint64_t address = copy_start(copies, one->place) + one->offset;
-        uint64_t value = rewrite_value(one, originals, copies);
+        const struct rewrite *rewrite = &list->items[i];
+        uint64_t address = copy_start(copies, rewrite->place) + rewrite->offset;
+        uint64_t value = rewrite_value(rewrite, originals, copies);
         memcpy((void *)address, &value, sizeof value);
         if (log)
-            log_one(log, originals, one, rank, address, value);
+            log_rewrite(log, originals, rewrite, rank, address, value);
     }
 }

@@ -49,7 +49,7 @@ struct copies {
 };
 
 /* What the word is in one rank's copies. */
-uint64_t rewrite_value(const struct rewrite *one, const struct originals *originals, const struct copies *copies);
+uint64_t rewrite_value(const struct rewrite *rewrite, const struct originals *originals, const struct copies *copies);
 
 /* Where what is at `address` in an original, or in a constructor block, is for one rank; any other address as it is. */
 uint64_t rewrite_address(uint64_t address, const struct originals *originals, const struct copies *copies);

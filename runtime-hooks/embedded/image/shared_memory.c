@@ -53,7 +53,7 @@ static int make_shared(uint64_t start, uint64_t size) {
     return mremap(memory, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED ? errno : 0;
 }
 
-/* All of this library's data segment but what the loader has made read-only, which nobody changes any more. */
+/* All of this library's data segment but what the loader has made read-only, which no longer changes. */
 static int share_object(struct dl_phdr_info *info, size_t size, void *result) {
     (void)size;
     extern ElfW(Dyn) _DYNAMIC[];

@@ -25,12 +25,12 @@
 #define ORDERS_DESCRIPTOR 3 /* where the orders are when the agent has started itself anew */
 #define MOST_BYTES (UINT64_C(64) << 20)
 
-static char own_name[256]; /* of this host, "": this is no agent */
+static char own_name[256]; /* of this host, "": this is not an agent */
 static struct orders orders;
-static char *strings, *rest; /* behind the orders; what of it has no name here */
+static char *strings, *rest; /* what follows the orders; the part of it without a name here */
 static const char *folder, *launcher_addresses, *job_id, *token;
 static int launcher = -1; /* socket */
-static struct gate gate;
+static struct tcp_listener listener;
 
 bool agent_is_one(void) {
     return *own_name;
@@ -98,7 +98,7 @@ __attribute__((noreturn)) static void follow_orders(void) {
     read_orders(STDIN_FILENO);
     keep_orders();
     if (chdir(folder))
-        fatal("there is no such folder as the job is started in, %s: %s", folder, strerror(errno));
+        fatal("the folder that the job was started in, %s, is not here: %s", folder, strerror(errno));
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) == 0) {
         limit.rlim_cur = orders.stack_limit;
@@ -137,9 +137,9 @@ static void tell(enum agent_frame kind, const void *first, size_t first_size, co
     socket_write(launcher, parts, second_size ? 3 : 2); /* one that has gone is seen by who reads from it */
 }
 
-static int call_launcher(enum visit_kind kind, int one) {
-    struct visit visit = {kind, one, 0};
-    int made = gate_call(launcher_addresses, (uint16_t)orders.port, &orders.secret, &visit, orders.silence);
+static int call_launcher(enum tcp_purpose_kind kind, int number) {
+    struct tcp_purpose purpose = {kind, number, 0};
+    int made = tcp_connect(launcher_addresses, (uint16_t)orders.port, &orders.key, &purpose, orders.silence);
     if (made < 0 && errno == EACCES)
         fatal("the job's launcher does not accept this host's key");
     if (made < 0)
@@ -153,13 +153,13 @@ static void get_ready(const struct launch_plan *plan) {
         fatal("%s is not the folder that it is where the job was started: checkpoints of a job of several hosts need "
               "a file system that all of them share",
               plan->checkpoint);
-    int error = gate_open(&gate, &orders.secret);
+    int error = tcp_listen(&listener, &orders.key);
     if (error)
         fatal("other hosts can't be connected: %s", strerror(error));
-    struct wire_place own = {.port = gate.port};
-    gate_addresses(own.addresses);
-    launcher = call_launcher(VISIT_AGENT, (int)orders.host);
-    gate_limit_silence(launcher, orders.silence);
+    struct wire_place own = {.port = listener.port};
+    tcp_addresses(own.addresses);
+    launcher = call_launcher(PURPOSE_AGENT, (int)orders.host);
+    tcp_limit_silence(launcher, orders.silence);
     tell(AGENT_READY, &own, sizeof own, plan->loaded, strlen(plan->loaded));
 }
 
@@ -177,97 +177,97 @@ static struct wire_place *wait_for_places(int count) {
 
 /* ---- links to other hosts ---- */
 
-static void call_host(const struct local_processes *family, const char *name, struct wire_place *place, int first,
+static void call_host(const struct local_processes *processes, const char *name, struct wire_place *place, int first,
                       int end) {
     place->addresses[sizeof place->addresses - 1] = '\0';
-    for (int i = family->first; i < family->first + family->count; i++)
+    for (int i = processes->first; i < processes->first + processes->count; i++)
         for (int j = first; j < end; j++) {
-            struct visit visit = {VISIT_PAIR, i, j};
-            int made = gate_call(place->addresses, (uint16_t)place->port, &orders.secret, &visit, orders.silence);
+            struct tcp_purpose purpose = {PURPOSE_PAIR, i, j};
+            int made = tcp_connect(place->addresses, (uint16_t)place->port, &orders.key, &purpose, orders.silence);
             if (made < 0)
                 fatal("host %s can't be reached from this one, at %s, port %u: %s", name, place->addresses, place->port,
                       strerror(errno));
-            *local_processes_socket(family, i, j) = made;
+            *local_processes_socket(processes, i, j) = made;
         }
 }
 
-static bool is_expected(const struct local_processes *family, const struct visit *visit) {
-    return visit->kind == VISIT_PAIR && visit->other >= family->first && visit->other < family->first + family->count &&
-           visit->one >= family->first + family->count && visit->one < family->total &&
-           *local_processes_socket(family, visit->other, visit->one) < 0;
+static bool is_expected(const struct local_processes *processes, const struct tcp_purpose *purpose) {
+    return purpose->kind == PURPOSE_PAIR && purpose->to >= processes->first &&
+           purpose->to < processes->first + processes->count && purpose->from >= processes->first + processes->count &&
+           purpose->from < processes->total && *local_processes_socket(processes, purpose->to, purpose->from) < 0;
 }
 
-static void wait_to_be_called(const struct local_processes *family) {
-    for (int left = family->count * (family->total - family->first - family->count); left > 0;) {
-        struct pollfd polled[] = {{gate.events, POLLIN, 0}, {launcher, POLLIN, 0}};
+static void wait_to_be_called(const struct local_processes *processes) {
+    for (int left = processes->count * (processes->total - processes->first - processes->count); left > 0;) {
+        struct pollfd polled[] = {{listener.events, POLLIN, 0}, {launcher, POLLIN, 0}};
         if (poll(polled, 2, -1) < 0)
             continue;
         if (polled[1].revents) /* it has nothing to say */
             launcher_has_gone();
-        struct visit visit;
-        for (int made; (made = gate_admit(&gate, &visit)) >= 0;) {
-            if (!is_expected(family, &visit))
+        struct tcp_purpose purpose;
+        for (int made; (made = tcp_accept(&listener, &purpose)) >= 0;) {
+            if (!is_expected(processes, &purpose))
                 fatal("another host of the job calls for a process that is not here, or twice");
-            *local_processes_socket(family, visit.other, visit.one) = made;
+            *local_processes_socket(processes, purpose.to, purpose.from) = made;
             left--;
         }
     }
 }
 
-/* Each host calls those before it, and is then called by those behind it: no two wait for each other. */
-static void connect_hosts(const struct local_processes *family, const struct host_list *hosts,
+/* Each host calls those before it, and is then called by those after it: no two wait for each other. */
+static void connect_hosts(const struct local_processes *processes, const struct host_list *hosts,
                           struct wire_place *places) {
     for (int host = 0; host < (int)orders.host; host++)
-        call_host(family, hosts->items[host].name, &places[host], host_list_first(hosts, host, family->total),
-                  host_list_first(hosts, host + 1, family->total));
-    for (int i = family->first; i < family->first + family->count; i++)
-        *local_processes_socket(family, i, family->total) = call_launcher(VISIT_PROCESS, i);
-    wait_to_be_called(family);
+        call_host(processes, hosts->items[host].name, &places[host], host_list_first(hosts, host, processes->total),
+                  host_list_first(hosts, host + 1, processes->total));
+    for (int i = processes->first; i < processes->first + processes->count; i++)
+        *local_processes_socket(processes, i, processes->total) = call_launcher(PURPOSE_PROCESS, i);
+    wait_to_be_called(processes);
 }
 
 /* ---- the processes ---- */
 
-__attribute__((noreturn)) static void end_family(const struct local_processes *family) {
-    for (int i = 0; i < family->count; i++)
-        if (family->pids[i])
-            kill(family->pids[i], SIGKILL);
-    for (int i = 0; i < family->count; i++)
-        if (family->pids[i])
-            waitpid(family->pids[i], NULL, 0);
+__attribute__((noreturn)) static void end_processes(const struct local_processes *processes) {
+    for (int i = 0; i < processes->count; i++)
+        if (processes->pids[i])
+            kill(processes->pids[i], SIGKILL);
+    for (int i = 0; i < processes->count; i++)
+        if (processes->pids[i])
+            waitpid(processes->pids[i], NULL, 0);
     _exit(2);
 }
 
 /* How many of them have ended now. */
-static int reap(struct local_processes *family, int signals) {
+static int reap(struct local_processes *processes, int signals) {
     struct signalfd_siginfo ignored;
     int ended = 0;
     while (read(signals, &ignored, sizeof ignored) > 0)
         ;
-    for (int i = 0; i < family->count; i++) {
-        struct wire_ended wire = {.process = family->first + i};
-        if (!family->pids[i] || waitpid(family->pids[i], &wire.status, WNOHANG) != family->pids[i])
+    for (int i = 0; i < processes->count; i++) {
+        struct wire_ended wire = {.process = processes->first + i};
+        if (!processes->pids[i] || waitpid(processes->pids[i], &wire.status, WNOHANG) != processes->pids[i])
             continue;
-        family->pids[i] = 0;
-        wire.crashed = family->crashed[i];
+        processes->pids[i] = 0;
+        wire.crashed = processes->crashed[i];
         tell(AGENT_ENDED, &wire, sizeof wire, NULL, 0);
         ended++;
     }
     return ended;
 }
 
-__attribute__((noreturn)) static void watch(struct local_processes *family) {
+__attribute__((noreturn)) static void watch(struct local_processes *processes) {
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD); /* blocked by local_processes_fork() */
-    int signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), left = family->count;
+    int signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), left = processes->count;
     while (left > 0) {
         struct pollfd polled[] = {{signals, POLLIN, 0}, {launcher, POLLIN, 0}};
         if (poll(polled, 2, -1) < 0)
             continue;
         if (polled[0].revents)
-            left -= reap(family, signals);
+            left -= reap(processes, signals);
         if (polled[1].revents) /* it has nothing to say, so it has gone */
-            end_family(family);
+            end_processes(processes);
     }
     _exit(0);
 }
@@ -283,16 +283,16 @@ struct job agent_serve(const struct launch_plan *plan) {
     struct wire_place *places = wait_for_places(hosts->count);
     int first = host_list_first(hosts, (int)orders.host, plan->processes);
     int end = host_list_first(hosts, (int)orders.host + 1, plan->processes);
-    struct local_processes family = local_processes_new(first, end - first, plan->processes);
-    connect_hosts(&family, hosts, places);
-    gate_close(&gate);
+    struct local_processes processes = local_processes_new(first, end - first, plan->processes);
+    connect_hosts(&processes, hosts, places);
+    tcp_close(&listener);
     free(places);
     checkpoint_set_guards(orders.guards);
     struct job job;
-    if (local_processes_fork(&family, plan, &job)) {
+    if (local_processes_fork(&processes, plan, &job)) {
         close(launcher);
         return job;
     }
-    tell(AGENT_STARTED, family.pids, (size_t)family.count * sizeof *family.pids, NULL, 0);
-    watch(&family);
+    tell(AGENT_STARTED, processes.pids, (size_t)processes.count * sizeof *processes.pids, NULL, 0);
+    watch(&processes);
 }

@@ -2,14 +2,14 @@
  * agent.h: rankrun on each host of a job of several: it forks the host's processes, and says how they end.
  *
  * The launcher starts `rankrun --agent` by the remote shell and writes its orders to that one's standard input, which
- * nobody else can read: the key of the job, where to work, and the launcher's own arguments and environment.  With
+ * no other user can read: the key of the job, where to work, and the launcher's own arguments and environment.  With
  * those the agent starts itself anew, so that the program is loaded at the same addresses as everywhere; it calls the
  * launcher, proves that what is loaded is the same, and connects its processes with those of the other hosts.
  */
 #ifndef RANK_JOB_AGENT_H
 #define RANK_JOB_AGENT_H
 
-#include "job/gate.h"
+#include "job/authenticated_tcp.h"
 #include "job/launch_plan.h"
 #include "job/process.h"
 
@@ -23,11 +23,11 @@
 
 #define ORDERS_VERSION UINT64_C(0x31736f48526b6e52)
 
-/* Behind it strings, each with its end: the host's name, the working folder, the launcher's addresses, the job's id, a
- * file that the folder for checkpoints has (or nothing), the arguments, and the environment. */
+/* After it come strings, each with its end: the host's name, the working folder, the launcher's addresses, the job's
+ * id, a file that the folder for checkpoints has (or nothing), the arguments, and the environment. */
 struct orders {
     uint64_t version;
-    struct secret secret;
+    struct job_key key;
     uint64_t guards[2];   /* libc's, in the launcher */
     uint64_t stack_limit; /* likewise: where libraries are placed depends on it */
     double silence;       /* plan.silence */
@@ -46,7 +46,7 @@ enum agent_frame {
 
 struct wire_place {
     uint32_t port, reserved;
-    char addresses[GATE_ADDRESSES];
+    char addresses[TCP_ADDRESSES];
 };
 
 struct wire_ended {

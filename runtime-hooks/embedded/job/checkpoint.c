@@ -180,19 +180,19 @@ static bool take_line(struct checkpoint *checkpoint, const char *word, const cha
 static bool read_job(struct checkpoint *checkpoint, FILE *file) {
     char *line = NULL;
     size_t room = 0;
-    bool known = getline(&line, &room, file) > 0 && !strcmp(line, "ranklens-checkpoint 1\n"), ended = false;
-    while (known && !ended && getline(&line, &room, file) > 0) {
+    bool is_understood = getline(&line, &room, file) > 0 && !strcmp(line, "ranklens-checkpoint 1\n"), ended = false;
+    while (is_understood && !ended && getline(&line, &room, file) > 0) {
         line[strcspn(line, "\n")] = '\0';
         char *rest = strchr(line, ' ');
         ended = !strcmp(line, "end");
         if (rest)
             *rest++ = '\0';
-        known = ended || take_line(checkpoint, line, rest ? rest : "");
+        is_understood = ended || take_line(checkpoint, line, rest ? rest : "");
     }
     free(line);
     const struct checkpoint_job *job = &checkpoint->job;
-    return known && ended && job->processes && job->program && job->argument_count && *job->method && job->stack_size &&
-           job->range_size;
+    return is_understood && ended && job->processes && job->program && job->argument_count && *job->method &&
+           job->stack_size && job->range_size;
 }
 
 const struct checkpoint *checkpoint_open(const char *folder) {
@@ -208,7 +208,7 @@ const struct checkpoint *checkpoint_open(const char *folder) {
     if (!file)
         fatal("%s has no whole checkpoint", folder);
     if (!read_job(&checkpoint, file))
-        fatal("%s is no checkpoint that this version can read", path);
+        fatal("%s is not a checkpoint that this version can read", path);
     fclose(file);
     return &checkpoint;
 }

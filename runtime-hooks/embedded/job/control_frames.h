@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-struct standing {
+struct frame_counts {
     uint64_t sent, handled; /* transport_counts() */
     uint32_t idle;          /* no rank can run before another message comes */
     uint32_t reserved;

@@ -1,12 +1,11 @@
 /*
  * core_file.c: ELF core files (System V gABI; the notes as in Linux' fs/binfmt_elf.c), written by the process itself.
  *
- * Written are mappings that can be written to, all of the ranks' ranges, and the first page of each file's mapping,
- * which holds its build-id; pages of zeros are left as holes.
+ * Pages of zeros are left as holes.
  */
 #define _GNU_SOURCE
 #include "job/core_file.h"
-#include "image/ranges.h"
+#include "job/mappings.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -27,19 +26,6 @@
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
-#define MOST_MAPPINGS 60000 /* below PN_XNUM, which would need another header */
-
-struct mapping {
-    uint64_t start, end, offset;
-    uint32_t flags;
-    uint64_t written; /* bytes of it that are in the file */
-    char *path;       /* NULL: none */
-};
-
-struct mappings {
-    struct mapping *items;
-    size_t count, room;
-};
 
 struct buffer {
     char *bytes;
@@ -72,88 +58,6 @@ static void append_note(struct buffer *notes, const char *name, uint32_t type, c
     append(notes, zero, -(uint32_t)size & 3u);
 }
 
-/* ---- what there is ---- */
-
-static bool is_kernels(const struct mapping *mapping) {
-    return mapping->path && !strncmp(mapping->path, "[v", 2) && strcmp(mapping->path, "[vdso]") != 0;
-}
-
-/* `own`: it has pages that are no longer the file's, as what the loader relocates and then protects. */
-static uint64_t written_part(const struct mapping *mapping, bool own) {
-    uint64_t size = mapping->end - mapping->start;
-    bool is_file = mapping->path && mapping->path[0] == '/';
-    if (!(mapping->flags & PF_R) || is_kernels(mapping))
-        return 0;
-    if (!is_file || own || mapping->flags & PF_W || range_of((const void *)mapping->start) >= 0)
-        return size;
-    return mapping->offset == 0 ? PAGE : 0;
-}
-
-/* False: the line is none that a mapping begins with. */
-static bool parse_mapping(struct mapping *one, char *line) {
-    char protection[8];
-    int name = 0;
-    if (sscanf(line, "%lx-%lx %7s %lx %*s %*u %n", &one->start, &one->end, protection, &one->offset, &name) < 4)
-        return false;
-    line[strcspn(line, "\n")] = '\0';
-    one->flags =
-        (protection[0] == 'r' ? PF_R : 0) | (protection[1] == 'w' ? PF_W : 0) | (protection[2] == 'x' ? PF_X : 0);
-    one->path = name && line[name] ? strdup(line + name) : NULL;
-    return true;
-}
-
-static int add_mapping(struct mappings *all, struct mapping one, bool own) {
-    one.written = written_part(&one, own);
-    if (one.flags == 0) {
-        free(one.path);
-        return 0;
-    }
-    if (all->count == all->room) {
-        size_t room = all->room ? 2 * all->room : 256;
-        struct mapping *grown = room > 2 * MOST_MAPPINGS ? NULL : realloc(all->items, room * sizeof *grown);
-        if (!grown)
-            return room > 2 * MOST_MAPPINGS ? EFBIG : ENOMEM;
-        all->room = room;
-        all->items = grown;
-    }
-    all->items[all->count++] = one;
-    return 0;
-}
-
-/* From smaps, which tells after each mapping how much of it is anonymous memory. */
-static int read_mappings(struct mappings *all) {
-    FILE *file = fopen("/proc/self/smaps", "re");
-    char *line = NULL;
-    size_t room = 0;
-    bool begun = false, own = false;
-    struct mapping one = {0}, next = {0};
-    unsigned long anonymous;
-    int error = file ? 0 : errno;
-    while (!error && getline(&line, &room, file) > 0) {
-        if (sscanf(line, "Anonymous: %lu", &anonymous) == 1)
-            own = anonymous > 0;
-        if (!parse_mapping(&next, line))
-            continue;
-        if (begun)
-            error = add_mapping(all, one, own);
-        one = next;
-        next = (struct mapping){0};
-        begun = true;
-    }
-    if (!error && begun)
-        error = add_mapping(all, one, own);
-    free(line);
-    if (file)
-        fclose(file);
-    return error || all->count <= MOST_MAPPINGS ? error : EFBIG;
-}
-
-static void free_mappings(struct mappings *all) {
-    for (size_t i = 0; i < all->count; i++)
-        free(all->items[i].path);
-    free(all->items);
-}
-
 /* ---- notes ---- */
 
 /* NT_FILE: count, page size, then start, end and offset in pages of each mapping of a file, then their names. */
@@ -161,12 +65,12 @@ static void append_files(struct buffer *notes, const struct mappings *all) {
     struct buffer table = {0}, names = {0};
     uint64_t head[2] = {0, PAGE};
     for (size_t i = 0; i < all->count; i++) {
-        const struct mapping *one = &all->items[i];
-        if (!one->path || one->path[0] != '/')
+        const struct mapping *mapping = &all->items[i];
+        if (!mapping->path || mapping->path[0] != '/')
             continue;
-        uint64_t row[3] = {one->start, one->end, one->offset / PAGE};
+        uint64_t row[3] = {mapping->start, mapping->end, mapping->offset / PAGE};
         append(&table, row, sizeof row);
-        append(&names, one->path, strlen(one->path) + 1);
+        append(&names, mapping->path, strlen(mapping->path) + 1);
         head[0]++;
     }
     struct buffer whole = {0};
@@ -194,14 +98,14 @@ static void append_auxiliary_vector(struct buffer *notes) {
 
 #define ASK (SIGRTMAX - 3)
 
-static struct elf_prstatus told;
+static struct elf_prstatus thread_status;
 static sem_t has_told;
 
 /* In the order of struct user_regs_struct (sys/user.h). */
 static void tell_registers(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
     const greg_t *from = ((const ucontext_t *)context)->uc_mcontext.gregs;
-    uint64_t *to = (uint64_t *)&told.pr_reg;
+    uint64_t *to = (uint64_t *)&thread_status.pr_reg;
     static const int order[] = {REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX, REG_R11, REG_R10,
                                 REG_R9,  REG_R8,  REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -218,12 +122,12 @@ static void append_thread(struct buffer *notes, pid_t thread) {
     struct timespec limit;
     clock_gettime(CLOCK_REALTIME, &limit);
     limit.tv_sec++;
-    memset(&told, 0, sizeof told);
+    memset(&thread_status, 0, sizeof thread_status);
     if (syscall(SYS_tgkill, getpid(), thread, ASK) || sem_timedwait(&has_told, &limit))
         return;
-    told.pr_pid = thread;
-    told.pr_ppid = getppid();
-    append_note(notes, "CORE", NT_PRSTATUS, &told, sizeof told);
+    thread_status.pr_pid = thread;
+    thread_status.pr_ppid = getppid();
+    append_note(notes, "CORE", NT_PRSTATUS, &thread_status, sizeof thread_status);
 }
 
 static void append_threads(struct buffer *notes) {
@@ -316,7 +220,7 @@ static int write_all(int file, const struct mappings *all, const struct buffer *
     if (!error)
         error = write_at(file, table, headers * sizeof *table, sizeof header);
     free(table);
-    /* Last of all, so that what is cut short is no ELF file. */
+    /* Last of all, so that a file that is cut short is not an ELF file. */
     return error ? error : write_at(file, &header, sizeof header, 0);
 }
 
@@ -327,7 +231,7 @@ int core_file_write(const char *path, const struct rank_ticket *tickets, size_t 
     append_threads(&notes);
     append_auxiliary_vector(&notes);
     append_note(&notes, CORE_FILE_NOTE_NAME, CORE_FILE_NOTE_TYPE, tickets, count * sizeof *tickets);
-    int error = read_mappings(&all);
+    int error = mappings_read(&all);
     append_files(&notes, &all);
     int file = error || notes.failed ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0)
@@ -338,7 +242,7 @@ int core_file_write(const char *path, const struct rank_ticket *tickets, size_t 
         error = errno;
     if (file >= 0 && close(file) && !error)
         error = errno;
-    free_mappings(&all);
+    mappings_free(&all);
     free(notes.bytes);
     return error;
 }

@@ -10,7 +10,7 @@
 
 #define MOST_PLACES 256 /* of a host; there are no more processes in a job */
 
-/* What stands behind a colon. */
+/* The number after a colon. */
 static bool is_number(const char *text, int *places) {
     char *end;
     long value = strtol(text, &end, 10);

@@ -19,7 +19,7 @@ struct host_list {
     struct host *items;
 };
 
-/* False: the text is no such list. */
+/* False: the text is not such a list. */
 bool host_list_parse(struct host_list *list, const char *text);
 
 int host_list_places(const struct host_list *list);

@@ -47,8 +47,8 @@ static const struct launch_plan *plan;
 static struct remote *remotes;
 static struct remote_process *processes;
 static int connected; /* processes that have called */
-static struct secret job_secret;
-static struct gate gate;
+static struct job_key key;
+static struct tcp_listener listener;
 static int agents = -1; /* epoll, of their sockets */
 static char token[PATH_MAX + JOB_ID_SIZE + 16];
 
@@ -107,13 +107,12 @@ static void start_shell(int host, const struct orders *orders, const char *addre
 
 static void start_shells(void) {
     struct rlimit stack = {0};
-    char addresses[GATE_ADDRESSES];
-    struct orders orders = {
-        .version = ORDERS_VERSION, .secret = job_secret, .silence = plan->silence, .port = gate.port};
+    char addresses[TCP_ADDRESSES];
+    struct orders orders = {.version = ORDERS_VERSION, .key = key, .silence = plan->silence, .port = listener.port};
     getrlimit(RLIMIT_STACK, &stack);
     orders.stack_limit = stack.rlim_cur;
     checkpoint_guards(orders.guards);
-    gate_addresses(addresses);
+    tcp_addresses(addresses);
     for (int i = 0; i < plan->hosts->count; i++)
         start_shell(i, &orders, addresses);
 }
@@ -171,29 +170,29 @@ void hosts_end(void) {
 
 static void watch_agent(int host, int socket) {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)host};
-    gate_limit_silence(socket, plan->silence);
+    tcp_limit_silence(socket, plan->silence);
     remotes[host].socket = socket;
     if (epoll_ctl(agents, EPOLL_CTL_ADD, socket, &event))
         fail("host %s can't be watched: %s", remotes[host].name, strerror(errno));
 }
 
-static void forget_agent(struct remote *remote) {
+static void close_agent(struct remote *remote) {
     close(remote->socket); /* the only one of it: it leaves the set as well */
     remote->socket = -1;
 }
 
 static void take_call(void) {
-    struct visit visit;
-    for (int socket; (socket = gate_admit(&gate, &visit)) >= 0;) {
-        int most = visit.kind == VISIT_AGENT ? plan->hosts->count : plan->processes;
-        int *place = visit.one < 0 || visit.one >= most ? NULL
-                     : visit.kind == VISIT_AGENT        ? &remotes[visit.one].socket
-                     : visit.kind == VISIT_PROCESS      ? &processes[visit.one].socket
-                                                        : NULL;
+    struct tcp_purpose purpose;
+    for (int socket; (socket = tcp_accept(&listener, &purpose)) >= 0;) {
+        int most = purpose.kind == PURPOSE_AGENT ? plan->hosts->count : plan->processes;
+        int *place = purpose.from < 0 || purpose.from >= most ? NULL
+                     : purpose.kind == PURPOSE_AGENT          ? &remotes[purpose.from].socket
+                     : purpose.kind == PURPOSE_PROCESS        ? &processes[purpose.from].socket
+                                                              : NULL;
         if (!place || *place >= 0) {
             close(socket);
-        } else if (visit.kind == VISIT_AGENT) {
-            watch_agent(visit.one, socket);
+        } else if (purpose.kind == PURPOSE_AGENT) {
+            watch_agent(purpose.from, socket);
         } else {
             *place = socket;
             connected++;
@@ -251,20 +250,20 @@ static bool take_started(struct remote *remote, uint64_t bytes) {
     return remote->has_started = whole;
 }
 
-/* What an agent says before the job begins; when it has gone, its shell says how. */
-static void hear_agent(struct remote *remote) {
+/* Frames of an agent before the job begins; when it has gone, its shell's status says how. */
+static void handle_agent(struct remote *remote) {
     struct frame frame;
     bool whole = socket_read(remote->socket, &frame, sizeof frame);
     whole = whole && ((frame.kind == AGENT_READY && take_ready(remote, frame.bytes)) ||
                       (frame.kind == AGENT_STARTED && take_started(remote, frame.bytes)));
     if (!whole)
-        forget_agent(remote);
+        close_agent(remote);
 }
 
-static void hear_agents(void) {
+static void handle_agents(void) {
     struct epoll_event event;
     while (epoll_wait(agents, &event, 1, 0) == 1)
-        hear_agent(&remotes[event.data.u32]);
+        handle_agent(&remotes[event.data.u32]);
 }
 
 /* ---- until all have begun ---- */
@@ -283,7 +282,7 @@ static int count_started(void) {
     return count;
 }
 
-static void tell_places(void) {
+static void send_places(void) {
     size_t size = (size_t)plan->hosts->count * sizeof(struct wire_place);
     struct wire_place *places = malloc(size);
     if (!places)
@@ -299,7 +298,7 @@ static void tell_places(void) {
 }
 
 /* Each host that the others wait for is named. */
-__attribute__((noreturn)) static void time_is_over(void) {
+__attribute__((noreturn)) static void report_silence(void) {
     bool begun = count_ready() == plan->hosts->count;
     for (int i = 0; i < plan->hosts->count; i++)
         if (begun ? !remotes[i].has_started : !remotes[i].is_ready)
@@ -309,23 +308,23 @@ __attribute__((noreturn)) static void time_is_over(void) {
 }
 
 static void wait_until_begun(int signals) {
-    bool told = false;
+    bool places_are_sent = false;
     for (double end = now() + plan->silence; count_started() < plan->hosts->count || connected < plan->processes;) {
-        struct pollfd polled[] = {{gate.events, POLLIN, 0}, {agents, POLLIN, 0}, {signals, POLLIN, 0}};
+        struct pollfd polled[] = {{listener.events, POLLIN, 0}, {agents, POLLIN, 0}, {signals, POLLIN, 0}};
         double left = (end - now()) * 1e3;
         if (left <= 0)
-            time_is_over();
+            report_silence();
         if (poll(polled, 3, left < INT_MAX - 1 ? (int)left + 1 : INT_MAX) < 0)
             continue;
         if (polled[0].revents)
             take_call();
         if (polled[1].revents)
-            hear_agents();
+            handle_agents();
         if (polled[2].revents)
             reap(signals);
-        if (!told && count_ready() == plan->hosts->count) {
-            tell_places();
-            told = true;
+        if (!places_are_sent && count_ready() == plan->hosts->count) {
+            send_places();
+            places_are_sent = true;
             end = now() + plan->silence;
         }
     }
@@ -340,13 +339,13 @@ static void describe(int host) {
         processes[i] = (struct remote_process){.socket = -1, .host = remote->name};
 }
 
-void hosts_start(const struct launch_plan *wanted, struct remote_process *list, int signals) {
-    plan = wanted;
+void hosts_start(const struct launch_plan *launch_plan, struct remote_process *list, int signals) {
+    plan = launch_plan;
     processes = list;
     remotes = calloc((size_t)plan->hosts->count, sizeof *remotes);
     agents = epoll_create1(EPOLL_CLOEXEC);
-    random_bytes(&job_secret, sizeof job_secret);
-    int error = remotes && agents >= 0 ? gate_open(&gate, &job_secret) : errno;
+    random_bytes(&key, sizeof key);
+    int error = remotes && agents >= 0 ? tcp_listen(&listener, &key) : errno;
     if (error)
         fatal("other hosts can't be connected: %s", strerror(error));
     for (int i = 0; i < plan->hosts->count; i++)
@@ -354,7 +353,7 @@ void hosts_start(const struct launch_plan *wanted, struct remote_process *list, 
     put_token();
     start_shells();
     wait_until_begun(signals);
-    gate_close(&gate);
+    tcp_close(&listener);
     remove_token();
 }
 
@@ -385,7 +384,7 @@ bool hosts_next_end(struct wire_ended *ended) {
     }
     *ended = (struct wire_ended){.process = -1};
     int error = errno;
-    forget_agent(remote);
+    close_agent(remote);
     if (!remote->left)
         return hosts_next_end(ended); /* it has nothing more to say */
     say_lost(remote, error);

@@ -1,6 +1,6 @@
 /*
  * hosts.h: the hosts of a job of several, as the launcher has them: it starts an agent on each by the remote shell, and
- * hears of the processes' ends.
+ * learns of the processes' ends.
  */
 #ifndef RANK_JOB_HOSTS_H
 #define RANK_JOB_HOSTS_H
@@ -26,7 +26,7 @@ void hosts_start(const struct launch_plan *plan, struct remote_process *processe
 /* Something to poll() for; -1: there are no other hosts. */
 int hosts_events(void);
 
-/* The next end of a process, without waiting.  process == -1: its host is lost, which has been said. */
+/* The next end of a process, without waiting.  process == -1: its host is lost, which is reported already. */
 bool hosts_next_end(struct wire_ended *ended);
 
 /* Ends what still runs there, and waits until all that was printed there has arrived here. */

@@ -24,7 +24,7 @@ struct launch_plan {
     const char *remote_shell;      /* a command, which a host's name and another command follow */
     double silence;                /* seconds that a host may not answer */
     char **command;                /* rankrun's own, ended by NULL */
-    const char *loaded; /* what has to be the same on all hosts: lines (loaded_files.h), some behind a word */
+    const char *loaded;            /* what has to be the same on all hosts: lines (loaded_files.h), some after a word */
 };
 
 #endif

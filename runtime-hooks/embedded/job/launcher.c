@@ -34,7 +34,7 @@ struct child {
     const char *host; /* NULL: this one */
     int socket;
     bool has_ended, has_answered;
-    struct standing standing, before;
+    struct frame_counts counts, before;
 };
 
 enum phase { PHASE_RUNNING, PHASE_PAUSING, PHASE_SAVING, PHASE_DEADLOCKED, PHASE_ENDING };
@@ -56,15 +56,15 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void tell(struct child *child, enum frame_kind kind, const void *bytes, size_t size) {
+static void send_frame(struct child *child, enum frame_kind kind, const void *bytes, size_t size) {
     struct frame frame = {kind, TRANSPORT_LAUNCHER, size};
     struct iovec parts[2] = {{&frame, sizeof frame}, {(void *)(uintptr_t)bytes, size}};
     socket_write(child->socket, parts, size ? 2 : 1); /* one that has ended is waited for below */
 }
 
-static void tell_all(enum frame_kind kind) {
+static void send_to_all(enum frame_kind kind) {
     for (int i = 0; i < plan->processes; i++)
-        tell(&children[i], kind, NULL, 0);
+        send_frame(&children[i], kind, NULL, 0);
 }
 
 __attribute__((noreturn)) static void end_job(int status) {
@@ -77,14 +77,14 @@ __attribute__((noreturn)) static void end_job(int status) {
     _exit(status);
 }
 
-/* ---- how the job stands ---- */
+/* ---- whether the job is quiet ---- */
 
 static void ask_all(void) {
     for (int i = 0; i < plan->processes; i++) {
         children[i].has_answered = false;
-        children[i].before = children[i].standing;
+        children[i].before = children[i].counts;
     }
-    tell_all(FRAME_COUNT);
+    send_to_all(FRAME_COUNT);
 }
 
 static bool all_have_answered(void) {
@@ -102,25 +102,25 @@ static bool is_quiet(void) {
     uint64_t sent = 0, handled = 0;
     for (int i = 0; i < plan->processes; i++) {
         const struct child *child = &children[i];
-        if (!child->standing.idle || !child->before.idle || child->standing.sent != child->before.sent ||
-            child->standing.handled != child->before.handled)
+        if (!child->counts.idle || !child->before.idle || child->counts.sent != child->before.sent ||
+            child->counts.handled != child->before.handled)
             return false;
-        sent += child->standing.sent;
-        handled += child->standing.handled;
+        sent += child->counts.sent;
+        handled += child->counts.handled;
     }
     return sent == handled;
 }
 
-static void forget_standings(void) {
+static void forget_counts(void) {
     for (int i = 0; i < plan->processes; i++)
-        children[i].standing = (struct standing){0};
+        children[i].counts = (struct frame_counts){0};
 }
 
 static void begin_deadlock(void) {
     phase = PHASE_DEADLOCKED;
     fprintf(stderr, "rankrun: deadlock: no rank can go on\n");
     reporting = 0;
-    tell(&children[0], FRAME_DEADLOCK, NULL, 0);
+    send_frame(&children[0], FRAME_DEADLOCK, NULL, 0);
 }
 
 static void end_saving(void) {
@@ -134,8 +134,8 @@ static void end_saving(void) {
     number++;
     next_checkpoint = now() + plan->every;
     phase = PHASE_RUNNING;
-    forget_standings();
-    tell_all(FRAME_RESUME);
+    forget_counts();
+    send_to_all(FRAME_RESUME);
     next_count = now() + COUNT_EVERY / 1e3;
 }
 
@@ -149,13 +149,13 @@ static void begin_saving(void) {
     phase = PHASE_SAVING;
     saved = 0;
     for (int i = 0; i < plan->processes; i++)
-        tell(&children[i], FRAME_SAVE, &save, sizeof save);
+        send_frame(&children[i], FRAME_SAVE, &save, sizeof save);
 }
 
 static void begin_pause(void) {
     phase = PHASE_PAUSING;
-    forget_standings();
-    tell_all(FRAME_PAUSE);
+    forget_counts();
+    send_to_all(FRAME_PAUSE);
     ask_all();
 }
 
@@ -178,23 +178,23 @@ static void take_exited(const struct wire_exited *exited) {
     statuses[exited->rank] = exited->status & 0xff;
     if (--left == 0) {
         phase = PHASE_ENDING;
-        tell_all(FRAME_END);
+        send_to_all(FRAME_END);
     }
 }
 
 static void take_reported(void) {
     if (++reporting < plan->processes) {
-        tell(&children[reporting], FRAME_DEADLOCK, NULL, 0);
+        send_frame(&children[reporting], FRAME_DEADLOCK, NULL, 0);
         return;
     }
     if (plan->exit_on_deadlock)
         end_job(3);
 }
 
-static void take(struct child *child) {
+static void handle_frame(struct child *child) {
     struct frame frame;
     union {
-        struct standing standing;
+        struct frame_counts counts;
         struct wire_exited exited;
         struct wire_saved saved;
     } body = {0};
@@ -204,8 +204,8 @@ static void take(struct child *child) {
         return;
     }
     switch (frame.kind) {
-    case FRAME_STANDING:
-        child->standing = body.standing;
+    case FRAME_COUNTS:
+        child->counts = body.counts;
         child->has_answered = true;
         if (all_have_answered())
             all_answered();
@@ -270,7 +270,7 @@ static void reap(int signals) {
     }
 }
 
-static void hear_of_ends(void) {
+static void take_remote_ends(void) {
     for (struct wire_ended ended; hosts_next_end(&ended);) {
         if (ended.process < 0)
             end_job(2);
@@ -298,7 +298,7 @@ static int wait_for(void) {
     return wait;
 }
 
-static void on_time(void) {
+static void handle_timers(void) {
     if (!all_have_answered())
         return;
     if (phase == PHASE_RUNNING && plan->checkpoint && now() >= next_checkpoint)
@@ -320,12 +320,12 @@ __attribute__((noreturn)) static void watch(int signals) {
             end_job(2);
         for (int i = 0; i < plan->processes; i++)
             if (polled[i].revents)
-                take(&children[i]);
+                handle_frame(&children[i]);
         if (others[0].revents)
             reap(signals);
         if (others[1].revents)
-            hear_of_ends();
-        on_time();
+            take_remote_ends();
+        handle_timers();
     }
 }
 
@@ -333,25 +333,25 @@ __attribute__((noreturn)) static void watch(int signals) {
 
 /* Returns true in the processes, false in the launcher. */
 static bool fork_here(struct job *job) {
-    struct local_processes family = local_processes_new(0, plan->processes, plan->processes);
+    struct local_processes processes = local_processes_new(0, plan->processes, plan->processes);
     for (int i = 0; i < plan->processes; i++) {
         int ends[2];
         local_processes_link(ends);
-        *local_processes_socket(&family, i, plan->processes) = ends[0];
+        *local_processes_socket(&processes, i, plan->processes) = ends[0];
         children[i].socket = ends[1];
     }
-    bool is_process = local_processes_fork(&family, plan, job);
+    bool is_process = local_processes_fork(&processes, plan, job);
     for (int i = 0; i < plan->processes; i++) {
         if (is_process)
             close(children[i].socket);
         else
-            mpir_add(children[i].pid = family.pids[i]);
+            mpir_add(children[i].pid = processes.pids[i]);
     }
-    crashed = family.crashed;
+    crashed = processes.crashed;
     return is_process;
 }
 
-static void start_elsewhere(int signals) {
+static void start_on_hosts(int signals) {
     struct remote_process *processes = calloc((size_t)plan->processes, sizeof *processes);
     crashed = calloc((size_t)plan->processes, sizeof *crashed);
     if (!processes || !crashed)
@@ -374,11 +374,11 @@ static int watch_for_ends(void) {
     return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-struct job launch(const struct launch_plan *wanted) {
+struct job launch(const struct launch_plan *launch_plan) {
     struct job job;
     if (agent_is_one())
-        return agent_serve(wanted);
-    plan = wanted;
+        return agent_serve(launch_plan);
+    plan = launch_plan;
     raise_file_limit();
     children = calloc((size_t)plan->processes, sizeof *children);
     statuses = malloc((size_t)plan->ranks * sizeof *statuses);
@@ -388,7 +388,7 @@ struct job launch(const struct launch_plan *wanted) {
         return job;
     int signals = watch_for_ends();
     if (plan->hosts->count)
-        start_elsewhere(signals);
+        start_on_hosts(signals);
     for (int i = 0; i < plan->ranks; i++)
         left += (statuses[i] = checkpoint_status(plan->restart, i)) < 0;
     mpir_publish();
@@ -397,6 +397,6 @@ struct job launch(const struct launch_plan *wanted) {
     number = plan->checkpoint ? checkpoint_last(plan->checkpoint) : 0;
     next_checkpoint = now() + plan->every;
     next_count = now() + COUNT_EVERY / 1e3;
-    tell_all(FRAME_START);
+    send_to_all(FRAME_START);
     watch(signals);
 }

@@ -11,7 +11,7 @@
 
 #define LOADED_PROCESSOR "processor "
 
-/* Writes a line for each object, behind `prefix`. */
+/* Writes a line for each object, after `prefix`. */
 void loaded_write(FILE *file, const char *prefix);
 
 /* Likewise, as text; ends the process (status 2) without memory. */

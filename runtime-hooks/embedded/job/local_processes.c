@@ -18,8 +18,8 @@
 
 #define FIRST_DESCRIPTOR 1024 /* of the job's own, where so many are allowed: select() knows those below */
 
-int *local_processes_socket(const struct local_processes *family, int process, int to) {
-    return &family->sockets[(size_t)(process - family->first) * ((size_t)family->total + 1) + (size_t)to];
+int *local_processes_socket(const struct local_processes *processes, int process, int to) {
+    return &processes->sockets[(size_t)(process - processes->first) * ((size_t)processes->total + 1) + (size_t)to];
 }
 
 void local_processes_link(int ends[2]) {
@@ -29,21 +29,22 @@ void local_processes_link(int ends[2]) {
 
 struct local_processes local_processes_new(int first, int count, int total) {
     size_t links = (size_t)count * ((size_t)total + 1);
-    struct local_processes family = {
-        first, count, total, malloc(links * sizeof *family.sockets), calloc((size_t)count, sizeof *family.pids), NULL};
-    family.crashed =
-        mmap(NULL, (size_t)count * sizeof *family.crashed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!family.sockets || !family.pids || family.crashed == MAP_FAILED)
+    struct local_processes processes = {
+        first, count, total, malloc(links * sizeof *processes.sockets), calloc((size_t)count, sizeof *processes.pids),
+        NULL};
+    processes.crashed = mmap(NULL, (size_t)count * sizeof *processes.crashed, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!processes.sockets || !processes.pids || processes.crashed == MAP_FAILED)
         fatal("memory for the job can't be had: %s", strerror(errno));
-    memset(family.sockets, -1, links * sizeof *family.sockets);
+    memset(processes.sockets, -1, links * sizeof *processes.sockets);
     for (int i = first; i < first + count; i++)
         for (int j = first; j < i; j++) {
             int ends[2];
             local_processes_link(ends);
-            *local_processes_socket(&family, i, j) = ends[0];
-            *local_processes_socket(&family, j, i) = ends[1];
+            *local_processes_socket(&processes, i, j) = ends[0];
+            *local_processes_socket(&processes, j, i) = ends[1];
         }
-    return family;
+    return processes;
 }
 
 /* To where a program that counts on low numbers, as dup2(file, 3) does, does not meet it. */
@@ -56,11 +57,11 @@ static int out_of_the_way(int descriptor) {
 }
 
 /* Those of all processes but `kept`; -1: of all. */
-static void close_sockets(const struct local_processes *family, int kept) {
-    for (int i = family->first; i < family->first + family->count; i++)
-        for (int j = 0; i != kept && j <= family->total; j++)
-            if (*local_processes_socket(family, i, j) >= 0)
-                close(*local_processes_socket(family, i, j));
+static void close_sockets(const struct local_processes *processes, int kept) {
+    for (int i = processes->first; i < processes->first + processes->count; i++)
+        for (int j = 0; i != kept && j <= processes->total; j++)
+            if (*local_processes_socket(processes, i, j) >= 0)
+                close(*local_processes_socket(processes, i, j));
 }
 
 /* Standard input is the first process's, as under other launchers. */
@@ -72,44 +73,44 @@ static void leave_input(int process) {
     }
 }
 
-static struct job become(const struct local_processes *family, int process, const struct launch_plan *plan) {
-    int *sockets = local_processes_socket(family, process, 0);
-    close_sockets(family, process);
-    for (int j = 0; j <= family->total; j++)
+static struct job become(const struct local_processes *processes, int process, const struct launch_plan *plan) {
+    int *sockets = local_processes_socket(processes, process, 0);
+    close_sockets(processes, process);
+    for (int j = 0; j <= processes->total; j++)
         sockets[j] = out_of_the_way(sockets[j]);
     leave_input(process);
     return (struct job){
         .ranks = plan->ranks,
-        .processes = family->total,
+        .processes = processes->total,
         .index = process,
-        .launcher = sockets[family->total],
+        .launcher = sockets[processes->total],
         .sockets = sockets,
         .ranks_can_move = plan->ranks_can_move,
         .exit_on_deadlock = plan->exit_on_deadlock,
-        .crashed = &family->crashed[process - family->first],
+        .crashed = &processes->crashed[process - processes->first],
     };
 }
 
-bool local_processes_fork(struct local_processes *family, const struct launch_plan *plan, struct job *job) {
+bool local_processes_fork(struct local_processes *processes, const struct launch_plan *plan, struct job *job) {
     pid_t parent = getpid();
     sigset_t ends, before;
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ends, &before);
     fflush(NULL);
-    for (int i = 0; i < family->count; i++) {
-        family->pids[i] = fork();
-        if (family->pids[i] < 0)
+    for (int i = 0; i < processes->count; i++) {
+        processes->pids[i] = fork();
+        if (processes->pids[i] < 0)
             fatal("a process of the job can't be made: %s", strerror(errno));
-        if (family->pids[i])
+        if (processes->pids[i])
             continue;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(2);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        *job = become(family, family->first + i, plan);
+        *job = become(processes, processes->first + i, plan);
         return true;
     }
-    close_sockets(family, -1);
+    close_sockets(processes, -1);
     return false;
 }

@@ -23,13 +23,13 @@ struct local_processes {
 struct local_processes local_processes_new(int first, int count, int total);
 
 /* One end of a process's link to another, or to the launcher (to == total). */
-int *local_processes_socket(const struct local_processes *family, int process, int to);
+int *local_processes_socket(const struct local_processes *processes, int process, int to);
 
 /* Two sockets that are connected; ends the process (status 2) if they can't be had. */
 void local_processes_link(int ends[2]);
 
 /* True in each process of the family, with what it has to know; false in the caller, once all are there, whose ends of
  * their sockets are closed then.  The processes end with the caller.  SIGCHLD is blocked in the caller from then on. */
-bool local_processes_fork(struct local_processes *family, const struct launch_plan *plan, struct job *job);
+bool local_processes_fork(struct local_processes *processes, const struct launch_plan *plan, struct job *job);
 
 #endif

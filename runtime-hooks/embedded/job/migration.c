@@ -2,7 +2,7 @@
  * migration.c: packs a rank, sends it, and takes one in.
  *
  * On the wire: the ticket, a table of pieces, and the pieces' bytes.  A rank's memory is given back only once it is
- * written; if the rank comes back before that, it waits at the door.
+ * written; if the rank comes back before that, the reading thread waits.
  */
 #define _GNU_SOURCE
 #include "job/migration.h"
@@ -52,8 +52,8 @@ static enum migration_mode mode;
 static int log_file = -1;
 static int *destinations; /* by rank */
 
-static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t door_opens = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t leaving_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t has_left_memory = PTHREAD_COND_INITIALIZER;
 static bool *is_leaving; /* by rank: its memory is not given back yet */
 
 /* ---- what moves ---- */
@@ -95,10 +95,10 @@ static void add_differing(void *context, const struct image_piece *piece) {
     for (uint64_t part; at < end; at += part) {
         part = PAGE - (at & (PAGE - 1));
         part = part < end - at ? part : end - at;
-        bool zero = is_zero((const void *)at, part);
-        bool known = piece->object < 0 ? zero : image_is_first_content(image, plan, piece->object, at, part);
-        if (!known)
-            add_piece(migrant, at, part, zero);
+        bool are_zero = is_zero((const void *)at, part);
+        bool is_as_before = piece->object < 0 ? are_zero : image_is_first_content(image, plan, piece->object, at, part);
+        if (!is_as_before)
+            add_piece(migrant, at, part, are_zero);
     }
 }
 
@@ -131,7 +131,7 @@ bool migration_start(int process, char *why, size_t room) {
     return true;
 }
 
-/* `envelope`: what is no part of the rank's image: frame, ticket and table of pieces. */
+/* `envelope`: what is not part of the rank's image: frame, ticket and table of pieces. */
 static void log_line(const struct migrant *migrant, uint64_t sent) {
     char line[256];
     uint64_t envelope = sizeof(struct frame) + sizeof migrant->wire + migrant->wire.pieces * sizeof *migrant->pieces;
@@ -152,10 +152,10 @@ static void has_left(void *context, uint64_t bytes_on_the_wire) {
     log_line(migrant, bytes_on_the_wire);
     free(migrant->pieces);
     free(migrant);
-    pthread_mutex_lock(&door);
+    pthread_mutex_lock(&leaving_lock);
     is_leaving[rank] = false;
-    pthread_cond_broadcast(&door_opens);
-    pthread_mutex_unlock(&door);
+    pthread_cond_broadcast(&has_left_memory);
+    pthread_mutex_unlock(&leaving_lock);
 }
 
 static void send_migrant(struct migrant *migrant) {
@@ -178,7 +178,8 @@ static void send_rank(int rank) {
     if (!migrant)
         rank_job_abort(2, "no memory can be had to pack a rank");
     struct rank_debug_rank *record = ranks_record(rank);
-    /* Whoever finds the inbox closed must know already where to send: note first, then close, and the reverse there. */
+    /* A sender that finds the inbox closed must know already where to send: note first, then close; the reverse there.
+     */
     migrant->to = destinations[rank];
     process_note(rank, migrant->to, record->moves + 1);
     void *inbox_content = rank_client()->pack(rank);
@@ -189,9 +190,9 @@ static void send_rank(int rank) {
     migrant->wire.ticket.inbox_content = inbox_content;
     migrant->wire.ticket.exit_functions = migrant->image->exit_functions;
     migrant->wire.ticket.moves = record->moves;
-    pthread_mutex_lock(&door);
+    pthread_mutex_lock(&leaving_lock);
     is_leaving[rank] = true;
-    pthread_mutex_unlock(&door);
+    pthread_mutex_unlock(&leaving_lock);
     __atomic_store_n(&record->state, RANK_DEBUG_STATE_MIGRATED_OUT, __ATOMIC_RELEASE);
     image_unsettle(migrant->image, plan);
     image_pieces(migrant->image, plan, mode == MIGRATE_LEAN ? add_differing : add_whole, migrant);
@@ -225,11 +226,11 @@ static void read_pieces(void *context, const struct image *image) {
     free(pieces);
 }
 
-static void wait_at_the_door(int rank) {
-    pthread_mutex_lock(&door);
+static void wait_until_it_has_left(int rank) {
+    pthread_mutex_lock(&leaving_lock);
     while (is_leaving[rank])
-        pthread_cond_wait(&door_opens, &door);
-    pthread_mutex_unlock(&door);
+        pthread_cond_wait(&has_left_memory, &leaving_lock);
+    pthread_mutex_unlock(&leaving_lock);
 }
 
 static void take_image(int from, uint64_t bytes) {
@@ -239,7 +240,7 @@ static void take_image(int from, uint64_t bytes) {
     int rank = wire.ticket.record.rank;
     if (rank < 0 || rank >= rank_total())
         rank_job_abort(2, "another process of the job sent a rank that can't be one");
-    wait_at_the_door(rank);
+    wait_until_it_has_left(rank);
     lifecycle_take_in(&wire.ticket, wire.mode == MIGRATE_LEAN, read_pieces, &wire);
     rank_client()->unpack(rank, wire.ticket.inbox_content);
     process_note(rank, process_index(), wire.ticket.moves);
@@ -248,9 +249,9 @@ static void take_image(int from, uint64_t bytes) {
     ranks_resume(rank);
 }
 
-void migration_prepare(const struct image_plan *how, enum migration_mode wanted, int log) {
-    plan = how;
-    mode = wanted;
+void migration_prepare(const struct image_plan *image_plan, enum migration_mode migration_mode, int log) {
+    plan = image_plan;
+    mode = migration_mode;
     log_file = log;
     destinations = calloc((size_t)plan->ranks, sizeof *destinations);
     is_leaving = calloc((size_t)plan->ranks, sizeof *is_leaving);

@@ -65,9 +65,9 @@ int process_first_rank(int process) {
 }
 
 void process_note(int rank, int process, uint32_t moves) {
-    struct place known = place_of(rank), news = {process, moves};
-    while (news.moves > known.moves)
-        if (__atomic_compare_exchange(&places[rank], &known, &news, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    struct place before = place_of(rank), news = {process, moves};
+    while (news.moves > before.moves)
+        if (__atomic_compare_exchange(&places[rank], &before, &news, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             break;
     struct rank_debug_rank *record = ranks_record(rank);
     if (record && news.moves > record->moves) {
@@ -111,9 +111,9 @@ static void take_start(int from, uint64_t bytes) {
 
 static void take_count(int from, uint64_t bytes) {
     (void)from, (void)bytes;
-    struct standing standing = {.idle = ranks_idle()};
-    transport_counts(&standing.sent, &standing.handled);
-    transport_send(TRANSPORT_LAUNCHER, FRAME_STANDING, &standing, sizeof standing);
+    struct frame_counts counts = {.idle = ranks_idle()};
+    transport_counts(&counts.sent, &counts.handled);
+    transport_send(TRANSPORT_LAUNCHER, FRAME_COUNTS, &counts, sizeof counts);
 }
 
 static void take_deadlock(int from, uint64_t bytes) {
@@ -137,7 +137,7 @@ static void take_end(int from, uint64_t bytes) {
     ranks_end();
 }
 
-/* ---- what the launcher is told ---- */
+/* ---- what this process tells the launcher ---- */
 
 static void rank_exited(int number, int status) {
     struct wire_exited wire = {number, status};

@@ -42,7 +42,7 @@ int process_first_rank(int process);
 
 /* The rank is now, or will be, in that process, having moved that often; older news is ignored. */
 void process_note(int rank, int process, uint32_t moves);
-/* Likewise, and the other processes are told. */
+/* Likewise, and tells the other processes. */
 void process_announce(int rank, uint32_t moves);
 
 #ifdef __cplusplus

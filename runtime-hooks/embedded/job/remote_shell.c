@@ -54,7 +54,7 @@ static void write_whole(int file, const void *bytes, size_t size) {
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            _exit(0); /* nobody reads it */
+            _exit(0); /* the reader has gone */
         from += done, size -= (size_t)done;
     }
 }

@@ -10,10 +10,10 @@
 
 struct remote_shell {
     const char *command, *host; /* run as COMMAND HOST rankrun --agent */
-    struct orders orders;       /* but for the counts and sizes of what is behind them */
-    const char *strings[4];     /* behind the host's name, in the orders' order */
+    struct orders orders;       /* but for the counts and sizes of what follows them */
+    const char *strings[4];     /* after the host's name, in the orders' order */
     char **arguments;           /* ended by NULL; the environment is this process's own */
-    bool has_input;             /* this process's standard input goes there, behind the orders */
+    bool has_input;             /* this process's standard input goes there, after the orders */
 };
 
 /* Starts the command, and a process that writes to it; both end with this one.  0, or an errno value. */

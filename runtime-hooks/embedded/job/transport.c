@@ -89,13 +89,13 @@ __attribute__((noreturn)) static void wait_for_the_end(void) {
         pause();
 }
 
-void transport_open(int index, int count, const int *given, int launcher) {
+void transport_open(int index, int count, const int *process_sockets, int launcher) {
     own_index = index;
     process_count = count;
     sockets = __libc_malloc(((size_t)count + 1) * sizeof *sockets);
     if (!sockets)
         rank_job_abort(2, "no memory can be had for the sockets of the job");
-    memcpy(sockets, given, (size_t)count * sizeof *sockets);
+    memcpy(sockets, process_sockets, (size_t)count * sizeof *sockets);
     sockets[count] = launcher;
 }
 

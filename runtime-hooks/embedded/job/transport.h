@@ -23,14 +23,14 @@ enum frame_kind {
     FRAME_MOVED,        /* where a rank is now */
     /* from the launcher to a process */
     FRAME_START,
-    FRAME_COUNT,    /* tell how things stand */
-    FRAME_DEADLOCK, /* say where your ranks wait */
+    FRAME_COUNT,    /* send your frame counts */
+    FRAME_DEADLOCK, /* report where your ranks wait */
     FRAME_PAUSE,
     FRAME_SAVE,
     FRAME_RESUME,
     FRAME_END,
     /* from a process to the launcher */
-    FRAME_STANDING,
+    FRAME_COUNTS,
     FRAME_EXITED,
     FRAME_REPORTED,
     FRAME_SAVED,

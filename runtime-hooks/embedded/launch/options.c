@@ -83,12 +83,12 @@ static uint64_t parse_size(const char *what, const char *text, uint64_t least) {
 }
 
 static const struct method *parse_method(const char *text) {
-    const struct method *found = method_named(text);
+    const struct method *method = method_named(text);
     char names[256];
     method_names(names, sizeof names);
-    if (!found)
+    if (!method)
         fail("there is no method '%s' here; it is %s", text, names);
-    return found;
+    return method;
 }
 
 /* For rankcc: what a method needs of the compiler, of the linker, and whether names stay open; a line each. */
@@ -135,7 +135,7 @@ static void apply_checkpoint(struct options *options) {
 static struct host_list parse_hosts(const char *text) {
     struct host_list list;
     if (!host_list_parse(&list, text))
-        fail("--hosts must be names with commas between them, each with a number from 1 to 256 behind a colon or "
+        fail("--hosts must be names with commas between them, each with a number from 1 to 256 after a colon or "
              "without, not '%s'",
              text);
     return list;
@@ -196,120 +196,123 @@ int options_residents(const struct options *options) {
     return (options->ranks + processes - 1) / processes;
 }
 
+enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, SHARE, DEADLOCK, BUILD };
+enum { PROCS = BUILD + 1, HOSTS, SHELL, TIMEOUT, MIGRATE, MIGRATION_LOG, CHECKPOINT, EVERY, RESTART };
+
+static const struct option names[] = {
+    {"ranks", required_argument, NULL, 'n'},
+    {"method", required_argument, NULL, METHOD},
+    {"pes", required_argument, NULL, PES},
+    {"stack-size", required_argument, NULL, STACK},
+    {"range-size", required_argument, NULL, RANGE},
+    {"rewrite", required_argument, NULL, REWRITE},
+    {"rewrite-log", required_argument, NULL, LOG},
+    {"share-code", no_argument, NULL, SHARE},
+    {"procs", required_argument, NULL, PROCS},
+    {"hosts", required_argument, NULL, HOSTS},
+    {"remote-shell", required_argument, NULL, SHELL},
+    {"host-timeout", required_argument, NULL, TIMEOUT},
+    {"migrate", required_argument, NULL, MIGRATE},
+    {"migration-log", required_argument, NULL, MIGRATION_LOG},
+    {"checkpoint", required_argument, NULL, CHECKPOINT},
+    {"every", required_argument, NULL, EVERY},
+    {"restart", required_argument, NULL, RESTART},
+    {"build-options", required_argument, NULL, BUILD},
+    {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+/* The options of jobs of several processes, and of checkpoints. */
+static void take_job_option(struct options *options, int option, const char *value) {
+    switch (option) {
+    case PROCS:
+        options->processes = parse_count("--procs", value, MOST_PROCESSES);
+        break;
+    case HOSTS:
+        options->hosts = parse_hosts(value);
+        break;
+    case SHELL:
+        options->remote_shell = value;
+        break;
+    case TIMEOUT:
+        options->host_timeout = parse_seconds("--host-timeout", value);
+        break;
+    case MIGRATE:
+        options->migration = parse_migration(value);
+        break;
+    case MIGRATION_LOG:
+        options->migration_log = value;
+        break;
+    case CHECKPOINT:
+        options->checkpoint = value;
+        break;
+    case EVERY:
+        options->every = parse_seconds("--every", value);
+        break;
+    case RESTART:
+        options->restart = checkpoint_open(value);
+        break;
+    }
+}
+
+/* The options of every run. */
+static void take_run_option(struct options *options, int option, const char *value) {
+    switch (option) {
+    case 'n':
+        options->ranks = parse_count("the number of ranks", value, 1000000);
+        break;
+    case METHOD:
+        options->method = parse_method(value);
+        break;
+    case PES:
+        options->elements = parse_count("--pes", value, 1024);
+        break;
+    case STACK:
+        options->stack_size = parse_size("--stack-size", value, 65536);
+        break;
+    case RANGE:
+        options->range_size = parse_size("--range-size", value, 1 << 20);
+        break;
+    case REWRITE:
+        options->rewrite = parse_rewrite(value);
+        break;
+    case LOG:
+        options->rewrite_log = value;
+        break;
+    case SHARE:
+        options->share_code = true;
+        break;
+    case DEADLOCK:
+        options->exit_on_deadlock = true;
+        break;
+    }
+}
+
+/* Options that only print a text, and words that are not options: both end the process. */
+static void answer(int option, const char *word) {
+    switch (option) {
+    case BUILD:
+        print_build_options(parse_method(optarg));
+        exit(0);
+    case 'h':
+        fputs(help, stdout);
+        method_help();
+        exit(0);
+    case ':':
+        fail("%s needs a value", word);
+    case '?':
+        fail("there is no option %s", word);
+    }
+}
+
 struct options options_parse(int argc, char **argv) {
-    enum {
-        METHOD = 256,
-        PES,
-        STACK,
-        RANGE,
-        REWRITE,
-        LOG,
-        SHARE,
-        PROCS,
-        HOSTS,
-        SHELL,
-        TIMEOUT,
-        MIGRATE,
-        MIGRATION_LOG,
-        CHECKPOINT,
-        EVERY,
-        RESTART,
-        DEADLOCK,
-        BUILD
-    };
-    static const struct option names[] = {
-        {"ranks", required_argument, NULL, 'n'},
-        {"method", required_argument, NULL, METHOD},
-        {"pes", required_argument, NULL, PES},
-        {"stack-size", required_argument, NULL, STACK},
-        {"range-size", required_argument, NULL, RANGE},
-        {"rewrite", required_argument, NULL, REWRITE},
-        {"rewrite-log", required_argument, NULL, LOG},
-        {"share-code", no_argument, NULL, SHARE},
-        {"procs", required_argument, NULL, PROCS},
-        {"hosts", required_argument, NULL, HOSTS},
-        {"remote-shell", required_argument, NULL, SHELL},
-        {"host-timeout", required_argument, NULL, TIMEOUT},
-        {"migrate", required_argument, NULL, MIGRATE},
-        {"migration-log", required_argument, NULL, MIGRATION_LOG},
-        {"checkpoint", required_argument, NULL, CHECKPOINT},
-        {"every", required_argument, NULL, EVERY},
-        {"restart", required_argument, NULL, RESTART},
-        {"build-options", required_argument, NULL, BUILD},
-        {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     struct options options = {.elements = 1, .stack_size = 8 << 20, .range_size = RANGE_SIZE_DEFAULT};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "+:n:h", names, NULL)) != -1;) {
-        switch (option) {
-        case 'n':
-            options.ranks = parse_count("the number of ranks", optarg, 1000000);
-            break;
-        case METHOD:
-            options.method = parse_method(optarg);
-            break;
-        case PES:
-            options.elements = parse_count("--pes", optarg, 1024);
-            break;
-        case STACK:
-            options.stack_size = parse_size("--stack-size", optarg, 65536);
-            break;
-        case RANGE:
-            options.range_size = parse_size("--range-size", optarg, 1 << 20);
-            break;
-        case REWRITE:
-            options.rewrite = parse_rewrite(optarg);
-            break;
-        case LOG:
-            options.rewrite_log = optarg;
-            break;
-        case SHARE:
-            options.share_code = true;
-            break;
-        case PROCS:
-            options.processes = parse_count("--procs", optarg, MOST_PROCESSES);
-            break;
-        case HOSTS:
-            options.hosts = parse_hosts(optarg);
-            break;
-        case SHELL:
-            options.remote_shell = optarg;
-            break;
-        case TIMEOUT:
-            options.host_timeout = parse_seconds("--host-timeout", optarg);
-            break;
-        case MIGRATE:
-            options.migration = parse_migration(optarg);
-            break;
-        case MIGRATION_LOG:
-            options.migration_log = optarg;
-            break;
-        case CHECKPOINT:
-            options.checkpoint = optarg;
-            break;
-        case EVERY:
-            options.every = parse_seconds("--every", optarg);
-            break;
-        case RESTART:
-            options.restart = checkpoint_open(optarg);
-            break;
-        case BUILD:
-            print_build_options(parse_method(optarg));
-            exit(0);
-        case DEADLOCK:
-            options.exit_on_deadlock = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            method_help();
-            exit(0);
-        case ':':
-            fail("%s needs a value", argv[optind - 1]);
-        default:
-            fail("there is no option %s", argv[optind - 1]);
-        }
+        answer(option, argv[optind - 1]);
+        take_run_option(&options, option, optarg);
+        take_job_option(&options, option, optarg);
     }
     if (!options.method)
         options.method = parse_method("pie");

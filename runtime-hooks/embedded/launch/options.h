@@ -1,5 +1,5 @@
 /*
- * options.h: what the user typed behind rankrun.
+ * options.h: what the user typed after rankrun.
  */
 #ifndef RANK_OPTIONS_H
 #define RANK_OPTIONS_H

@@ -16,7 +16,7 @@ struct program {
 
 /*
  * Loads the program with malloc served from a constructor heap in range `heap_range`.  Ends the process with one
- * sentence and status 2 if it can't be had or is no program for ranks.
+ * sentence and status 2 if it can't be had or is not a program for ranks.
  */
 struct program program_load(const char *name, uint32_t heap_range);
 

@@ -173,15 +173,8 @@ static const char *describe_loaded(void) {
     return text;
 }
 
-/* Forks the processes of a job, if it is to have any; returns in each of them. */
-static struct job start_job(void) {
-    if (!options.processes && !options.checkpoint && !options.restart)
-        return (struct job){.ranks = options.ranks, .processes = 1};
-    if (options.restart)
-        checkpoint_match(options.restart);
-    int error = options.checkpoint && !agent_is_one() ? checkpoint_try(options.checkpoint) : 0;
-    if (error)
-        fatal("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
+/* What a checkpoint will say of this job. */
+static void describe_for_checkpoints(void) {
     description = (struct checkpoint_job){
         .ranks = options.ranks,
         .stack_size = options.stack_size,
@@ -195,9 +188,21 @@ static struct job start_job(void) {
     snprintf(description.method, sizeof description.method, "%s", options.method->name);
     snprintf(description.rewrite, sizeof description.rewrite, "%s", options.rewrite == REWRITE_SCAN ? "scan" : "exact");
     checkpoint_guards(description.guards);
+}
+
+/* Forks the processes of a job, if it is to have any; returns in each of them. */
+static struct job start_job(void) {
+    if (!options.processes && !options.checkpoint && !options.restart)
+        return (struct job){.ranks = options.ranks, .processes = 1};
+    if (options.restart)
+        checkpoint_match(options.restart);
+    int error = options.checkpoint && !agent_is_one() ? checkpoint_try(options.checkpoint) : 0;
+    if (error)
+        fatal("checkpoints can't be written to %s: %s", options.checkpoint, strerror(error));
+    describe_for_checkpoints();
     if (options.method->byte_copies && !(plan.pristine = byte_copies_pristine(&plan.originals)))
         rank_job_abort(2, "memory for the originals' first content can't be had");
-    struct launch_plan wanted = {
+    struct launch_plan launch_plan = {
         .ranks = options.ranks,
         .processes = options.processes ? options.processes : 1,
         .ranks_can_move = options.method->can_move,
@@ -213,7 +218,7 @@ static struct job start_job(void) {
         .command = options.command,
         .loaded = options.hosts.count ? describe_loaded() : NULL,
     };
-    return launch(&wanted);
+    return launch(&launch_plan);
 }
 
 static int open_migration_log(void) {

@@ -1,5 +1,5 @@
 /*
- * runtime.h: the whole of rankrun behind its main(), which is in the library so that its symbols come first.
+ * runtime.h: all that rankrun's main() calls, which is in the library so that its symbols come first.
  */
 #ifndef RANK_RUNTIME_H
 #define RANK_RUNTIME_H

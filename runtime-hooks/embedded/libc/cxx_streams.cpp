@@ -18,7 +18,7 @@ bool cxx_streams_end_by(const void *function) {
 }
 
 void cxx_streams_flush() {
-    std::ios_base::Init begun; /* in a C program, nobody has made them */
+    std::ios_base::Init begun; /* a C program has not made them */
     for (std::ostream *stream : {&std::cout, &std::cerr, &std::clog})
         stream->flush();
     for (std::wostream *stream : {&std::wcout, &std::wcerr, &std::wclog})

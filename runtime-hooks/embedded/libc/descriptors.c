@@ -31,7 +31,7 @@
 
 /* What a descriptor stood for when it was opened. */
 struct opened {
-    int rank; /* one more than the rank's number; 0: nobody's */
+    int rank; /* one more than the rank's number; 0: not a rank's */
     dev_t device;
     ino_t file;
 };
@@ -43,14 +43,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool make_room(int descriptor) {
     if (descriptor < room_for)
         return true;
-    int wanted = descriptor + 64;
+    int room_wanted = descriptor + 64;
     struct rank_heap *heap = heap_here;
     heap_here = NULL;
-    struct opened *grown = realloc(opened, (size_t)wanted * sizeof *grown);
+    struct opened *grown = realloc(opened, (size_t)room_wanted * sizeof *grown);
     heap_here = heap;
     if (!grown)
         return false;
-    for (opened = grown; room_for < wanted; room_for++)
+    for (opened = grown; room_for < room_wanted; room_for++)
         opened[room_for] = (struct opened){0};
     return true;
 }
@@ -75,20 +75,20 @@ static int noted_pair(int error, const int pair[2]) {
 
 bool descriptors_of(int rank, char *text, size_t room) {
     struct stat state;
-    int found = -1;
+    int descriptor = -1;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < room_for && found < 0; i++)
+    for (int i = 0; i < room_for && descriptor < 0; i++)
         if (opened[i].rank == rank + 1 && !fstat(i, &state) && state.st_dev == opened[i].device &&
             state.st_ino == opened[i].file)
-            found = i;
+            descriptor = i;
     pthread_mutex_unlock(&lock);
-    if (found < 0)
+    if (descriptor < 0)
         return false;
     char link[32], path[128];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", found);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
     ssize_t length = readlink(link, path, sizeof path - 1);
     path[length < 0 ? 0 : length] = '\0';
-    snprintf(text, room, "descriptor %d (%s)", found, path);
+    snprintf(text, room, "descriptor %d (%s)", descriptor, path);
     return true;
 }
 

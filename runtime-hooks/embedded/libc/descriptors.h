@@ -1,7 +1,7 @@
 /*
  * descriptors.h: which rank opened which file descriptor, where ranks can move.
  *
- * A process has one table of descriptors for all of its ranks, and a rank that moves leaves its own behind.
+ * A process has one table of descriptors for all of its ranks, and descriptors do not move with a rank.
  */
 #ifndef RANK_DESCRIPTORS_H
 #define RANK_DESCRIPTORS_H

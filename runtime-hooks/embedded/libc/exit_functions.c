@@ -41,40 +41,41 @@ struct exit_function *exit_functions_loaded(void) {
 
 /* ---- registering ---- */
 
-static int add(struct exit_function **list, struct rank_heap *heap, const struct exit_function *what) {
-    struct exit_function *one = heap ? heap_allocate(heap, sizeof *one, 16) : __libc_malloc(sizeof *one);
-    if (!one)
+static int add(struct exit_function **list, struct rank_heap *heap, const struct exit_function *function) {
+    struct exit_function *entry = heap ? heap_allocate(heap, sizeof *entry, 16) : __libc_malloc(sizeof *entry);
+    if (!entry)
         return -1;
-    *one = *what;
-    one->before = __atomic_load_n(list, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(list, &one->before, one, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    *entry = *function;
+    entry->before = __atomic_load_n(list, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(list, &entry->before, entry, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
     return 0;
 }
 
 /*
  * The rank that is to call it.  Of an object that all ranks use, a rank calls its own functions (atexit), but destroys
- * nothing (they have an argument): others may still use it.  NULL: it is nobody's alone.
+ * nothing (they have an argument): others may still use it.  NULL: it is not one rank's alone.
  */
-static struct image *owner(const struct exit_function *what) {
-    struct image *image = rank_image_with_copy(what->object);
-    if (image || current_rank() < 0 || !rank_images_is_original(what->object))
+static struct image *owner(const struct exit_function *function) {
+    struct image *image = rank_image_with_copy(function->object);
+    if (image || current_rank() < 0 || !rank_images_is_original(function->object))
         return image;
-    return what->argument && !what->takes_status && !rank_images_have_private_pages() ? NULL
-                                                                                      : rank_image(current_rank());
+    return function->argument && !function->takes_status && !rank_images_have_private_pages()
+               ? NULL
+               : rank_image(current_rank());
 }
 
-/* False: it belongs to a library that is no part of the program, which is libc's to call when that is closed. */
-static bool register_one(const struct exit_function *what, int *error) {
+/* False: it belongs to a library that is not part of the program, which is libc's to call when that is closed. */
+static bool register_function(const struct exit_function *function, int *error) {
     if (!has_begun)
         return false;
-    struct image *image = is_loading ? NULL : owner(what);
+    struct image *image = is_loading ? NULL : owner(function);
     if (is_loading)
-        *error = add(&of_loaded, NULL, what);
+        *error = add(&of_loaded, NULL, function);
     else if (image)
-        *error = add(&image->exit_functions, image->heap, what);
-    else if (rank_images_is_original(what->object))
-        *error = add(&of_all, NULL, what);
+        *error = add(&image->exit_functions, image->heap, function);
+    else if (rank_images_is_original(function->object))
+        *error = add(&of_all, NULL, function);
     else
         return false;
     return true;
@@ -89,7 +90,7 @@ int __cxa_atexit(void (*function)(void *), void *argument, void *object) {
     static __typeof__(&__cxa_atexit) real;
     struct exit_function what = {NULL, (void *)(uintptr_t)function, argument, object, false};
     int error;
-    if (register_one(&what, &error))
+    if (register_function(&what, &error))
         return error;
     struct rank_heap *heap = heap_here;
     heap_here = NULL; /* libc's list is the process's */
@@ -104,7 +105,7 @@ static int add_with_status(void (*function)(int, void *), void *argument, const 
     PASS_ON(add_with_status, function, argument, object);
     struct exit_function what = {NULL, (void *)(uintptr_t)function, argument, object, true};
     int error;
-    return register_one(&what, &error) ? error : -1;
+    return register_function(&what, &error) ? error : -1;
 }
 
 int on_exit(void (*function)(int, void *), void *argument) {
@@ -128,42 +129,42 @@ static void call(uint64_t function, uint64_t argument, bool takes_status, int st
 
 /* Calls and releases all of a list, the newest first. */
 static void call_all(struct exit_function **list, int status) {
-    struct exit_function *one;
-    while ((one = __atomic_load_n(list, __ATOMIC_ACQUIRE))) {
-        struct exit_function what = *one;
-        if (!__atomic_compare_exchange_n(list, &one, what.before, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    struct exit_function *newest;
+    while ((newest = __atomic_load_n(list, __ATOMIC_ACQUIRE))) {
+        struct exit_function entry = *newest;
+        if (!__atomic_compare_exchange_n(list, &newest, entry.before, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        struct rank_heap *heap = heap_of(one);
+        struct rank_heap *heap = heap_of(newest);
         if (heap)
-            heap_release(heap, one);
+            heap_release(heap, newest);
         else
-            __libc_free(one);
-        call((uint64_t)what.function, (uint64_t)what.argument, what.takes_status, status);
+            __libc_free(newest);
+        call((uint64_t)entry.function, (uint64_t)entry.argument, entry.takes_status, status);
     }
 }
 
 /* What stands in a level of its own (method hls) is called once, as what all ranks use. */
-static bool is_shared(const struct exit_function *one, const struct image_plan *plan) {
-    return plan->method->is_shared && plan->method->is_shared((uint64_t)one->argument);
+static bool is_shared(const struct exit_function *function, const struct image_plan *plan) {
+    return plan->method->is_shared && plan->method->is_shared((uint64_t)function->argument);
 }
 
 void exit_functions_call(struct image *image, const struct image_plan *plan, int status) {
     struct copies copies = {image->copies, image->heap ? heap_start(image->heap) : 0};
     call_all(&image->exit_functions, status);
     while (image->originals_left) {
-        const struct exit_function *one = image->originals_left;
-        image->originals_left = one->before;
-        if (is_shared(one, plan))
+        const struct exit_function *function = image->originals_left;
+        image->originals_left = function->before;
+        if (is_shared(function, plan))
             continue;
-        call(rewrite_address((uint64_t)one->function, &plan->originals, &copies),
-             rewrite_address((uint64_t)one->argument, &plan->originals, &copies), one->takes_status, status);
+        call(rewrite_address((uint64_t)function->function, &plan->originals, &copies),
+             rewrite_address((uint64_t)function->argument, &plan->originals, &copies), function->takes_status, status);
         call_all(&image->exit_functions, status);
     }
 }
 
 void exit_functions_call_shared(const struct image_plan *plan, int status) {
     call_all(&of_all, status);
-    for (const struct exit_function *one = plan->originals.exit_functions; one; one = one->before)
-        if (is_shared(one, plan) || rank_images_is_shared(one->object))
-            call((uint64_t)one->function, (uint64_t)one->argument, one->takes_status, status);
+    for (const struct exit_function *function = plan->originals.exit_functions; function; function = function->before)
+        if (is_shared(function, plan) || rank_images_is_shared(function->object))
+            call((uint64_t)function->function, (uint64_t)function->argument, function->takes_status, status);
 }

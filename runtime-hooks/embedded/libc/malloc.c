@@ -1,8 +1,8 @@
 /*
  * malloc.c: the malloc family of every rank, in front of libc's.
  *
- * A rank allocates from its own heap; start-up, schedulers and other threads from libc's.  Whoever frees a block, it
- * returns to the heap that its address belongs to.
+ * A rank allocates from its own heap; start-up, schedulers and other threads from libc's.  A freed block returns to the
+ * heap that its address belongs to, whichever rank frees it.
  */
 #define _GNU_SOURCE
 #include "image/heap.h"
@@ -98,7 +98,8 @@ void free(void *block) {
     errno = error;
 }
 
-/* Whole pages of a large block are given back: what nobody writes needs no memory.  Shared ones keep their bytes. */
+/* Whole pages of a large block are given back: pages that are not written need no memory.  Shared ones keep their
+ * bytes. */
 static void clear(void *block, size_t bytes) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)block, end = start + bytes;
     uintptr_t first = (start + page - 1) & ~(page - 1), last = end & ~(page - 1);

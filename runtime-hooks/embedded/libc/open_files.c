@@ -1,6 +1,6 @@
 /*
  * open_files.c: libc's list of open streams goes through the streams themselves; libc exports where it begins, and the
- * lock that whoever opens or closes a stream takes.
+ * lock that opening or closing a stream takes.
  */
 #define _GNU_SOURCE
 #include "libc/open_files.h"

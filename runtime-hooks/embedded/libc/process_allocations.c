@@ -1,8 +1,8 @@
 /*
  * process_allocations.c: calls that make libc keep memory for the whole process, which then is the process's own.
  *
- * libc allocates by malloc() what it returns to the caller (strdup, getline, fopen) and what it keeps behind the
- * caller's back (the environment, the time zone, the users' database, errors' texts).  The first has to go with the
+ * libc allocates by malloc() what it returns to the caller (strdup, getline, fopen) and what it keeps for
+ * itself (the environment, the time zone, the users' database, errors' texts).  The first has to go with the
  * rank that owns it; the second must not: it would lie in the heap of the rank that happened to call first, and be gone
  * from under all others when that rank moves.  By the address that malloc() returns to, the two can't be told apart, so
  * the calls that keep something stand here, in front of libc's own, and are served by the process's heap.

@@ -1,7 +1,7 @@
 /*
  * process_allocations.h: where the calls lie that stand in front of libc's for what it keeps for the whole process.
  *
- * In a linker namespace they have to stay that namespace's own: behind them is a libc of its own.
+ * In a linker namespace they have to stay that namespace's own: it has a libc of its own.
  */
 #ifndef RANK_PROCESS_ALLOCATIONS_H
 #define RANK_PROCESS_ALLOCATIONS_H

@@ -17,15 +17,15 @@ static enum { UNKNOWN, HERE, ELSEWHERE } place;
 
 /* The link map that holds an address: the one with the highest base below it. */
 static const struct link_map *holder(const struct link_map *first, uintptr_t address) {
-    const struct link_map *found = NULL;
+    const struct link_map *nearest = NULL;
     for (const struct link_map *map = first; map; map = map->l_next)
-        if (map->l_addr <= address && (!found || map->l_addr > found->l_addr))
-            found = map;
-    return found;
+        if (map->l_addr <= address && (!nearest || map->l_addr > nearest->l_addr))
+            nearest = map;
+    return nearest;
 }
 
-static bool is_same_file(const struct link_map *one, const struct link_map *other) {
-    const char *a = strrchr(one->l_name, '/'), *b = strrchr(other->l_name, '/');
+static bool is_same_file(const struct link_map *first, const struct link_map *second) {
+    const char *a = strrchr(first->l_name, '/'), *b = strrchr(second->l_name, '/');
     return a && b && !strcmp(a, b);
 }
 
@@ -136,14 +136,16 @@ int second_instance_bind(const struct link_map *map) {
     if (!idle)
         return 0; /* the program does not use this library */
     struct span span = span_of(idle);
-    for (const struct link_map *one = map; one; one = one->l_next) {
+    for (const struct link_map *object = map; object; object = object->l_next) {
         /* The loader itself is listed in every namespace, and is the same. */
-        if (one == idle || one->l_addr == _r_debug.r_ldbase || one->l_addr == 0 || !strstr(one->l_name, "/"))
+        if (object == idle || object->l_addr == _r_debug.r_ldbase || object->l_addr == 0 ||
+            !strstr(object->l_name, "/"))
             continue;
         intptr_t to_here = (intptr_t)(here->l_addr - idle->l_addr);
-        int error = bind_table(one, dynamic_value(one, DT_RELA), dynamic_value(one, DT_RELASZ), span, to_here);
+        int error = bind_table(object, dynamic_value(object, DT_RELA), dynamic_value(object, DT_RELASZ), span, to_here);
         if (!error)
-            error = bind_table(one, dynamic_value(one, DT_JMPREL), dynamic_value(one, DT_PLTRELSZ), span, to_here);
+            error =
+                bind_table(object, dynamic_value(object, DT_JMPREL), dynamic_value(object, DT_PLTRELSZ), span, to_here);
         if (error)
             return error;
     }

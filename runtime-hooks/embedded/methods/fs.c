@@ -53,7 +53,7 @@ static int make_folder(int ranks) {
     if (remover == 0) {
         dup2(ended[0], 0);
         close_range(1, ~0U, 0);
-        if (fork() != 0) /* nobody waits for it */
+        if (fork() != 0) /* no process waits for it */
             _exit(0);
         remove_copies(0, ranks);
     }

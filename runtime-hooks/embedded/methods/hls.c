@@ -134,12 +134,12 @@ static int finish(struct image *image, const struct image_plan *plan, int rank) 
     const struct rewrite_list *list = &plan->rewrites;
     int error = byte_copies_rewrite(image, plan, rank);
     for (size_t i = 0; i < list->count && !error; i++) {
-        const struct rewrite *one = &list->items[i];
-        int level = level_of(one->value);
-        if (level < 0 || one->place == REWRITE_HEAP)
+        const struct rewrite *rewrite = &list->items[i];
+        int level = level_of(rewrite->value);
+        if (level < 0 || rewrite->place == REWRITE_HEAP)
             continue;
-        uint64_t start = storage(level, rank), value = start + (one->value - levels[level].start);
-        memcpy((void *)(image->copies[one->place] + one->offset), &value, sizeof value);
+        uint64_t start = storage(level, rank), value = start + (rewrite->value - levels[level].start);
+        memcpy((void *)(image->copies[rewrite->place] + rewrite->offset), &value, sizeof value);
         error = start ? 0 : ENOMEM;
     }
     return error ? error : byte_copies_protect(image, plan);

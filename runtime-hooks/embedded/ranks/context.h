@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Stores the caller's context in *saved and continues `next`; returns when somebody switches back. */
+/* Stores the caller's context in *saved and continues `next`; returns when a later switch continues *saved. */
 void context_switch(uint64_t *saved, uint64_t next);
 
 /* A context that will call entry(argument) on the stack [stack, stack+size); entry must not return. */

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int *noted; /* in memory that the reporting process sees */
+static int *crashed_rank; /* in memory that the reporting process sees */
 
 /* ---- a sentence, by calls that a signal handler may make ---- */
 
@@ -37,7 +37,7 @@ static char *put_number(char *to, int number) {
     return to;
 }
 
-static void say(int rank, int signal) {
+static void report(int rank, int signal) {
     char line[160], *end = put(line, "rankrun: rank ");
     const char *name = sigdescr_np(signal);
     end = put(put_number(end, rank), " was ended by signal ");
@@ -50,26 +50,26 @@ static void on_fault(int signal, siginfo_t *information, void *context) {
     (void)context;
     const struct rank *rank = rank_current();
     if (rank && !rank_was_forked()) {
-        if (noted)
-            *noted = rank_number(rank) + 1;
+        if (crashed_rank)
+            *crashed_rank = rank_number(rank) + 1;
         else
-            say(rank_number(rank), signal);
+            report(rank_number(rank), signal);
     }
-    if (information->si_code <= 0) /* sent by somebody, so it does not happen again by itself */
+    if (information->si_code <= 0) /* sent by a process, so it does not happen again by itself */
         syscall(SYS_tgkill, getpid(), gettid(), signal);
 }
 
 void crash_watch(int *reporter) {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     struct sigaction now, wanted = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_ONSTACK};
-    noted = reporter;
+    crashed_rank = reporter;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
             sigaction(signals[i], &wanted, NULL);
 }
 
 int crash_noted(void) {
-    return noted ? *noted - 1 : -1;
+    return crashed_rank ? *crashed_rank - 1 : -1;
 }
 
 void crash_watch_thread(void) {

@@ -34,17 +34,18 @@ static bool has_exited(const struct rank_debug_rank *rank) {
     return rank->state == RANK_DEBUG_STATE_EXITED;
 }
 
-/* Calls without a tag are collective: whom each rank needs next in one is for tools, a report would be long. */
-static bool tells_peer(const struct rank_debug_rank *rank) {
+/* Calls without a tag are collective: which rank each rank needs next in one is for tools, a report would be long. */
+static bool has_peer(const struct rank_debug_rank *rank) {
     return rank->call && rank->wait_tag != -2;
 }
 
-static bool are_alike(const struct rank_debug_rank *one, const struct rank_debug_rank *other, bool by_call) {
-    if (has_exited(one) || has_exited(other))
-        return has_exited(one) && has_exited(other) &&
-               rank_client()->is_unfinished(one->rank) == rank_client()->is_unfinished(other->rank);
-    return one->call == other->call &&
-           (by_call || !tells_peer(one) || (one->wait_peer == other->wait_peer && one->wait_tag == other->wait_tag));
+static bool are_alike(const struct rank_debug_rank *first, const struct rank_debug_rank *second, bool by_call) {
+    if (has_exited(first) || has_exited(second))
+        return has_exited(first) && has_exited(second) &&
+               rank_client()->is_unfinished(first->rank) == rank_client()->is_unfinished(second->rank);
+    return first->call == second->call &&
+           (by_call || !has_peer(first) ||
+            (first->wait_peer == second->wait_peer && first->wait_tag == second->wait_tag));
 }
 
 /* The first of each group, in ascending order; at most `room` of them. */
@@ -89,11 +90,11 @@ static void report_group(const struct rank_debug_rank *first, bool by_call) {
         return;
     }
     fprintf(stderr, ": %s", call_name(first->call));
-    if (tells_peer(first) && !by_call && first->wait_peer == -1)
+    if (has_peer(first) && !by_call && first->wait_peer == -1)
         fprintf(stderr, " from any rank");
-    else if (tells_peer(first) && !by_call && first->wait_peer >= 0)
+    else if (has_peer(first) && !by_call && first->wait_peer >= 0)
         fprintf(stderr, ", peer %d", first->wait_peer);
-    if (tells_peer(first) && !by_call && first->wait_tag >= 0)
+    if (has_peer(first) && !by_call && first->wait_tag >= 0)
         fprintf(stderr, ", tag %d", first->wait_tag);
     fprintf(stderr, "\n");
 }

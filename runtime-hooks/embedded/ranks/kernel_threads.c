@@ -21,7 +21,7 @@
 static pthread_barrier_t start_line;
 static int asleep;
 static atomic_bool over;
-static bool leave_on_deadlock;
+static bool ends_on_deadlock;
 
 /* ---- sleep ---- */
 
@@ -36,11 +36,11 @@ static bool is_over(void) {
     return scheduler.job ? atomic_load(&over) : __atomic_load_n(&scheduler.left, __ATOMIC_ACQUIRE) == 0;
 }
 
-static bool anybody_runs(void) {
-    bool anybody = asleep < scheduler.element_count;
+static bool any_element_runs(void) {
+    bool any_runs = asleep < scheduler.element_count;
     for (int i = 0; i < scheduler.element_count; i++)
-        anybody = anybody || has_work(&scheduler.elements[i]);
-    return anybody;
+        any_runs = any_runs || has_work(&scheduler.elements[i]);
+    return any_runs;
 }
 
 static void wake_all(void) {
@@ -49,8 +49,8 @@ static void wake_all(void) {
 }
 
 static void report_deadlock(void) {
-    deadlock_report(leave_on_deadlock);
-    if (leave_on_deadlock)
+    deadlock_report(ends_on_deadlock);
+    if (ends_on_deadlock)
         _exit(3);
     for (;;) /* until a debugger comes */
         pause();
@@ -62,7 +62,7 @@ static bool sleep_until_work(struct element *owner) {
     owner->asleep = true;
     asleep++;
     while (!has_work(owner) && !is_over()) {
-        if (!scheduler.job && !anybody_runs())
+        if (!scheduler.job && !any_element_runs())
             report_deadlock();
         pthread_cond_wait(&owner->wake, &scheduler.sleeping);
     }
@@ -109,7 +109,7 @@ static void run_element(struct element *self) {
     element = NULL;
 }
 
-static void tell_element_starts(struct element *self) {
+static void call_element_starts(struct element *self) {
     if (scheduler.job)
         scheduler.job->element_starts(self->index);
 }
@@ -117,7 +117,7 @@ static void tell_element_starts(struct element *self) {
 static void *element_thread(void *argument) {
     struct element *self = argument;
     self->tid = (pid_t)syscall(SYS_gettid);
-    tell_element_starts(self);
+    call_element_starts(self);
     pthread_barrier_wait(&start_line);
     pthread_barrier_wait(&start_line); /* the registry now names every thread */
     run_element(self);
@@ -128,7 +128,7 @@ static void *element_thread(void *argument) {
 
 bool ranks_idle(void) {
     pthread_mutex_lock(&scheduler.sleeping);
-    bool idle = !anybody_runs();
+    bool idle = !any_element_runs();
     pthread_mutex_unlock(&scheduler.sleeping);
     return idle;
 }
@@ -185,7 +185,7 @@ static int largest_status(void) {
 }
 
 int ranks_run(bool exit_on_deadlock) {
-    leave_on_deadlock = exit_on_deadlock;
+    ends_on_deadlock = exit_on_deadlock;
     struct element *elements = scheduler.elements;
     int count = scheduler.element_count;
     const struct method *method = scheduler.method;
@@ -198,7 +198,7 @@ int ranks_run(bool exit_on_deadlock) {
         start_element(&elements[i]);
     elements[0].tid = first ? (pid_t)syscall(SYS_gettid) : elements[0].tid;
     if (first)
-        tell_element_starts(&elements[0]);
+        call_element_starts(&elements[0]);
     pthread_barrier_wait(&start_line);
     publish_threads();
     if (scheduler.job)

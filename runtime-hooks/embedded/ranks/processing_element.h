@@ -63,7 +63,7 @@ struct scheduler {
     int rank_count;
     struct element *elements;
     int element_count;
-    /* Guards who sleeps, and through it the question whether anybody can still run. */
+    /* Guards which elements sleep, and through it whether any rank can still run. */
     pthread_mutex_t sleeping;
     int left;                        /* ranks that have not exited; atomic */
     const struct process_hooks *job; /* NULL: this process is all of it */

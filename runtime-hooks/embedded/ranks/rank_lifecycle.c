@@ -29,8 +29,8 @@ static int argument_count;
 static char **arguments;
 static uint64_t *thread_blocks; /* by element and object: the thread's own thread-local variables; 0: none */
 
-void lifecycle_prepare(const struct image_plan *how, int argc, char **argv) {
-    plan = how;
+void lifecycle_prepare(const struct image_plan *image_plan, int argc, char **argv) {
+    plan = image_plan;
     argument_count = argc;
     arguments = argv;
     thread_blocks = calloc((size_t)plan->elements * (size_t)plan->originals.objects.count, sizeof *thread_blocks);
@@ -112,17 +112,17 @@ static void refuse_unfinished(int status, bool at_once) {
 
 static int run_program(void *argument) {
     const struct image *image = argument;
-    char **own = copy_arguments();
-    if (!own)
+    char **rank_arguments = copy_arguments();
+    if (!rank_arguments)
         rank_job_abort(2, "a rank's range has no room for its arguments; use a larger --range-size");
     if (!plan->method->has_thread_pointers)
         describe_thread_local(image, rank_number(rank_current()));
     if (plan->method->begin)
         plan->method->begin(image);
     if (plan->method->byte_copies && plan->mode == REWRITE_EXACT)
-        image_construct(image, &plan->originals, argument_count, own);
+        image_construct(image, &plan->originals, argument_count, rank_arguments);
     program_main *entry = (program_main *)image_main(image, plan);
-    int status = entry(argument_count, own, environ);
+    int status = entry(argument_count, rank_arguments, environ);
     if (rank_was_forked())
         exit(status);
     destruct_current(status);

@@ -15,7 +15,7 @@ struct rank_work {
     rank_main *main;
     void *argument;
     struct rank_heap *heap; /* what malloc() serves on it; NULL: libc's */
-    uint64_t token;         /* what the method is told when it runs */
+    uint64_t token;         /* what the method gets when it runs */
 };
 
 #endif

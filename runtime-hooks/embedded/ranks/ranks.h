@@ -13,7 +13,7 @@ struct method;
 struct process_hooks;
 struct rank_heap;
 
-/* Prepares `count` ranks on `elements` kernel threads; `method` is told of switches. 0, or an errno value. */
+/* Prepares `count` ranks on `elements` kernel threads; switches call `method`. 0, or an errno value. */
 int ranks_prepare(int count, int elements, const struct method *method);
 
 /* Makes rank `number`, whose record is in the registry already, on the stack that the record names. */

@@ -65,7 +65,7 @@ void element_push_ready(struct element *owner, struct rank *rank) {
     owner->last = rank;
 }
 
-/* Moves the inbox, which is newest first, behind the ready queue. */
+/* Moves the inbox, which is newest first, to the end of the ready queue. */
 static void empty_inbox(struct element *owner) {
     struct rank *newest = __atomic_exchange_n(&owner->inbox, NULL, __ATOMIC_ACQUIRE);
     struct rank *oldest = NULL;
@@ -239,7 +239,7 @@ void rank_exit(int status) {
     if (scheduler.job)
         scheduler.job->exited(self->number, status);
     leave(self);
-    abort(); /* nobody runs an exited rank again */
+    abort(); /* an exited rank never runs again */
 }
 
 /* ---- what a rank waits for ---- */

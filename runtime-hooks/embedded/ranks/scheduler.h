@@ -20,11 +20,11 @@ struct rank; /* one rank of this process */
 
 /* The rank that runs on the calling kernel thread, or NULL (start-up, a scheduler, a foreign thread). */
 struct rank *rank_current(void);
-bool rank_was_forked(void); /* the caller is in a process that a rank has forked: it is no rank */
+bool rank_was_forked(void); /* the caller is in a process that a rank has forked: it is not a rank */
 
 int rank_number(const struct rank *rank); /* in MPI_COMM_WORLD */
 int rank_total(void);                     /* ranks of the job */
-struct rank *rank_by_number(int number);  /* NULL if it is no rank of this process */
+struct rank *rank_by_number(int number);  /* NULL if there is no such rank */
 
 /* What a layer above (MPI) keeps for a rank; NULL until set. */
 void *rank_attachment(const struct rank *rank);

@@ -7,9 +7,10 @@
  * the processor's speed meets them all.
  */
 #define _GNU_SOURCE
-#include "methods/method.h"
+#include "methods/table.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
+#include "ranks/kernel_threads.h"
 #include "ranks/ranks.h"
 #include "ranks/scheduler.h"
 

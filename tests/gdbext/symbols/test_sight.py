@@ -206,7 +206,7 @@ tell("again", [ask(command) for command in ("rank none", "rank 2", "rank 1", "ra
         assert f": rank {rank}: code _gfortran_st_write (libgfortran.so" in text
     assert told["symbol"].startswith("_gfortran_st_write in section .text of ")
     assert "mpi_recv" in told["language"][0] and "fortran" in told["language"][1], told["language"]
-    assert "greets () at" in told["main"] and " in main (argc=" in told["main"]
+    assert "greets () at" in told["main"] and " in main (argc=" not in told["main"]
 
 
 def test_libraries_that_came_with_a_program_that_is_run_again(session: Session, rankrun: Path, tmp_path: Path) -> None:

@@ -253,8 +253,8 @@ def main() -> int:
             except GdbCrashError:
                 print(f"seed {seed}: GDB crashes without ranklens", flush=True)
                 continue
-            except AssertionError as error:
-                found = [str(error)]
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                found = [f"seed {seed}: {error}"]
             failed += bool(found)
             print("\n".join(found) or f"seed {seed}: {len(walk.commands)} steps equal", flush=True)
     print(f"{len(seeds) - failed} of {len(seeds)} walks of {asked.steps} steps are equal")

@@ -28,7 +28,10 @@ MPICH: Compilers = {".c": ["mpicc.mpich"], ".cpp": ["mpicxx.mpich"], ".f90": ["m
 VIRTUAL = {".c": "rankcc", ".cpp": "rankcxx", ".f90": "rankfort"}
 STANDARD = {".c": ("-std=gnu11",), ".cpp": ("-std=c++17",), ".f90": ()}
 # The wrappers of Debian's MPICH bring flags of their own; what changes code is set to the same on both sides.
-CODE_FLAGS = ("-g", "-gno-record-gcc-switches", "-fPIC", "-fno-stack-protector", "-ffp-contract=off")
+CODE_FLAGS = (
+    *("-g", "-gno-record-gcc-switches", "-fPIC", "-ffp-contract=off"),
+    *("-fno-stack-protector", "-fno-stack-clash-protection", "-fcf-protection=none"),
+)
 
 
 @dataclass(frozen=True)

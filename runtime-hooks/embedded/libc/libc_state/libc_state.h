@@ -1,5 +1,5 @@
 /*
- * libc_state.h: state that the C library keeps for a program behind its back, made part of the program.
+ * libc_state.h: hidden state of the C library, made part of each program.
  *
  * libc itself is not copied for every rank, so what it keeps between calls (where getopt stands, the random numbers'
  * state) would be one for all ranks.  The functions here are linked into every program instead, and copied with it.

@@ -16,8 +16,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* How many ranks the grid has; 0 where that is no number of ranks. */
-static int places(int count, const int sizes[], int most) {
+/* How many ranks the grid has; 0 where no communicator has as many. */
+static int grid_size(int count, const int sizes[], int most) {
     long total = 1;
     for (int i = 0; i < count; i++)
         if (sizes[i] <= 0 || (total *= sizes[i]) > most)
@@ -37,26 +37,26 @@ static int coordinate(const struct cartesian *grid, int rank, int axis) {
     return rank / stride(grid, axis) % grid->axes[axis].size;
 }
 
-/* The communicator behind a handle if it has a grid; else NULL, with *code set by its error handler. */
+/* The communicator of a handle if it has a grid; else NULL, with *code set by its error handler. */
 static const struct communicator *get(struct mpi_rank *self, enum call call, MPI_Comm comm, int *code) {
-    struct communicator *found = comm_get(self, comm);
-    if (found && found->cartesian)
-        return found;
-    *code = mpi_fail(self, found, call, found ? MPI_ERR_TOPOLOGY : MPI_ERR_COMM);
+    struct communicator *communicator = comm_get(self, comm);
+    if (communicator && communicator->cartesian)
+        return communicator;
+    *code = mpi_fail(self, communicator, call, communicator ? MPI_ERR_TOPOLOGY : MPI_ERR_COMM);
     return NULL;
 }
 
 int MPI_Cart_create(MPI_Comm comm, int count, const int sizes[], const int periods[], int reorder, MPI_Comm *cart) {
     (void)reorder;
     struct mpi_rank *self = mpi_self(CALL_Cart_create);
-    struct communicator *found = comm_get(self, comm);
-    if (!found)
+    struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Cart_create, MPI_ERR_COMM);
-    int members = count < 0 ? 0 : places(count, sizes, comm_size(found));
+    int members = count < 0 ? 0 : grid_size(count, sizes, comm_size(communicator));
     if (!members)
-        return mpi_fail(self, found, CALL_Cart_create, MPI_ERR_DIMS);
-    call_publish(CALL_Cart_create, MPI_PROC_NULL, PUBLISH_NONE, found);
-    *cart = comm_split(self, found, found->rank < members ? 0 : MPI_UNDEFINED, found->rank);
+        return mpi_fail(self, communicator, CALL_Cart_create, MPI_ERR_DIMS);
+    call_publish(CALL_Cart_create, MPI_PROC_NULL, PUBLISH_NONE, communicator);
+    *cart = comm_split(self, communicator, communicator->rank < members ? 0 : MPI_UNDEFINED, communicator->rank);
     rank_call_leave();
     if (*cart == MPI_COMM_NULL)
         return MPI_SUCCESS;
@@ -68,23 +68,23 @@ int MPI_Cart_create(MPI_Comm comm, int count, const int sizes[], const int perio
 
 int MPI_Cartdim_get(MPI_Comm comm, int *count) {
     int code;
-    const struct communicator *found = get(mpi_self(CALL_Cartdim_get), CALL_Cartdim_get, comm, &code);
-    if (!found)
+    const struct communicator *communicator = get(mpi_self(CALL_Cartdim_get), CALL_Cartdim_get, comm, &code);
+    if (!communicator)
         return code;
-    *count = found->cartesian->count;
+    *count = communicator->cartesian->count;
     return MPI_SUCCESS;
 }
 
 int MPI_Cart_get(MPI_Comm comm, int room, int sizes[], int periods[], int coordinates[]) {
     int code;
-    const struct communicator *found = get(mpi_self(CALL_Cart_get), CALL_Cart_get, comm, &code);
-    if (!found)
+    const struct communicator *communicator = get(mpi_self(CALL_Cart_get), CALL_Cart_get, comm, &code);
+    if (!communicator)
         return code;
-    const struct cartesian *grid = found->cartesian;
+    const struct cartesian *grid = communicator->cartesian;
     for (int i = 0; i < grid->count && i < room; i++) {
         sizes[i] = grid->axes[i].size;
         periods[i] = grid->axes[i].is_periodic;
-        coordinates[i] = coordinate(grid, found->rank, i);
+        coordinates[i] = coordinate(grid, communicator->rank, i);
     }
     return MPI_SUCCESS;
 }
@@ -92,10 +92,10 @@ int MPI_Cart_get(MPI_Comm comm, int room, int sizes[], int periods[], int coordi
 int MPI_Cart_rank(MPI_Comm comm, const int coordinates[], int *rank) {
     struct mpi_rank *self = mpi_self(CALL_Cart_rank);
     int code;
-    const struct communicator *found = get(self, CALL_Cart_rank, comm, &code);
-    if (!found)
+    const struct communicator *communicator = get(self, CALL_Cart_rank, comm, &code);
+    if (!communicator)
         return code;
-    const struct cartesian *grid = found->cartesian;
+    const struct cartesian *grid = communicator->cartesian;
     *rank = 0;
     for (int i = 0; i < grid->count; i++) {
         const struct axis *axis = &grid->axes[i];
@@ -112,13 +112,13 @@ int MPI_Cart_rank(MPI_Comm comm, const int coordinates[], int *rank) {
 int MPI_Cart_coords(MPI_Comm comm, int rank, int room, int coordinates[]) {
     struct mpi_rank *self = mpi_self(CALL_Cart_coords);
     int code;
-    const struct communicator *found = get(self, CALL_Cart_coords, comm, &code);
-    if (!found)
+    const struct communicator *communicator = get(self, CALL_Cart_coords, comm, &code);
+    if (!communicator)
         return code;
-    if (rank < 0 || rank >= comm_size(found))
+    if (rank < 0 || rank >= comm_size(communicator))
         return mpi_fail(self, comm_get(self, comm), CALL_Cart_coords, MPI_ERR_RANK);
-    for (int i = 0; i < found->cartesian->count && i < room; i++)
-        coordinates[i] = coordinate(found->cartesian, rank, i);
+    for (int i = 0; i < communicator->cartesian->count && i < room; i++)
+        coordinates[i] = coordinate(communicator->cartesian, rank, i);
     return MPI_SUCCESS;
 }
 
@@ -138,13 +138,13 @@ static int neighbor(const struct communicator *comm, int axis, long distance) {
 int MPI_Cart_shift(MPI_Comm comm, int axis, int distance, int *source, int *dest) {
     struct mpi_rank *self = mpi_self(CALL_Cart_shift);
     int code;
-    const struct communicator *found = get(self, CALL_Cart_shift, comm, &code);
-    if (!found)
+    const struct communicator *communicator = get(self, CALL_Cart_shift, comm, &code);
+    if (!communicator)
         return code;
-    if (axis < 0 || axis >= found->cartesian->count)
+    if (axis < 0 || axis >= communicator->cartesian->count)
         return mpi_fail(self, comm_get(self, comm), CALL_Cart_shift, MPI_ERR_DIMS);
-    *source = neighbor(found, axis, -(long)distance);
-    *dest = neighbor(found, axis, distance);
+    *source = neighbor(communicator, axis, -(long)distance);
+    *dest = neighbor(communicator, axis, distance);
     return MPI_SUCCESS;
 }
 
@@ -152,10 +152,10 @@ int MPI_Cart_shift(MPI_Comm comm, int axis, int distance, int *source, int *dest
 int MPI_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *part) {
     struct mpi_rank *self = mpi_self(CALL_Cart_sub);
     int code;
-    const struct communicator *found = get(self, CALL_Cart_sub, comm, &code);
-    if (!found)
+    const struct communicator *communicator = get(self, CALL_Cart_sub, comm, &code);
+    if (!communicator)
         return code;
-    const struct cartesian *grid = found->cartesian;
+    const struct cartesian *grid = communicator->cartesian;
     struct cartesian *kept = cartesian_new(grid->count);
     int color = 0;
     kept->count = 0;
@@ -163,9 +163,9 @@ int MPI_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *part) {
         if (remain[i])
             kept->axes[kept->count++] = grid->axes[i];
         else
-            color = color * grid->axes[i].size + coordinate(grid, found->rank, i);
-    call_publish(CALL_Cart_sub, MPI_PROC_NULL, PUBLISH_NONE, found);
-    *part = comm_split(self, comm_get(self, comm), color, found->rank);
+            color = color * grid->axes[i].size + coordinate(grid, communicator->rank, i);
+    call_publish(CALL_Cart_sub, MPI_PROC_NULL, PUBLISH_NONE, communicator);
+    *part = comm_split(self, comm_get(self, comm), color, communicator->rank);
     rank_call_leave();
     comm_get(self, *part)->cartesian = kept;
     return MPI_SUCCESS;
@@ -173,10 +173,10 @@ int MPI_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *part) {
 
 int MPI_Topo_test(MPI_Comm comm, int *status) {
     struct mpi_rank *self = mpi_self(CALL_Topo_test);
-    const struct communicator *found = comm_get(self, comm);
-    if (!found)
+    const struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Topo_test, MPI_ERR_COMM);
-    *status = found->cartesian ? MPI_CART : MPI_UNDEFINED;
+    *status = communicator->cartesian ? MPI_CART : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 

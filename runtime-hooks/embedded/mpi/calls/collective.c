@@ -30,7 +30,7 @@ int collective_send(struct mpi_rank *self, struct communicator *comm, const void
 int collective_recv(struct mpi_rank *self, struct communicator *comm, void *buffer, int count, struct datatype *type,
                     int source, int tag) {
     struct request *request = request_receive(self, comm, CHANNEL_COLLECTIVE, buffer, count, type, source, tag);
-    rank_call_needs(source); /* collectives are chains of such waits: whom a rank waits for is the next of its chain */
+    rank_call_needs(source); /* collectives are chains of such waits: this is the next rank of the chain */
     int code = request_wait(self, request, MPI_STATUS_IGNORE);
     rank_call_needs(PUBLISH_NONE);
     return code;
@@ -98,12 +98,12 @@ struct collective collective_enter(enum call call, MPI_Comm comm, int root) {
 }
 
 struct datatype *collective_type(struct collective *collective, int count, MPI_Datatype type) {
-    struct datatype *found = type_get(collective->self, type);
-    if (!collective->code && (!found || !found->committed))
+    struct datatype *datatype = type_get(collective->self, type);
+    if (!collective->code && (!datatype || !datatype->committed))
         collective->code = MPI_ERR_TYPE;
     if (!collective->code && count < 0)
         collective->code = MPI_ERR_COUNT;
-    return found;
+    return datatype;
 }
 
 int collective_leave(struct collective *collective) {
@@ -122,8 +122,8 @@ int MPI_Barrier(MPI_Comm comm) {
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
     struct collective call = collective_enter(CALL_Bcast, comm, root);
-    struct datatype *found = collective_type(&call, count, type);
+    struct datatype *datatype = collective_type(&call, count, type);
     if (!call.code)
-        call.code = collective_broadcast(call.self, call.comm, buffer, count, found, root);
+        call.code = collective_broadcast(call.self, call.comm, buffer, count, datatype, root);
     return collective_leave(&call);
 }

@@ -31,103 +31,103 @@ static uint64_t draw_contexts(struct mpi_rank *self, struct communicator *comm, 
 
 int MPI_Comm_rank(MPI_Comm comm, int *rank) {
     struct mpi_rank *self = mpi_self(CALL_Comm_rank);
-    const struct communicator *found = comm_get(self, comm);
-    if (!found)
+    const struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_rank, MPI_ERR_COMM);
-    *rank = found->rank;
+    *rank = communicator->rank;
     return MPI_SUCCESS;
 }
 
 int MPI_Comm_size(MPI_Comm comm, int *size) {
     struct mpi_rank *self = mpi_self(CALL_Comm_size);
-    const struct communicator *found = comm_get(self, comm);
-    if (!found)
+    const struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_size, MPI_ERR_COMM);
-    *size = comm_size(found);
+    *size = comm_size(communicator);
     return MPI_SUCCESS;
 }
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
     struct mpi_rank *self = mpi_self(CALL_Comm_dup);
-    struct communicator *found = comm_get(self, comm);
-    if (!found)
+    struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_dup, MPI_ERR_COMM);
-    call_publish(CALL_Comm_dup, MPI_PROC_NULL, PUBLISH_NONE, found);
-    uint64_t context = draw_contexts(self, found, 1);
+    call_publish(CALL_Comm_dup, MPI_PROC_NULL, PUBLISH_NONE, communicator);
+    uint64_t context = draw_contexts(self, communicator, 1);
     rank_call_leave();
-    found->group->references++;
-    *copy = comm_add(self, found, context, found->group);
-    comm_get(self, *copy)->cartesian = cartesian_copy(found->cartesian);
+    communicator->group->references++;
+    *copy = comm_add(self, communicator, context, communicator->group);
+    comm_get(self, *copy)->cartesian = cartesian_copy(communicator->cartesian);
     return MPI_SUCCESS;
 }
 
-/* What a rank wants of MPI_Comm_split. */
-struct wish {
+/* A rank's arguments of MPI_Comm_split(). */
+struct choice {
     int color, key, rank;
 };
 
 static int by_key(const void *first, const void *second) {
-    const struct wish *a = first, *b = second;
+    const struct choice *a = first, *b = second;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     return a->rank - b->rank;
 }
 
-/* All members' wishes, at every member. */
-static struct wish *exchange_wishes(struct mpi_rank *self, struct communicator *comm, struct wish mine) {
+/* All members' choices, at every member. */
+static struct choice *exchange_choices(struct mpi_rank *self, struct communicator *comm, struct choice mine) {
     int size = comm_size(comm), tag = collective_begin(comm);
-    struct wish *wishes = host_allocate((size_t)size * sizeof *wishes);
+    struct choice *choices = host_allocate((size_t)size * sizeof *choices);
     struct datatype *type = type_get(self, MPI_INT);
-    wishes[comm->rank] = mine;
+    choices[comm->rank] = mine;
     if (comm->rank == 0) {
         for (int i = 1; i < size; i++)
-            collective_recv(self, comm, &wishes[i], 3, type, i, tag);
+            collective_recv(self, comm, &choices[i], 3, type, i, tag);
     } else {
         collective_send(self, comm, &mine, 3, type, 0, tag);
     }
-    collective_broadcast(self, comm, wishes, 3 * size, type, 0);
-    return wishes;
+    collective_broadcast(self, comm, choices, 3 * size, type, 0);
+    return choices;
 }
 
-/* Keeps the wishes for `color`, in the new order; returns how many.  *lowest: the lowest old rank among them. */
-static int select_color(struct wish *wishes, int size, int color, int *lowest) {
+/* Keeps the choices of `color`, in the new order; returns how many.  *lowest: the lowest old rank among them. */
+static int select_color(struct choice *choices, int size, int color, int *lowest) {
     int kept = 0;
     *lowest = size;
     for (int i = 0; i < size; i++) {
-        if (wishes[i].color != color)
+        if (choices[i].color != color)
             continue;
-        if (wishes[i].rank < *lowest)
-            *lowest = wishes[i].rank;
-        wishes[kept++] = wishes[i];
+        if (choices[i].rank < *lowest)
+            *lowest = choices[i].rank;
+        choices[kept++] = choices[i];
     }
-    qsort(wishes, (size_t)kept, sizeof *wishes, by_key);
+    qsort(choices, (size_t)kept, sizeof *choices, by_key);
     return kept;
 }
 
 MPI_Comm comm_split(struct mpi_rank *self, struct communicator *comm, int color, int key) {
     int size = comm_size(comm), lowest;
-    struct wish *wishes = exchange_wishes(self, comm, (struct wish){color, key, comm->rank});
+    struct choice *choices = exchange_choices(self, comm, (struct choice){color, key, comm->rank});
     uint64_t first = draw_contexts(self, comm, size);
     MPI_Comm made = MPI_COMM_NULL;
     if (color != MPI_UNDEFINED) {
-        struct group *group = group_new(select_color(wishes, size, color, &lowest));
+        struct group *group = group_new(select_color(choices, size, color, &lowest));
         for (int i = 0; i < group->size; i++)
-            group->members[i] = comm->group->members[wishes[i].rank];
+            group->members[i] = comm->group->members[choices[i].rank];
         made = comm_add(self, comm, first + (unsigned)lowest, group);
     }
-    host_release(wishes);
+    host_release(choices);
     return made;
 }
 
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
     struct mpi_rank *self = mpi_self(CALL_Comm_split);
-    struct communicator *found = comm_get(self, comm);
-    if (!found)
+    struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_split, MPI_ERR_COMM);
     if (color < 0 && color != MPI_UNDEFINED)
-        return mpi_fail(self, found, CALL_Comm_split, MPI_ERR_ARG);
-    call_publish(CALL_Comm_split, MPI_PROC_NULL, PUBLISH_NONE, found);
-    *part = comm_split(self, found, color, key);
+        return mpi_fail(self, communicator, CALL_Comm_split, MPI_ERR_ARG);
+    call_publish(CALL_Comm_split, MPI_PROC_NULL, PUBLISH_NONE, communicator);
+    *part = comm_split(self, communicator, color, key);
     rank_call_leave();
     return MPI_SUCCESS;
 }
@@ -135,37 +135,38 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
 /* A split in which the members of the group have one color and their place in it as the key. */
 int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *created) {
     struct mpi_rank *self = mpi_self(CALL_Comm_create);
-    struct communicator *found = comm_get(self, comm);
+    struct communicator *communicator = comm_get(self, comm);
     const struct group *members = group_get(self, group);
-    if (!found || !members)
-        return mpi_fail(self, found, CALL_Comm_create, found ? MPI_ERR_GROUP : MPI_ERR_COMM);
+    if (!communicator || !members)
+        return mpi_fail(self, communicator, CALL_Comm_create, communicator ? MPI_ERR_GROUP : MPI_ERR_COMM);
     int place = group_find(members, self->world);
     /* Disjoint groups may be given in one call: the first member tells them apart. */
     int color = place == MPI_UNDEFINED ? MPI_UNDEFINED : members->members[0];
-    call_publish(CALL_Comm_create, MPI_PROC_NULL, PUBLISH_NONE, found);
-    *created = comm_split(self, found, color, place);
+    call_publish(CALL_Comm_create, MPI_PROC_NULL, PUBLISH_NONE, communicator);
+    *created = comm_split(self, communicator, color, place);
     rank_call_leave();
     return MPI_SUCCESS;
 }
 
 int MPI_Comm_free(MPI_Comm *comm) {
     struct mpi_rank *self = mpi_self(CALL_Comm_free);
-    struct communicator *found = comm_get(self, *comm);
-    if (!found || *comm <= MPI_COMM_SELF)
-        return mpi_fail(self, found, CALL_Comm_free, MPI_ERR_COMM);
+    struct communicator *communicator = comm_get(self, *comm);
+    if (!communicator || *comm <= MPI_COMM_SELF)
+        return mpi_fail(self, communicator, CALL_Comm_free, MPI_ERR_COMM);
     table_remove(&self->communicators, *comm);
-    comm_drop(found);
+    comm_drop(communicator);
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
 }
 
 int MPI_Comm_compare(MPI_Comm first, MPI_Comm second, int *result) {
     struct mpi_rank *self = mpi_self(CALL_Comm_compare);
-    const struct communicator *one = comm_get(self, first), *other = comm_get(self, second);
-    if (!one || !other)
+    const struct communicator *first_communicator = comm_get(self, first),
+                              *second_communicator = comm_get(self, second);
+    if (!first_communicator || !second_communicator)
         return mpi_fail(self, NULL, CALL_Comm_compare, MPI_ERR_COMM);
-    *result = group_compare(one->group, other->group);
-    if (*result == MPI_IDENT && one->context != other->context)
+    *result = group_compare(first_communicator->group, second_communicator->group);
+    if (*result == MPI_IDENT && first_communicator->context != second_communicator->context)
         *result = MPI_CONGRUENT;
     return MPI_SUCCESS;
 }

@@ -113,8 +113,9 @@ static int build_vector(struct mpi_rank *self, enum call call, int count, int le
 
 int MPI_Type_vector(int count, int length, int stride, MPI_Datatype old, MPI_Datatype *type) {
     struct mpi_rank *self = mpi_self(CALL_Type_vector);
-    const struct datatype *found = type_get(self, old);
-    return build_vector(self, CALL_Type_vector, count, length, found ? stride * type_extent(found) : 0, found, type);
+    const struct datatype *datatype = type_get(self, old);
+    return build_vector(self, CALL_Type_vector, count, length, datatype ? stride * type_extent(datatype) : 0, datatype,
+                        type);
 }
 
 int MPI_Type_create_hvector(int count, int length, MPI_Aint stride, MPI_Datatype old, MPI_Datatype *type) {
@@ -128,22 +129,22 @@ int MPI_Type_hvector(int count, int length, MPI_Aint stride, MPI_Datatype old, M
 
 int MPI_Type_indexed(int count, const int lengths[], const int offsets[], MPI_Datatype old, MPI_Datatype *type) {
     struct mpi_rank *self = mpi_self(CALL_Type_indexed);
-    const struct datatype *found = type_get(self, old);
+    const struct datatype *datatype = type_get(self, old);
     struct builder builder = builder_begin();
-    builder.failed = count < 0 || !found;
+    builder.failed = count < 0 || !datatype;
     for (int i = 0; i < count && !builder.failed; i++)
-        add(&builder, lengths[i], offsets[i] * type_extent(found), found);
+        add(&builder, lengths[i], offsets[i] * type_extent(datatype), datatype);
     return builder_end(self, &builder, CALL_Type_indexed, type);
 }
 
 int MPI_Type_create_hindexed(int count, const int lengths[], const MPI_Aint offsets[], MPI_Datatype old,
                              MPI_Datatype *type) {
     struct mpi_rank *self = mpi_self(CALL_Type_create_hindexed);
-    const struct datatype *found = type_get(self, old);
+    const struct datatype *datatype = type_get(self, old);
     struct builder builder = builder_begin();
-    builder.failed = count < 0 || !found;
+    builder.failed = count < 0 || !datatype;
     for (int i = 0; i < count && !builder.failed; i++)
-        add(&builder, lengths[i], offsets[i], found);
+        add(&builder, lengths[i], offsets[i], datatype);
     return builder_end(self, &builder, CALL_Type_create_hindexed, type);
 }
 

@@ -8,29 +8,29 @@
 
 int MPI_Comm_group(MPI_Comm comm, MPI_Group *group) {
     struct mpi_rank *self = mpi_self(CALL_Comm_group);
-    struct communicator *found = comm_get(self, comm);
-    if (!found)
+    struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_group, MPI_ERR_COMM);
-    found->group->references++;
-    *group = table_add(&self->groups, found->group);
+    communicator->group->references++;
+    *group = table_add(&self->groups, communicator->group);
     return MPI_SUCCESS;
 }
 
 int MPI_Group_rank(MPI_Group group, int *rank) {
     struct mpi_rank *self = mpi_self(CALL_Group_rank);
-    const struct group *found = group_get(self, group);
-    if (!found)
+    const struct group *members = group_get(self, group);
+    if (!members)
         return mpi_fail(self, NULL, CALL_Group_rank, MPI_ERR_GROUP);
-    *rank = group_find(found, self->world);
+    *rank = group_find(members, self->world);
     return MPI_SUCCESS;
 }
 
 int MPI_Group_size(MPI_Group group, int *size) {
     struct mpi_rank *self = mpi_self(CALL_Group_size);
-    const struct group *found = group_get(self, group);
-    if (!found)
+    const struct group *members = group_get(self, group);
+    if (!members)
         return mpi_fail(self, NULL, CALL_Group_size, MPI_ERR_GROUP);
-    *size = found->size;
+    *size = members->size;
     return MPI_SUCCESS;
 }
 
@@ -52,12 +52,12 @@ static MPI_Group handle_of(struct mpi_rank *self, struct group *made) {
 
 int MPI_Group_incl(MPI_Group group, int count, const int ranks[], MPI_Group *part) {
     struct mpi_rank *self = mpi_self(CALL_Group_incl);
-    const struct group *found = group_get(self, group);
-    if (!found || !ranks_valid(found, count, ranks))
-        return mpi_fail(self, NULL, CALL_Group_incl, found ? MPI_ERR_RANK : MPI_ERR_GROUP);
+    const struct group *members = group_get(self, group);
+    if (!members || !ranks_valid(members, count, ranks))
+        return mpi_fail(self, NULL, CALL_Group_incl, members ? MPI_ERR_RANK : MPI_ERR_GROUP);
     struct group *made = group_new(count);
     for (int i = 0; i < count; i++)
-        made->members[i] = found->members[ranks[i]];
+        made->members[i] = members->members[ranks[i]];
     *part = handle_of(self, made);
     return MPI_SUCCESS;
 }
@@ -71,14 +71,14 @@ static bool contains(int count, const int ranks[], int rank) {
 
 int MPI_Group_excl(MPI_Group group, int count, const int ranks[], MPI_Group *part) {
     struct mpi_rank *self = mpi_self(CALL_Group_excl);
-    const struct group *found = group_get(self, group);
-    if (!found || !ranks_valid(found, count, ranks))
-        return mpi_fail(self, NULL, CALL_Group_excl, found ? MPI_ERR_RANK : MPI_ERR_GROUP);
-    struct group *made = group_new(found->size - count);
+    const struct group *members = group_get(self, group);
+    if (!members || !ranks_valid(members, count, ranks))
+        return mpi_fail(self, NULL, CALL_Group_excl, members ? MPI_ERR_RANK : MPI_ERR_GROUP);
+    struct group *made = group_new(members->size - count);
     made->size = 0;
-    for (int i = 0; i < found->size; i++)
+    for (int i = 0; i < members->size; i++)
         if (!contains(count, ranks, i))
-            made->members[made->size++] = found->members[i];
+            made->members[made->size++] = members->members[i];
     *part = handle_of(self, made);
     return MPI_SUCCESS;
 }
@@ -101,21 +101,21 @@ int MPI_Group_translate_ranks(MPI_Group from, int count, const int ranks[], MPI_
 
 int MPI_Group_compare(MPI_Group first, MPI_Group second, int *result) {
     struct mpi_rank *self = mpi_self(CALL_Group_compare);
-    const struct group *one = group_get(self, first), *other = group_get(self, second);
-    if (!one || !other)
+    const struct group *first_group = group_get(self, first), *second_group = group_get(self, second);
+    if (!first_group || !second_group)
         return mpi_fail(self, NULL, CALL_Group_compare, MPI_ERR_GROUP);
-    *result = group_compare(one, other);
+    *result = group_compare(first_group, second_group);
     return MPI_SUCCESS;
 }
 
 int MPI_Group_free(MPI_Group *group) {
     struct mpi_rank *self = mpi_self(CALL_Group_free);
-    struct group *found = group_get(self, *group);
-    if (!found)
+    struct group *members = group_get(self, *group);
+    if (!members)
         return mpi_fail(self, NULL, CALL_Group_free, MPI_ERR_GROUP);
     if (*group != MPI_GROUP_EMPTY) {
         table_remove(&self->groups, *group);
-        group_drop(found);
+        group_drop(members);
     }
     *group = MPI_GROUP_NULL;
     return MPI_SUCCESS;

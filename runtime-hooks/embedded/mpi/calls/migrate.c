@@ -111,16 +111,16 @@ static int choose(struct mpi_rank *self, struct communicator *comm, double load)
 
 int MPIX_Migrate(MPI_Comm comm) {
     struct mpi_rank *self = mpi_self(CALL_Migrate);
-    struct communicator *found = comm_get(self, comm);
-    if (!found)
+    struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Migrate, MPI_ERR_COMM);
-    call_publish(CALL_Migrate, MPI_PROC_NULL, PUBLISH_NONE, found);
+    call_publish(CALL_Migrate, MPI_PROC_NULL, PUBLISH_NONE, communicator);
     uint64_t cycles = rank_cycles(self->rank);
-    int wanted = choose(self, found, (double)(cycles - self->cycles_before));
+    int process = choose(self, communicator, (double)(cycles - self->cycles_before));
     self->cycles_before = cycles;
-    int code = move(self, found, CALL_Migrate, wanted);
+    int code = move(self, communicator, CALL_Migrate, process);
     if (!code)
-        code = collective_barrier(self, found);
+        code = collective_barrier(self, communicator);
     rank_call_leave();
     return code;
 }

@@ -56,11 +56,11 @@ int MPI_Op_create(MPI_User_function *function, int commute, MPI_Op *op) {
 
 int MPI_Op_free(MPI_Op *op) {
     struct mpi_rank *self = mpi_self(CALL_Op_free);
-    struct operation *found = user_operation(self, *op);
-    if (!found)
+    struct operation *operation = user_operation(self, *op);
+    if (!operation)
         return mpi_fail(self, NULL, CALL_Op_free, MPI_ERR_OP);
     table_remove(&self->operations, *op - LAST_PREDEFINED);
-    host_release(found);
+    host_release(operation);
     *op = MPI_OP_NULL;
     return MPI_SUCCESS;
 }

@@ -182,8 +182,8 @@ static kernel *const kernels[] = {
 };
 
 bool op_reduce(MPI_Op op, MPI_Datatype type, const void *in, void *inout, size_t count) {
-    size_t known = sizeof kernels / sizeof kernels[0];
-    if (type <= 0 || (size_t)type >= known || !kernels[type])
+    size_t kernel_count = sizeof kernels / sizeof kernels[0];
+    if (type <= 0 || (size_t)type >= kernel_count || !kernels[type])
         return false;
     return kernels[type](op, in, inout, count);
 }

@@ -26,13 +26,13 @@ int MPI_Irsend(const void *buffer, int count, MPI_Datatype type, int dest, int t
 
 static int make(enum call call, const struct request *wanted, MPI_Datatype type, MPI_Comm comm, MPI_Request *made) {
     struct mpi_rank *self = mpi_self(call);
-    struct communicator *found = comm_get(self, comm);
+    struct communicator *communicator = comm_get(self, comm);
     struct datatype *of = type_get(self, type);
-    int code = check_message(found, wanted->count, of, wanted->peer, wanted->tag, wanted->receives);
+    int code = check_message(communicator, wanted->count, of, wanted->peer, wanted->tag, wanted->receives);
     if (code)
-        return mpi_fail(self, found, call, code);
+        return mpi_fail(self, communicator, call, code);
     struct request *request =
-        request_new(self, found, wanted->receives, wanted->buffer, wanted->count, of, wanted->peer, wanted->tag);
+        request_new(self, communicator, wanted->receives, wanted->buffer, wanted->count, of, wanted->peer, wanted->tag);
     request->persistent = true;
     request->active = false;
     request->synchronous = wanted->synchronous;

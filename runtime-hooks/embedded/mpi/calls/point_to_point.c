@@ -210,15 +210,15 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status
 
 int MPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count) {
     struct mpi_rank *self = mpi_self(CALL_Get_count);
-    const struct datatype *found = type_get(self, type);
-    if (!found)
+    const struct datatype *datatype = type_get(self, type);
+    if (!datatype)
         return mpi_fail(self, NULL, CALL_Get_count, MPI_ERR_TYPE);
     uint64_t bytes = status->rank_bytes[0] | (uint64_t)status->rank_bytes[1] << 32;
-    if (found->size == 0)
+    if (datatype->size == 0)
         *count = bytes ? MPI_UNDEFINED : 0;
-    else if (bytes % found->size || bytes / found->size > INT_MAX)
+    else if (bytes % datatype->size || bytes / datatype->size > INT_MAX)
         *count = MPI_UNDEFINED;
     else
-        *count = (int)(bytes / found->size);
+        *count = (int)(bytes / datatype->size);
     return MPI_SUCCESS;
 }

@@ -55,12 +55,12 @@ static MPI_Status *status_at(MPI_Status *statuses, int index) {
 int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     struct mpi_rank *self = mpi_self(CALL_Wait);
     int code;
-    struct request *found = lookup(self, CALL_Wait, *request, &code);
-    if (!found) {
+    struct request *pending = lookup(self, CALL_Wait, *request, &code);
+    if (!pending) {
         status_set_empty(status);
         return code;
     }
-    publish_request(CALL_Wait, found);
+    publish_request(CALL_Wait, pending);
     code = finish(self, CALL_Wait, request, status);
     rank_call_leave();
     return code;
@@ -71,9 +71,9 @@ static int finish_all(struct mpi_rank *self, enum call call, int count, MPI_Requ
     int result = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
         int code;
-        struct request *found = lookup(self, call, requests[i], &code);
-        if (found) {
-            publish_request(call, found);
+        struct request *pending = lookup(self, call, requests[i], &code);
+        if (pending) {
+            publish_request(call, pending);
             code = finish(self, call, &requests[i], status_at(statuses, i));
             rank_call_leave();
         } else {
@@ -142,11 +142,11 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
     if (code)
         return code;
     call_publish(CALL_Waitany, MPI_ANY_SOURCE, PUBLISH_ANY, NULL);
-    int found = await_any(self, count, requests);
+    int done = await_any(self, count, requests);
     rank_call_leave();
-    *index = found < 0 ? MPI_UNDEFINED : found;
-    if (found >= 0)
-        return finish(self, CALL_Waitany, &requests[found], status);
+    *index = done < 0 ? MPI_UNDEFINED : done;
+    if (done >= 0)
+        return finish(self, CALL_Waitany, &requests[done], status);
     status_set_empty(status);
     return MPI_SUCCESS;
 }
@@ -177,13 +177,13 @@ int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MP
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     struct mpi_rank *self = mpi_self(CALL_Test);
     int code;
-    struct request *found = lookup(self, CALL_Test, *request, &code);
-    *flag = !found || request_is_done(self, found);
+    struct request *pending = lookup(self, CALL_Test, *request, &code);
+    *flag = !pending || request_is_done(self, pending);
     if (!*flag) {
         rank_yield(); /* who polls must let others run, or nothing ever changes */
         return MPI_SUCCESS;
     }
-    if (found)
+    if (pending)
         return finish(self, CALL_Test, request, status);
     status_set_empty(status);
     return code;
@@ -211,11 +211,11 @@ int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_St
     if (code)
         return code;
     int active;
-    int found = scan(self, count, requests, &active);
-    *flag = found >= 0 || active == 0;
-    *index = found < 0 ? MPI_UNDEFINED : found;
-    if (found >= 0)
-        return finish(self, CALL_Testany, &requests[found], status);
+    int done = scan(self, count, requests, &active);
+    *flag = done >= 0 || active == 0;
+    *index = done < 0 ? MPI_UNDEFINED : done;
+    if (done >= 0)
+        return finish(self, CALL_Testany, &requests[done], status);
     if (*flag)
         status_set_empty(status);
     else
@@ -225,17 +225,17 @@ int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag, MPI_St
 
 int MPI_Request_free(MPI_Request *request) {
     struct mpi_rank *self = mpi_self(CALL_Request_free);
-    struct request *found = table_get(&self->requests, *request);
-    if (!found)
+    struct request *freed = table_get(&self->requests, *request);
+    if (!freed)
         return mpi_fail(self, NULL, CALL_Request_free, MPI_ERR_REQUEST);
     table_remove(&self->requests, *request);
     *request = MPI_REQUEST_NULL;
-    if (!found->active) {
-        request_release(found);
+    if (!freed->active) {
+        request_release(freed);
         return MPI_SUCCESS;
     }
-    found->detached_next = self->detached;
-    self->detached = found;
+    freed->detached_next = self->detached;
+    self->detached = freed;
     request_sweep(self);
     return MPI_SUCCESS;
 }

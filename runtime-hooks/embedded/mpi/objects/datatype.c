@@ -189,31 +189,31 @@ int MPI_Type_commit(MPI_Datatype *type) {
 
 int MPI_Type_free(MPI_Datatype *type) {
     struct mpi_rank *self = mpi_self(CALL_Type_free);
-    struct datatype *found = type_get(self, *type);
-    if (!found || is_predefined(found))
+    struct datatype *datatype = type_get(self, *type);
+    if (!datatype || is_predefined(datatype))
         return mpi_fail(self, NULL, CALL_Type_free, MPI_ERR_TYPE);
     table_remove(&self->types, *type);
-    type_drop(found);
+    type_drop(datatype);
     *type = MPI_DATATYPE_NULL;
     return MPI_SUCCESS;
 }
 
 int MPI_Type_size(MPI_Datatype type, int *size) {
     struct mpi_rank *self = mpi_self(CALL_Type_size);
-    const struct datatype *found = type_get(self, type);
-    if (!found)
+    const struct datatype *datatype = type_get(self, type);
+    if (!datatype)
         return mpi_fail(self, NULL, CALL_Type_size, MPI_ERR_TYPE);
-    *size = found->size > INT_MAX ? MPI_UNDEFINED : (int)found->size;
+    *size = datatype->size > INT_MAX ? MPI_UNDEFINED : (int)datatype->size;
     return MPI_SUCCESS;
 }
 
 int MPI_Type_get_extent(MPI_Datatype type, MPI_Aint *lower, MPI_Aint *extent) {
     struct mpi_rank *self = mpi_self(CALL_Type_get_extent);
-    const struct datatype *found = type_get(self, type);
-    if (!found)
+    const struct datatype *datatype = type_get(self, type);
+    if (!datatype)
         return mpi_fail(self, NULL, CALL_Type_get_extent, MPI_ERR_TYPE);
-    *lower = found->lower;
-    *extent = type_extent(found);
+    *lower = datatype->lower;
+    *extent = type_extent(datatype);
     return MPI_SUCCESS;
 }
 

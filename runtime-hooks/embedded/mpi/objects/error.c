@@ -95,10 +95,10 @@ static bool handler_valid(const struct mpi_rank *self, MPI_Errhandler handler) {
 
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
     struct mpi_rank *self = mpi_self(CALL_Comm_set_errhandler);
-    struct communicator *found = comm_get(self, comm);
-    if (!found || !handler_valid(self, handler))
-        return mpi_fail(self, found, CALL_Comm_set_errhandler, found ? MPI_ERR_ARG : MPI_ERR_COMM);
-    found->handler = handler;
+    struct communicator *communicator = comm_get(self, comm);
+    if (!communicator || !handler_valid(self, handler))
+        return mpi_fail(self, communicator, CALL_Comm_set_errhandler, communicator ? MPI_ERR_ARG : MPI_ERR_COMM);
+    communicator->handler = handler;
     return MPI_SUCCESS;
 }
 
@@ -108,10 +108,10 @@ int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler handler) {
 
 int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *handler) {
     struct mpi_rank *self = mpi_self(CALL_Comm_get_errhandler);
-    const struct communicator *found = comm_get(self, comm);
-    if (!found)
+    const struct communicator *communicator = comm_get(self, comm);
+    if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_get_errhandler, MPI_ERR_COMM);
-    *handler = found->handler;
+    *handler = communicator->handler;
     return MPI_SUCCESS;
 }
 

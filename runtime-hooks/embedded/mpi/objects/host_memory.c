@@ -38,10 +38,10 @@ void host_release(void *memory) {
 void *host_move(struct rank_heap *heap, void *memory, size_t bytes) {
     if (!memory || heap_of(memory) == heap)
         return memory;
-    void *own = heap_allocate(heap, bytes, 16);
-    if (!own)
+    void *moved = heap_allocate(heap, bytes, 16);
+    if (!moved)
         rank_job_abort(MPI_ERR_OTHER, "MPI: no room in a rank's heap for the messages that wait for it");
-    memcpy(own, memory, bytes);
+    memcpy(moved, memory, bytes);
     host_release(memory);
-    return own;
+    return moved;
 }

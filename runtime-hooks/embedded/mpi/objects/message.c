@@ -1,7 +1,7 @@
 /*
  * message.c: delivers packed messages to inboxes and matches them with posted receives.
  *
- * Order: both queues of an inbox are first in, first out, and whoever comes second takes the first that matches; so
+ * Order: both queues of an inbox are first in, first out, and the second to come takes the first that matches; so
  * messages of one source in one communicator never overtake.  It never reads or writes another rank's buffers.
  */
 #include "mpi/objects/message.h"
@@ -67,7 +67,7 @@ void message_acknowledge(int owner, struct request *sender) {
         message_acknowledge(owner, sender); /* it has returned */
 }
 
-/* A synchronous send that was matched, or nobody. */
+/* A synchronous send that was matched; sender NULL: none. */
 struct matched {
     int owner;
     struct request *sender;

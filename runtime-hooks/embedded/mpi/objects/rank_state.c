@@ -28,7 +28,7 @@ static struct mpi_rank *state_new(struct rank *rank) {
 struct mpi_rank *mpi_rank_state(void) {
     struct rank *rank = rank_current();
     if (!rank)
-        rank_job_abort(MPI_ERR_OTHER, "MPI: called on a thread that is no rank");
+        rank_job_abort(MPI_ERR_OTHER, "MPI: called on a thread that is not a rank");
     struct mpi_rank *self = rank_attachment(rank);
     return self ? self : state_new(rank);
 }

@@ -1,7 +1,7 @@
 /*
  * request.c: the life of a request: made, completed by its owner (who unpacks), released.
  *
- * `done` of a request is set by whoever matched it, under the owner's inbox lock.
+ * `done` of a request is set by the rank that matched it, under the owner's inbox lock.
  */
 #include "mpi/objects/request.h"
 #include "mpi/objects/communicator.h"

@@ -1,10 +1,10 @@
 /*
- * secret.c: SipHash-2-4, as its paper has it.
+ * job_key.c: SipHash-2-4, as its paper has it.
  *
  * No library of ciphers: whatever is loaded here is loaded beside every program.
  */
 #define _GNU_SOURCE
-#include "job/secret.h"
+#include "job/job_key.h"
 #include "ranks/fatal.h"
 
 #include <errno.h>
@@ -29,9 +29,9 @@ static void mix(uint64_t v[4], int rounds) {
     }
 }
 
-uint64_t secret_tag(const struct secret *secret, const void *bytes, size_t size) {
+uint64_t job_key_tag(const struct job_key *key, const void *bytes, size_t size) {
     const unsigned char *from = bytes;
-    uint64_t k0 = secret->words[0], k1 = secret->words[1], word;
+    uint64_t k0 = key->words[0], k1 = key->words[1], word;
     uint64_t v[4] = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
                      k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
     for (size_t left = size;; left -= sizeof word, from += sizeof word) {

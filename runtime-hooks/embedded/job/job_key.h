@@ -1,13 +1,13 @@
 /*
- * secret.h: the key of a job of several hosts, and proofs of knowing it that don't tell it.
+ * job_key.h: the key of a job of several hosts, and proofs of knowing it that don't tell it.
  */
-#ifndef RANK_JOB_SECRET_H
-#define RANK_JOB_SECRET_H
+#ifndef RANK_JOB_JOB_KEY_H
+#define RANK_JOB_JOB_KEY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct secret {
+struct job_key {
     uint64_t words[2];
 };
 
@@ -15,6 +15,6 @@ struct secret {
 void random_bytes(void *memory, size_t size);
 
 /* SipHash-2-4 (Aumasson and Bernstein, 2012) of the bytes: who lacks the key can't tell it from a random number. */
-uint64_t secret_tag(const struct secret *secret, const void *bytes, size_t size);
+uint64_t job_key_tag(const struct job_key *key, const void *bytes, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * gate.c: who calls is sent a random number, and sends back what the call is for, a number of its own and a tag of all
- * of them; the answer is a tag of the same.
+ * authenticated_tcp.c: who calls is sent a random number, and sends back what the call is for, a number of its own and
+ * a tag of all of them; the answer is a tag of the same.
  */
 #define _GNU_SOURCE
-#include "job/gate.h"
+#include "job/authenticated_tcp.h"
 #include "job/transport.h"
 
 #include <errno.h>
@@ -35,19 +35,19 @@ struct stranger {
 /* What a tag is of. */
 struct proof {
     uint64_t is_answer, number, own; /* the number that was sent, the caller's own */
-    struct visit visit;
+    struct tcp_purpose purpose;
     uint32_t reserved;
 };
 
 struct wire_call {
     uint64_t own, tag;
-    struct visit visit;
+    struct tcp_purpose purpose;
     uint32_t reserved;
 };
 
-static uint64_t tag_of(const struct secret *secret, bool is_answer, uint64_t number, const struct wire_call *call) {
-    struct proof proof = {is_answer, number, call->own, call->visit, 0};
-    return secret_tag(secret, &proof, sizeof proof);
+static uint64_t tag_of(const struct job_key *key, bool is_answer, uint64_t number, const struct wire_call *call) {
+    struct proof proof = {is_answer, number, call->own, call->purpose, 0};
+    return job_key_tag(key, &proof, sizeof proof);
 }
 
 static void set(int socket, int level, int name, int value) {
@@ -68,7 +68,7 @@ static void prepare(int socket) {
     keep_alive(socket, 60);
 }
 
-void gate_limit_silence(int socket, double seconds) {
+void tcp_limit_silence(int socket, double seconds) {
     keep_alive(socket, seconds < 4 ? 1 : (int)(seconds / 4));
     set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(seconds * 1e3));
 }
@@ -76,31 +76,31 @@ void gate_limit_silence(int socket, double seconds) {
 /* ---- addresses ---- */
 
 static void add_address(char *text, const struct sockaddr *address) {
-    char one[NI_MAXHOST];
+    char name[NI_MAXHOST];
     socklen_t size = address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     size_t length = strlen(text);
-    if (getnameinfo(address, size, one, sizeof one, NULL, 0, NI_NUMERICHOST) == 0 &&
-        length + strlen(one) + 2 < GATE_ADDRESSES)
-        sprintf(text + length, "%s%s", length ? "," : "", one);
+    if (getnameinfo(address, size, name, sizeof name, NULL, 0, NI_NUMERICHOST) == 0 &&
+        length + strlen(name) + 2 < TCP_ADDRESSES)
+        sprintf(text + length, "%s%s", length ? "," : "", name);
 }
 
-static bool is_of_use(const struct ifaddrs *one, bool loopback) {
-    if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || !(one->ifa_flags & IFF_LOOPBACK) == loopback)
+static bool is_of_use(const struct ifaddrs *interface, bool loopback) {
+    if (!interface->ifa_addr || !(interface->ifa_flags & IFF_UP) || !(interface->ifa_flags & IFF_LOOPBACK) == loopback)
         return false;
-    const struct sockaddr_in6 *six = (const void *)one->ifa_addr;
-    return one->ifa_addr->sa_family == AF_INET ||
-           (one->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
+    const struct sockaddr_in6 *six = (const void *)interface->ifa_addr;
+    return interface->ifa_addr->sa_family == AF_INET ||
+           (interface->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
 }
 
-void gate_addresses(char text[GATE_ADDRESSES]) {
+void tcp_addresses(char text[TCP_ADDRESSES]) {
     struct ifaddrs *list = NULL;
     *text = '\0';
     if (getifaddrs(&list))
         return;
     for (int loopback = 0; loopback < 2; loopback++)
-        for (const struct ifaddrs *one = list; one; one = one->ifa_next)
-            if (is_of_use(one, loopback))
-                add_address(text, one->ifa_addr);
+        for (const struct ifaddrs *interface = list; interface; interface = interface->ifa_next)
+            if (is_of_use(interface, loopback))
+                add_address(text, interface->ifa_addr);
     freeifaddrs(list);
 }
 
@@ -129,69 +129,70 @@ static int listening_socket(uint16_t *port) {
     return made;
 }
 
-int gate_open(struct gate *gate, const struct secret *secret) {
-    *gate = (struct gate){.events = epoll_create1(EPOLL_CLOEXEC), .secret = secret};
-    gate->listening = listening_socket(&gate->port);
+int tcp_listen(struct tcp_listener *listener, const struct job_key *key) {
+    *listener = (struct tcp_listener){.events = epoll_create1(EPOLL_CLOEXEC), .key = key};
+    listener->listening = listening_socket(&listener->port);
     struct epoll_event event = {.events = EPOLLIN}; /* without a stranger */
-    return gate->events < 0 || gate->listening < 0 || epoll_ctl(gate->events, EPOLL_CTL_ADD, gate->listening, &event)
+    return listener->events < 0 || listener->listening < 0 ||
+                   epoll_ctl(listener->events, EPOLL_CTL_ADD, listener->listening, &event)
                ? errno
                : 0;
 }
 
-void gate_close(const struct gate *gate) {
-    close(gate->listening);
-    close(gate->events);
+void tcp_close(const struct tcp_listener *listener) {
+    close(listener->listening);
+    close(listener->events);
 }
 
-static void take_stranger(struct gate *gate) {
-    int socket = accept4(gate->listening, NULL, NULL, SOCK_CLOEXEC);
-    struct stranger *stranger = socket < 0 || gate->strangers == MOST_STRANGERS ? NULL : malloc(sizeof *stranger);
+static void accept_stranger(struct tcp_listener *listener) {
+    int socket = accept4(listener->listening, NULL, NULL, SOCK_CLOEXEC);
+    struct stranger *stranger = socket < 0 || listener->strangers == MOST_STRANGERS ? NULL : malloc(sizeof *stranger);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = stranger};
     if (stranger)
         *stranger = (struct stranger){.socket = socket};
     if (stranger)
         random_bytes(&stranger->number, sizeof stranger->number);
     if (!stranger || send(socket, &stranger->number, sizeof stranger->number, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ||
-        epoll_ctl(gate->events, EPOLL_CTL_ADD, socket, &event)) {
+        epoll_ctl(listener->events, EPOLL_CTL_ADD, socket, &event)) {
         free(stranger);
         if (socket >= 0)
             close(socket);
         return;
     }
-    gate->strangers++;
+    listener->strangers++;
 }
 
 /* A call is so short that it comes whole. */
-static int hear_stranger(struct gate *gate, struct stranger *stranger, struct visit *visit) {
+static int check_proof(struct tcp_listener *listener, struct stranger *stranger, struct tcp_purpose *purpose) {
     struct wire_call call;
     int socket = stranger->socket;
     bool whole = recv(socket, &call, sizeof call, MSG_DONTWAIT) == sizeof call;
     /* One comparison of words, which takes as long whatever they are. */
-    bool known = whole && tag_of(gate->secret, false, stranger->number, &call) == call.tag;
-    if (known) {
-        uint64_t answer = tag_of(gate->secret, true, stranger->number, &call);
-        known = send(socket, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
+    bool is_proved = whole && tag_of(listener->key, false, stranger->number, &call) == call.tag;
+    if (is_proved) {
+        uint64_t answer = tag_of(listener->key, true, stranger->number, &call);
+        is_proved = send(socket, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
     }
-    epoll_ctl(gate->events, EPOLL_CTL_DEL, socket, NULL);
-    gate->strangers--;
+    epoll_ctl(listener->events, EPOLL_CTL_DEL, socket, NULL);
+    listener->strangers--;
     free(stranger);
-    if (!known) {
+    if (!is_proved) {
         close(socket);
         return -1;
     }
     prepare(socket);
-    *visit = call.visit;
+    *purpose = call.purpose;
     return socket;
 }
 
-int gate_admit(struct gate *gate, struct visit *visit) {
+int tcp_accept(struct tcp_listener *listener, struct tcp_purpose *purpose) {
     struct epoll_event event;
-    while (epoll_wait(gate->events, &event, 1, 0) == 1) {
+    while (epoll_wait(listener->events, &event, 1, 0) == 1) {
         int socket = -1;
         if (event.data.ptr)
-            socket = hear_stranger(gate, event.data.ptr, visit);
+            socket = check_proof(listener, event.data.ptr, purpose);
         else
-            take_stranger(gate);
+            accept_stranger(listener);
         if (socket >= 0)
             return socket;
     }
@@ -213,22 +214,23 @@ static int connected(int socket, const struct addrinfo *to, double seconds) {
     return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) ? errno : error;
 }
 
-static int greet(int socket, const struct secret *secret, const struct visit *visit) {
-    struct wire_call call = {.visit = *visit};
+static int greet(int socket, const struct job_key *key, const struct tcp_purpose *purpose) {
+    struct wire_call call = {.purpose = *purpose};
     uint64_t number, answer;
     random_bytes(&call.own, sizeof call.own);
     if (!socket_read(socket, &number, sizeof number))
         return errno ? errno : EACCES;
-    call.tag = tag_of(secret, false, number, &call);
+    call.tag = tag_of(key, false, number, &call);
     struct iovec part = {&call, sizeof call};
     if (socket_write(socket, &part, 1) < 0)
         return errno;
     if (!socket_read(socket, &answer, sizeof answer))
         return errno && errno != ECONNRESET ? errno : EACCES;
-    return answer == tag_of(secret, true, number, &call) ? 0 : EACCES;
+    return answer == tag_of(key, true, number, &call) ? 0 : EACCES;
 }
 
-static int call_at(const struct addrinfo *to, const struct secret *secret, const struct visit *visit, double seconds) {
+static int call_at(const struct addrinfo *to, const struct job_key *key, const struct tcp_purpose *purpose,
+                   double seconds) {
     int made = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0)
         return -1;
@@ -236,7 +238,7 @@ static int call_at(const struct addrinfo *to, const struct secret *secret, const
     int error = connected(made, to, seconds);
     fcntl(made, F_SETFL, 0);
     setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    error = error ? error : greet(made, secret, visit);
+    error = error ? error : greet(made, key, purpose);
     setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
     prepare(made);
     if (!error)
@@ -246,19 +248,19 @@ static int call_at(const struct addrinfo *to, const struct secret *secret, const
     return -1;
 }
 
-int gate_call(const char *addresses, uint16_t port, const struct secret *secret, const struct visit *visit,
-              double seconds) {
-    char one[NI_MAXHOST], service[8];
+int tcp_connect(const char *addresses, uint16_t port, const struct job_key *key, const struct tcp_purpose *purpose,
+                double seconds) {
+    char address[NI_MAXHOST], service[8];
     int made = -1, error = EHOSTUNREACH;
     snprintf(service, sizeof service, "%u", port);
     while (*addresses && made < 0) {
         size_t length = strcspn(addresses, ",");
         struct addrinfo *to, hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-        snprintf(one, sizeof one, "%.*s", (int)length, addresses);
+        snprintf(address, sizeof address, "%.*s", (int)length, addresses);
         addresses += length + (addresses[length] == ',');
-        if (getaddrinfo(one, service, &hints, &to))
+        if (getaddrinfo(address, service, &hints, &to))
             continue;
-        made = call_at(to, secret, visit, seconds);
+        made = call_at(to, key, purpose, seconds);
         error = error == EACCES ? error : errno;
         freeaddrinfo(to);
     }
