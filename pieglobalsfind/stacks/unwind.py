@@ -23,6 +23,7 @@ from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
 from pieglobalsfind.stacks.unwind_cache import Shape, Used, met_before, recognized, shape_of, window
+from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import in_address_space
 
@@ -333,7 +334,9 @@ class Walker:
     def _place(self, pc: int) -> Union[tuple[str, int], Absent]:
         found = self._places.get(pc)
         if found is None:
-            found = self._places[pc] = self._symbolizer.place_in_file(self._translator.owner(pc))
+            in_file = self._symbolizer.place_in_file(self._translator.owner(pc))
+            found = (vdso_place(self._target, pc) or in_file) if isinstance(in_file, Absent) else in_file
+            self._places[pc] = found
         return found
 
     def _file(self, path: str) -> Optional[CodeFile]:

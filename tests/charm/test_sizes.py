@@ -159,13 +159,11 @@ def test_a_thousand_ranks(large: Path) -> None:
     assert in_main(stacks) == set(range(MANY))
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("processes", [2, 4])
-def test_ranks_that_migrate_all_the_time(moving: Path, processes: int) -> None:
+def test_ranks_that_migrate_all_the_time(moving: Path) -> None:
     """Looked at again and again, and once it may end the job's result is the same."""
     (moving / "stop").unlink(missing_ok=True)
     seen: set[tuple[int, int]] = set()
-    with launched(moving, 8, "+balancer", "RotateLB", count=processes) as (job, found):
+    with launched(moving, 8, "+balancer", "RotateLB") as (job, found):
         truth = {rank: address for one in found.values() for rank, address in one.items()}
         for look in range(LOOKS):
             pid = sorted(found)[look % len(found)]
@@ -177,7 +175,7 @@ def test_ranks_that_migrate_all_the_time(moving: Path, processes: int) -> None:
         job.wait(timeout=60)
     ends = re.findall(r"^END (\d) (\d) (\d)$", said, re.MULTILINE)
     assert job.returncode == 0 and sorted(ends) == [(str(rank), str(rank), "0") for rank in range(8)], said
-    assert len(found) == processes and {rank for _, rank in seen} == set(range(8))
+    assert len(found) == 2 and {rank for _, rank in seen} == set(range(8))
     assert len({pid for pid, rank in seen if rank == 3}) > 1, "nobody was seen to migrate"
 
 

@@ -32,7 +32,7 @@ __attribute__((noinline)) static void exchange(void) {
 __attribute__((noinline)) static void compute(void) {
   for (int at = 0; at < 1000; at++) {
     step();
-    sum += at % 7;
+    if (MPI_Wtime() >= 0) sum += at % 7; /* in the kernel's own code */
   }
 }
 __attribute__((noinline)) static int descend(int depth) {

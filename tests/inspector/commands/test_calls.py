@@ -182,6 +182,6 @@ def test_its_page_has_every_command_and_option() -> None:
     for name, one in commands.choices.items():
         options = {option for action in one._actions for option in action.option_strings} - common
         assert not {option for option in options if f"`{option}" not in page and f" {option} " not in page}, name
-        for option, sentence in (("--job", r"^(.*) take `--job"), ("--freeze", r"`--freeze` is for ([^.]*)")):
+        for option, sentence in (("--job", r"^(.*) take it;"), ("--freeze", r"^(.*) take both options")):
             told = re.search(sentence, page, re.MULTILINE)
             assert told is not None and (f"`{name}`" in told[1]) == (option in options), (name, option)

@@ -206,14 +206,12 @@ LOCALLY = ("++local",)
 
 
 @contextmanager
-def launched(
-    folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY, count: int = 2
-) -> Iterator[Launched]:
+def launched(folder: Path, ranks: int, *options: str, how: Sequence[str] = LOCALLY) -> Iterator[Launched]:
     """The program of `folder` in two processes: charmrun, and by process the address of each of its ranks' `g_rank`.
 
-    `how`: charmrun's own options, which say how it starts processes; `count`: another number of them.
+    `how`: charmrun's own options, which say how it starts processes.
     """
-    command = ["./charmrun", f"+p{count}", *how, "./prog", f"+vp{ranks}", *options]
+    command = ["./charmrun", "+p2", *how, "./prog", f"+vp{ranks}", *options]
     found: dict[int, dict[int, str]] = {}
     mark = f"RANKLENS_LAUNCH={uuid.uuid4().hex}"
     with subprocess.Popen(
