@@ -1,8 +1,8 @@
 """What passed with which debugger: from a run's JUnit XML to docs/debuggers.json, and from there to docs/debuggers.md.
 
 `python3 -m tests.support.debugger_runs XML... FOLDER...` prints the runs of this system as JSON; with names of such
-JSON files alone it adds them to the documents. A debugger's run counts only if all of the debugger's folders were run. Of
-several XML files a later one is about tests that were run again.
+JSON files alone it adds them to the documents. A debugger's run counts only if all of the debugger's folders were
+run. Of several XML files a later one is about tests that were run again.
 """
 
 from __future__ import annotations
