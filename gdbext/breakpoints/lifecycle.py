@@ -311,6 +311,8 @@ class Breakpoints:
         """GDB tells that a breakpoint was made or changed: nothing is done before it is safe, and `settle` does it."""
         if self._face.inferiors.is_moving:
             self._has_moved = True
+            if isinstance(breakpoint, Pinned):  # GDB has put it into every inferior anew
+                self._pending.add(breakpoint)
             return
         if follows(breakpoint) and self._stand_for(breakpoint.number):
             self._hits.notice(breakpoint, self._native_rank(breakpoint))
@@ -321,6 +323,7 @@ class Breakpoints:
         if self._has_moved:
             self._has_moved = False
             self._share_out()
+            self.settle()
 
     def _stand_for(self, number: int) -> bool:
         return any(life.followers.stand_for(number) for life in self._lives.values())
