@@ -16,6 +16,7 @@ import pytest
 
 from pieglobalsfind.shell.signals import TOLD_BY
 from tests.support.debuggers import find_gdb
+from tests.support.gdb.calls import skip_without_calls
 from tests.support.host.indexed import write_starter
 from tests.support.running import ROOT, Job, StartJob, built
 from tests.support.sharing import Shared
@@ -64,6 +65,12 @@ def inspector() -> Path:
 @pytest.fixture(scope="session")
 def gdb(shared: Shared) -> Path:
     return shared.made("gdb", lambda folder: write_starter(find_gdb(), folder)) / "gdb"
+
+
+@pytest.fixture(scope="session")
+def calls(gdb: Path, shared: Shared) -> None:
+    """For tests in which GDB calls functions: they are skipped where plain GDB can't."""
+    skip_without_calls(gdb, shared)
 
 
 CHANGES_OUTPUT = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "DEBUGINFOD_URLS")

@@ -116,14 +116,17 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
         first = stack.registers[PC], stack.registers[RSP]
         items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
     past_main = bool(gdb.parameter(PAST_MAIN)) and not stack.needs_past_main
-    is_innermost = True
+    # GDB knows the main program by the language of the innermost frame: where that is Fortran, a backtrace ends at the
+    # program's own main program, else at the `main` of the compiler's, which calls it.
+    ends_before_main: Optional[bool] = None
     for item in items:
         frame = frame_of(item)
         is_main = frame.name() == "main" and not past_main
-        if is_main and not is_innermost and is_fortran(frame):  # the compiler's, which calls the main program
+        if is_main and ends_before_main:
             return
+        if ends_before_main is None:
+            ends_before_main = is_fortran(frame)
         yield item
-        is_innermost = False
         if is_main or frame.pc() in stack.entry:
             return
 

@@ -71,6 +71,7 @@ tell("stops", stops)
     assert told["stops"] == RANKS * TIMES and "nothing_of_that_name" in told.output, told.output
 
 
+@pytest.mark.usefixtures("calls")
 def test_checkpoints(session: Session, rankrun: Path, ticks: Path) -> None:
     script = """
 gdb.execute("set breakpoint pending on")

@@ -56,6 +56,7 @@ def test_live(program: Program, frame: str, runs: Runs) -> None:
     assert not found, found
 
 
+@pytest.mark.usefixtures("calls")
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_a_rank_that_goes_on(program: Program, runs: Runs) -> None:
     """Steps, calls and breakpoints in the rank that runs bring it where they bring a process."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.charm.test_lldb import LLDB
+from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import make_core
 from tests.support.host.plan import Answers
 from tests.support.lldb.oracle import Asker, differences, virtual_plan
@@ -20,7 +20,7 @@ from tests.support.sharing import Shared
 from tests.support.smpi.jobs import kernel_core, needs_smpi
 from tests.support.smpi.oracle import Programs, answers_in
 
-pytestmark = [needs_smpi, pytest.mark.skipif(not LLDB, reason="LLDB is not installed"), pytest.mark.timeout(900)]
+pytestmark = [needs_smpi, pytest.mark.timeout(900)]
 PATIENCE = 600  # seconds
 AS_IT_COMES = NeverAsked(
     r".*: target variable (couple|either)", "whether LLDB knows the string inside depends on what it has met before"
@@ -86,7 +86,7 @@ class Runs:
 
 @pytest.fixture(scope="session")
 def runs(shared: Shared) -> Runs:
-    return Runs(Programs(shared), Asker(Path(LLDB), PATIENCE))
+    return Runs(Programs(shared), Asker(find_lldb(), PATIENCE))
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -341,6 +341,7 @@ def test_events(session: Session, rankrun: Path, ticks: Path) -> None:
         assert told.output.count(f"[rank {rank} is created]") == told.output.count(f"[rank {rank} has ended]") == 1
 
 
+@pytest.mark.usefixtures("calls")
 def test_running_ranks_go_on_step_by_step(session: Session, rankrun: Path, ticks: Path) -> None:
     told = launch(
         session,
@@ -461,6 +462,7 @@ tell("next's", ask("show user hook-next"))
     assert "needs a rank that runs" not in told["stepi"] + told["next"] and "echo mine too" in told["next's"]
 
 
+@pytest.mark.usefixtures("calls")
 def test_nothing_is_called_from_a_suspended_rank(session: Session, places: Places) -> None:
     """It would run on the stack of the rank that happens to run."""
     told = session.attach(

@@ -62,10 +62,10 @@ def test_progress_in_a_terminal(screen: Terminal, large: Job, tmp_path: Path) ->
     folder.mkdir()
     screen.keys("C-l")
     screen.command(built("inspector"), "snapshot", large.pid, "-o", folder / "file")
-    screen.wait_for(f"/{RANKS}")
+    screen.wait_for("snapshot, MB")
     screen.keys("C-c")
     shown = screen.wait_for_prompt()
-    assert f"/{RANKS}" not in shown and "Traceback" not in shown
+    assert "snapshot, MB" not in shown and "Traceback" not in shown
     assert screen.ask("#{cursor_flag}") == "1"
     assert list(folder.iterdir()) == []
     assert screen.settings() == before

@@ -41,9 +41,9 @@ def held(start_ranks: StartRanks) -> Job:
 def test_stacks_of_parts_are_those_of_the_whole(held: Job, tmp_path: Path) -> None:
     parts = [tmp_path / f"part{number}.json" for number in range(3)]
     for place, ranks in zip(parts, ("0-1", "1-2", "2,3")):
-        run_part = run("stacks", held.pid, "--rank", ranks, "--json")
+        run_part = run("stacks", held.pid, "--nonblocking", "--rank", ranks, "--json")
         place.write_text(run_part.stdout)
-    whole = save(tmp_path / "whole.json", "stacks", held.pid)
+    whole = save(tmp_path / "whole.json", "stacks", held.pid, "--nonblocking")
     for order in itertools.permutations(parts):
         merged = json.loads(run("merge", *order, "--json").stdout)
         assert functions(merged) == functions(whole) == {"0,2": EVEN, "1": ODD}
