@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,14 @@ LLDBS = ("lldb-19", "lldb")  # Debian 12 calls its LLDB 14 `lldb`
 def find_gdb() -> Path:
     """GDB's path; fails the test if there is none."""
     return _first(os.environ.get(GDB, "gdb"))
+
+
+def gdb_version() -> tuple[int, int]:
+    """GDB's major and minor version: (13, 1)."""
+    said = subprocess.run([str(find_gdb()), "--version"], capture_output=True, text=True, check=True).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", said.splitlines()[0].rpartition(")")[2])
+    assert numbers is not None, said
+    return int(numbers[1]), int(numbers[2])
 
 
 def find_lldb(program: str = "lldb") -> Path:
