@@ -19,6 +19,7 @@ import gdb
 from gdbext.backtraces.argument_text import Sight
 from gdbext.backtraces.frame_lines import FAILURES, Call, FrameLines, Place, Walked
 from gdbext.backtraces.frame_style import BACKTRACE
+from gdbext.gdb_api.language import FORTRAN_FILE, always_ends_at_main_program
 from gdbext.gdb_api.run_gdb import execute
 from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader
@@ -128,6 +129,9 @@ class QuickBacktraces:
         for number, activation in enumerate(walked.activations):
             names = self._moment.walker.calls(activation.lookup)
             for inner, call in enumerate(names):
+                is_compilers = number > 0 and call.function == MAIN and re.search(FORTRAN_FILE, call.file)
+                if is_compilers and always_ends_at_main_program():
+                    return
                 yield Call(number, inner, next(level))
                 if call.function == MAIN:
                     return

@@ -34,6 +34,11 @@ def is_automatic() -> bool:
     return gdb.parameter("language") == "auto"
 
 
+def always_ends_at_main_program() -> bool:
+    """Whether GDB ends a backtrace at Fortran's main program, also where the innermost frame is of another language."""
+    return int(gdb.VERSION.partition(".")[0]) >= 14
+
+
 def is_fortran(frame: Any) -> bool:
     """Whether a frame's function is of Fortran; before GDB 13 by the name of its file."""
     if hasattr(frame, "language"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.test_oracle import IN_CORES, PROGRAMS
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.oracle.program import Program, copied, virtual
@@ -95,8 +96,11 @@ def check_spared(program: Program, found: Found) -> None:
     """Some ranks were not visited, or nothing was compared; of `bt full` every one is.
 
     In the optimized Fortran program each rank has recursed as deep as its number says, and GDB's arguments depend on
-    all callers: only the innermost frames are alike.
+    all callers: only the innermost frames are alike. From GDB 14 on the lines of the optimized C++ program are not
+    computed, and every rank is visited: slower, and the same text.
     """
+    if str(program) == "shapes-O2" and gdb_version() >= (14, 0):
+        return
     for asked, (_, entered, _) in found.items():
         command = asked.partition(", ")[2]
         is_quick = command in (QUICK if str(program) != "fields-O2" else ("bt 2",))
