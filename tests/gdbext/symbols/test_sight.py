@@ -12,6 +12,7 @@ import pytest
 
 from pieglobalsfind.cache.location import cache_folder
 from pieglobalsfind.elf.file import open_elf
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS, SOURCES, Places, compile_program, hold
 from tests.support.gdb.session import EXTENSION, Session
 from tests.support.running import StartJob
@@ -206,7 +207,9 @@ tell("again", [ask(command) for command in ("rank none", "rank 2", "rank 1", "ra
         assert f": rank {rank}: code _gfortran_st_write (libgfortran.so" in text
     assert told["symbol"].startswith("_gfortran_st_write in section .text of ")
     assert "mpi_recv" in told["language"][0] and "fortran" in told["language"][1], told["language"]
-    assert "greets () at" in told["main"] and " in main (argc=" not in told["main"]
+    assert "greets () at" in told["main"]
+    # the compiler's main, before which newer GDBs end, is shown by older ones where the innermost frame is of C
+    assert (" in main (argc=" in told["main"]) == (gdb_version() < (14, 0))
 
 
 def test_libraries_that_came_with_a_program_that_is_run_again(session: Session, rankrun: Path, tmp_path: Path) -> None:
