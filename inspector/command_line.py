@@ -54,8 +54,8 @@ def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
     """With all that one command takes and the names of the others, or, without a name, with all of everything."""
     top = argparse.ArgumentParser(
         prog="inspector",
-        description="Look into MPI programs whose ranks share a process. What is read is never changed, and "
-        "stopped only where --freeze is given.",
+        description="Look into MPI programs whose ranks share a process. Nothing changes what is read, but a debugger "
+        "behind serve --write.",
         epilog="what each command is for: docs/inspector.md",
     )
     top.add_argument("--version", action=Version)

@@ -24,5 +24,6 @@ COMMANDS = {
     "perfmap": ("perfmap", "let Linux perf name functions in ranks' copies"),
     "events": ("events", "ranks that are created, migrate and exit, as it happens"),
     "watch": ("watch", "a live view of states, stacks, globals that differ and payload"),
+    "serve": ("serve", "every rank as a process, for any debugger, without an extension"),
     "mpir": ("mpir", "let a parallel debugger find a job's processes by this process, as MPIR has it"),
 }
