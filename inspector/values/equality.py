@@ -13,9 +13,9 @@ from typing import Optional
 
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable, Void
 from pieglobalsfind.model import Rank, Rebase, Region
+from pieglobalsfind.values.scalar_text import MOST_ELEMENTS
 
 from .layout import WORD, address_offsets, is_told_whole, leaves_at
-from .scalar_text import MOST_ELEMENTS
 from .values import DEEPEST
 
 
