@@ -6,6 +6,7 @@ Takes GDB's events; after every stop the selected rank is the one that runs on t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Optional
 
 import gdb
 
@@ -23,7 +24,6 @@ from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
-from pieglobalsfind.hints import Any, Optional
 
 SETTLE = "ranklens-settle"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")

@@ -26,12 +26,9 @@ def _ranklens() -> None:
         spec = importlib.util.spec_from_file_location("gdbext", os.path.join(root, folder, "__init__.py"))
         assert spec is not None
         sys.modules["gdbext"] = importlib.util.module_from_spec(spec)
-    from pieglobalsfind.garbage import unsearched
+    from gdbext import extension
 
-    with unsearched(forget=True):  # what is imported stays as long as GDB
-        from gdbext import extension
-
-        extension.switch_on()
+    extension.switch_on()
 
 
 _ranklens()
