@@ -5,13 +5,14 @@ Takes GDB's events; after every stop the selected rank is the one that runs on t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Optional
 
 import gdb
 
 from gdbext.breakpoints.lifecycle import Breakpoints
-from gdbext.breakpoints.rank_breakpoints import Follower, Hit, catches_in_code, follows
+from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.breakpoints.rank_events import RankEvents
 from gdbext.commands import bind, functions, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks
@@ -38,6 +39,7 @@ class Extension:
 
     def __init__(self) -> None:
         hide_own()
+        trust_own_script()
         self.face = GdbDebugger()
         bind.bind(self.face)
         rank_break.bind(self.face)
@@ -97,7 +99,7 @@ class Extension:
             moved = self.face.follow()
             told = self.breakpoints.hit
             if told is not None:
-                show_users(event, told)
+                show_users(event)
                 self.breakpoints.tell_hit()
             elif moved and not is_silent(event):
                 self._show()
@@ -221,15 +223,25 @@ class Extension:
         return moved
 
 
-def show_users(event: Any, told: Hit) -> None:
-    """Let users' own handlers of stops, which come behind ours, see their breakpoint, and not what stands for it."""
-    event.breakpoints[:] = [told.user if stands_for(one, told) else one for one in event.breakpoints]
-    if stands_for(event.breakpoint, told):
-        event.breakpoint = told.user
+def show_users(event: Any) -> None:
+    """Let users' own handlers of stops, which come after ours, see their breakpoints, and not what stands for them."""
+    event.breakpoints[:] = [user_of(one) for one in event.breakpoints]
+    event.breakpoint = user_of(event.breakpoint)
 
 
-def stands_for(one: object, told: Hit) -> bool:
-    return isinstance(one, Follower) and one.key[0] == told.number
+def user_of(one: Any) -> Any:
+    return one.user if isinstance(one, Follower) else one
+
+
+def trust_own_script() -> None:
+    """Let GDB read the script beside the runtime's library, which sources what has just been sourced.
+
+    It would say in ten lines that it has declined to.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    script = os.path.join(root, "build", "runtime", "lib", "librankmpi.so-gdb.py")
+    if os.path.exists(script) and os.pathsep not in script:
+        gdb.execute(f"add-auto-load-safe-path {script}", to_string=True)
 
 
 def is_silent(event: Any) -> bool:

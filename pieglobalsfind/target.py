@@ -90,6 +90,15 @@ def populated(target: Target, start: int, end: int) -> Iterable[tuple[int, int]]
     return held(start, end) if held is not None else ((start, end),)
 
 
+def backed(target: Target, start: int, end: int) -> Iterable[tuple[int, int]]:
+    """Return (start, end) of what may hold anything but zeros in a range of any memory, ascending.
+
+    A target that can tell so at once has a method of that name.
+    """
+    held: Optional[Callable[[int, int], Iterable[tuple[int, int]]]] = getattr(target, "backed", None)
+    return held(start, end) if held is not None else ((start, end),)
+
+
 def pieces(target: Target, start: int, end: int, overlap: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yield (address, bytes) of a range of private anonymous memory, ascending, without pages that were never touched.
 

@@ -28,11 +28,19 @@ class RankFrame(FrameDecorator):
 
         Where a function has no name `super` gives the pc, for which GDB takes any symbol there, also the next one.
         """
+        if is_special(self.inferior_frame()):
+            return super().function()
         name = self.inferior_frame().name() or super().function()
         return name if isinstance(name, str) else "??"
 
+    def address(self) -> Any:
+        """GDB shows none of frames that are no function's."""
+        return None if is_special(self.inferior_frame()) else super().address()
+
     def filename(self) -> Optional[str]:
         """GDB hands Python no name that is not UTF-8, and ends the backtrace."""
+        if is_special(self.inferior_frame()):
+            return None
         try:
             name = super().filename()
         except UnicodeDecodeError as error:
@@ -56,6 +64,11 @@ class RankFrame(FrameDecorator):
         if speaks_mi():
             return super().frame_locals()
         return list(pieces(frame.locals_text(self.inferior_frame()).replace("\n", "\n        "), " = "))
+
+
+def is_special(found: gdb.Frame) -> bool:
+    """Whether it stands for a signal's delivery, or for a call that GDB has made."""
+    return found.type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
 
 
 def pieces(text: str, between: str) -> Iterator[Piece]:

@@ -19,6 +19,7 @@ import gdb
 from gdbext.backtraces.argument_text import Sight
 from gdbext.backtraces.frame_lines import FAILURES, Call, FrameLines, Place, Walked
 from gdbext.backtraces.frame_style import BACKTRACE
+from gdbext.gdb_api.language import FORTRAN_FILE
 from gdbext.gdb_api.run_gdb import execute
 from pieglobalsfind.debugger.address_names import Addresses
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader
@@ -128,6 +129,8 @@ class QuickBacktraces:
         for number, activation in enumerate(walked.activations):
             names = self._moment.walker.calls(activation.lookup)
             for inner, call in enumerate(names):
+                if number > 0 and call.function == MAIN and re.search(FORTRAN_FILE, call.file):
+                    return  # the compiler's, which calls the main program
                 yield Call(number, inner, next(level))
                 if call.function == MAIN:
                     return

@@ -24,6 +24,7 @@ from gdbext.breakpoints.rank_breakpoints import (
     RankBreakpoints,
     catches_in_code,
     follows,
+    has_dprintf,
     is_anything_in_code,
     is_in_data,
     leave_to_followers,
@@ -51,6 +52,10 @@ if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be 
     from gdbext.breakpoints.event_breakpoints import CallBreakpoint, EventBreakpoint
 
 TELLS_HIT = TELLS_LOCATIONS  # both from GDB 13 on
+NO_DPRINTF = (
+    "warning: dprintf prints in no rank but the one whose symbols GDB has; `break LOCATION` and then `commands` with "
+    "`silent`, `printf` and `continue` print in every rank\n"
+)
 ROUNDS = 4  # of settling: what the first one changes is no news in the next
 
 
@@ -83,7 +88,7 @@ class Breakpoints:
         self._pending = PendingChanges()
         self._settles = False
         self._has_moved = False  # with symbols, since locations were shared out
-        self.hit: Optional[Hit] = None
+        self.hits: list[Hit] = []  # of one stop
         self._hits = Hits()
         self._enable_counts = EnableCounts()
         self._warned = set[tuple[int, str]]()  # of conditions, by their breakpoints' numbers
@@ -104,7 +109,12 @@ class Breakpoints:
         return self._life().followers
 
     def _has_hit(self, hit: Hit) -> None:
-        self.hit = hit
+        self.hits.append(hit)
+
+    @property
+    def hit(self) -> Optional[Hit]:
+        """The hit that is told, as GDB tells the first of several."""
+        return next((one for one in self.hits if not one.silent), self.hits[0] if self.hits else None)
 
     def _followed(self) -> Iterator[gdb.Breakpoint]:
         """Users' breakpoints that have stood in ranks' copies."""
@@ -226,6 +236,8 @@ class Breakpoints:
     def _follow(self, kind: int, rank: int) -> None:
         followers = self._followers
         if kind == BEFORE_COPIES:
+            if has_dprintf():
+                gdb.write(NO_DPRINTF, gdb.STDERR)
             self._followers.give_back_shared()  # it may be copied now
             self._face.state().focus.take_out(self._face.moment(), inserted=True)
         elif kind == BEFORE_PACK:
@@ -395,6 +407,7 @@ class Breakpoints:
 
     def resumed(self) -> None:
         """Something is about to run: GDB tells it before it puts breakpoints into memory."""
+        self.hits.clear()
         self.settle()
         self._share_out()
         self._hits.look()
@@ -407,29 +420,30 @@ class Breakpoints:
 
     def renew(self) -> None:
         """Have GDB forget at which of our breakpoints it has stopped, and tell by `$_hit_bpnum` the user's."""
-        if self._face.inferiors.are_several or (self.hit is not None and not speaks_mi()):
+        if self._face.inferiors.are_several or (self.hits and not speaks_mi()):
             with suppress(gdb.error):
                 self._followers.renew(gdb.newest_frame().pc())
-        if self.hit is not None and TELLS_HIT:
-            set_convenience("_hit_bpnum", self.hit.number)
+        hit = self.hit
+        if hit is not None and TELLS_HIT:
+            set_convenience("_hit_bpnum", hit.number)
             set_convenience("_hit_locno", 1)
 
     def tell_hit(self) -> None:
         """After a stop: say what was hit, as GDB would."""
-        hit, self.hit = self.hit, None
-        if hit is None:
-            return
-        if not hit.silent:
+        hit = self.hit
+        if hit is not None and not hit.silent:
             kind = "Temporary breakpoint" if hit.temporary else "Breakpoint"
             where = hit.where or gdb.execute("frame", to_string=True).partition("  ")[2]
             who = "" if hit.rank is None else f"Rank {hit.rank} hit "
             gdb.write(f"\n{who}{kind} {hit.number}" + ("\n" if speaks_mi() else f", {where}"))  # GDB tells it there
-        if not hit.user.is_valid():
-            return
-        if hit.temporary:
-            hit.user.delete()
-        else:
-            self._enable_counts.hit(hit.user)
+        hits, self.hits = self.hits, []
+        for one in hits:
+            if not one.user.is_valid():
+                continue
+            if one.temporary:
+                one.user.delete()
+            else:
+                self._enable_counts.hit(one.user)
 
 
 def give_up(user: gdb.Breakpoint) -> None:

@@ -86,6 +86,7 @@ class RankBreakpoints:
             if key not in self._standing:
                 with uninterrupted():  # else GDB might have one of which nothing is known here
                     self._standing[key] = Follower(self._face, self._on_hit, self._hits, user, key, address)
+                    self._standing[key].peers = self._at
         self.share_out()
 
     def share_out(self, native: bool = False) -> None:
@@ -165,6 +166,9 @@ class RankBreakpoints:
         self._known[user.number] = now
         return was != now
 
+    def _at(self, address: int) -> Iterator[Follower]:
+        return (one for one in self._standing.values() if one.address == address)
+
     def renew(self, pc: int) -> None:
         """Replace the followers where GDB has stopped: it goes on to tell their numbers by `$_hit_bpnum`.
 
@@ -233,9 +237,17 @@ class Follower(Pinned):
         self._face = face
         self._user = user
         self.is_silenced = False
+        self.peers: Callable[[int], Iterator[Follower]] = lambda address: iter(())
+        self._came_first = False  # before the symbols, which a peer has moved to the rank in the same stop
 
     def renewed(self) -> Follower:
-        return Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        found.peers = self.peers
+        return found
+
+    @property
+    def user(self) -> gdb.Breakpoint:
+        return self._user
 
     def leave(self, native: bool) -> None:
         """Leave it to GDB itself to stop here, or take it from GDB."""
@@ -331,8 +343,11 @@ class Follower(Pinned):
         return f"{line}\n{source}"
 
     def _is_native(self) -> bool:
-        """Whether GDB has a location of the user's breakpoint here, and stops by itself."""
-        return any(one.enabled and one.address == self.address for one in locations_in(self._user, self.home))
+        """Whether GDB had a location of the user's breakpoint here as the rank came by, and stops by itself."""
+        came_first, self._came_first = self._came_first, False
+        return not came_first and any(
+            one.enabled and one.address == self.address for one in locations_in(self._user, self.home)
+        )
 
     def _is_thread(self) -> bool:
         wanted = self._user.thread
@@ -362,8 +377,14 @@ class Follower(Pinned):
             return True
 
     def _move_symbols(self) -> None:
-        if self.rank is not None:
-            self._face.state().focus.move(self._face.moment(), self.rank, inserted=True)
+        """GDB asks the followers at one place in the order in which they were made."""
+        if self.rank is None:
+            return
+        focus = self._face.state().focus
+        if focus.rank != self.rank:
+            for one in self.peers(self.address):
+                one._came_first = one.number < self.number
+        focus.move(self._face.moment(), self.rank, inserted=True)
 
 
 def is_shared(moment: ProcessView, number: Optional[int]) -> bool:
@@ -400,7 +421,12 @@ def catches_in_code(breakpoint: Any) -> bool:
 
 def is_anything_in_code() -> bool:
     """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
-    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints())
+    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints()) or has_dprintf()
+
+
+def has_dprintf() -> bool:
+    """Whether a dprintf is enabled; GDB's Python does not list them."""
+    return re.search(r"^\d+\s+dprintf\s+\w+\s+y", execute("info breakpoints"), re.MULTILINE) is not None
 
 
 def leave_to_followers(user: gdb.Breakpoint) -> None:

@@ -9,14 +9,19 @@ import gdb
 
 from gdbext.gdb_api.run_gdb import execute, told
 from gdbext.gdb_api.target import path_of
-from pieglobalsfind.stacks.frame import Frame
+from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER, Frame
 
 MOST_FRAMES = 10_000  # a corrupt stack must come to an end
 NO_LOCALS = ("No locals.", "No symbol table info available.")
 
 
+SPECIAL = {gdb.SIGTRAMP_FRAME: SIGNAL_HANDLER, gdb.DUMMY_FRAME: CALLED_BY_DEBUGGER}  # by the type of a frame
+
+
 def describe(frame: gdb.Frame, variables: bool) -> Frame:
     """One frame; with `variables`, its locals too."""
+    if frame.type() in SPECIAL:
+        return Frame(frame.level(), frame.pc(), False, SPECIAL[frame.type()], "")
     symtab = frame.find_sal().symtab
     return Frame(
         level=frame.level(),

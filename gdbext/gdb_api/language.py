@@ -11,9 +11,11 @@ from typing import Any, Optional
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute
+from gdbext.gdb_api.target import path_of
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 C_FAMILY = ("c", "c++")
+FORTRAN_FILE = r"(?i)\.(?:f|for|ftn|f\d\d)$"
 INTEGERS = {1: "signed char", 2: "short", 4: "int", 8: "long"}  # C's types for Fortran's, by their size
 IN_C = {gdb.TYPE_CODE_INT: INTEGERS, gdb.TYPE_CODE_BOOL: INTEGERS, gdb.TYPE_CODE_FLT: {4: "float", 8: "double"}}
 LITERALS = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\$\w+|\d[\w.]*"""
@@ -30,6 +32,14 @@ def language() -> str:
 def is_automatic() -> bool:
     """Whether GDB chooses the language by the selected frame."""
     return gdb.parameter("language") == "auto"
+
+
+def is_fortran(frame: Any) -> bool:
+    """Whether a frame's function is of Fortran; before GDB 13 by the name of its file."""
+    if hasattr(frame, "language"):
+        return bool(frame.language() == "fortran")
+    symtab = frame.find_sal().symtab
+    return symtab is not None and re.search(FORTRAN_FILE, path_of(symtab)) is not None
 
 
 def names_pattern() -> str:

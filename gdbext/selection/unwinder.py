@@ -16,7 +16,7 @@ import gdb.unwinder
 
 from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
-from gdbext.gdb_api.language import language
+from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.target import NAMES
 from pieglobalsfind.model import PC, RSP, Region
 
@@ -116,10 +116,15 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
         first = stack.registers[PC], stack.registers[RSP]
         items = itertools.dropwhile(lambda item: place(frame_of(item)) != first, items)
     past_main = bool(gdb.parameter(PAST_MAIN)) and not stack.needs_past_main
+    is_innermost = True
     for item in items:
-        yield item
         frame = frame_of(item)
-        if frame.pc() in stack.entry or (frame.name() == "main" and not past_main):
+        is_main = frame.name() == "main" and not past_main
+        if is_main and not is_innermost and is_fortran(frame):  # the compiler's, which calls the main program
+            return
+        yield item
+        is_innermost = False
+        if is_main or frame.pc() in stack.entry:
             return
 
 

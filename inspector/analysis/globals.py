@@ -5,7 +5,6 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -252,7 +251,7 @@ class Column:
             data = memory.view(address, self._variable.size)
         except MemoryUnreadable as error:
             return f"<can't be read, {error.why}>", UNREAD
-        key = bytes(data) if len(data) <= SMALL else hashlib.sha256(data).digest()
+        key = bytes(data) if len(data) <= SMALL else memory.digest(address, data)
         self._evidence.add(rank, address, data, key)
         if not self._place_matters and key in self._known:
             return self._known[key], b"" if self._meaning is None else key

@@ -126,10 +126,15 @@ def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
     told.update(found.standstill, *(one.inside for one in found.collectives))
     reasons: dict[int, str] = {}
     for job in {id(job): job for job in homes.values()}.values():
-        is_told = job.table.evidence.tier not in TIERS or job.table.runtime in TELLS_MATCHES
+        is_told = job.table.evidence.tier not in TIERS or (
+            job.table.runtime in TELLS_MATCHES and not job.target.is_live
+        )
         unpublished = set() if is_told else {one.rank for one in job.table.ranks if homes.get(one.rank) is job}
         reason = why_not_still(job, unpublished & told) if unpublished & told else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
+
+    lacking = {rank for rank, _ in found.unknown if homes[rank].table.runtime in TELLS_MATCHES}
+    reasons.update(dict.fromkeys(lacking, "what they wait for is not known"))
 
     def why(ranks: Iterable[int]) -> str:
         return next((reasons[rank] for rank in ranks if rank in reasons), "")

@@ -24,6 +24,7 @@ from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import with_calls
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.session.one_moment import decoded
 from pieglobalsfind.shell.exit_status import complain
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.unwind import Walker
@@ -226,7 +227,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
 
 def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -> Job:
     try:
-        table = decode(target)
+        table = decoded(target) if isinstance(target, PausedTarget) else decode(target)
     except NotVirtualizedError as error:
         raise explained(target, error) from error
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")

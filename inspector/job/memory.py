@@ -6,17 +6,20 @@ Takes a target; holds the pieces of one rank at a time, so that a thousand ranks
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Iterable
 from typing import Union
 
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Object, Rank, Segment
 from pieglobalsfind.ranks.variable_address import data_place
-from pieglobalsfind.target import Target
+from pieglobalsfind.target import Target, backed
 from pieglobalsfind.targets import in_address_space
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 LARGEST_THRESHOLD, KEPT = 32 << 20, 256 << 20  # bytes
+LARGE, BLOCK = 1 << 20, 1 << 16  # bytes: data of which zeros are passed over, in blocks of this size
+ZEROS = bytes(BLOCK)
 LARGEST_LOADED = 1 << 26  # bytes; a segment beyond is read in the small pieces that are asked for
 LARGEST_PIECE = 1 << 30  # bytes that are compared or searched as a whole
 
@@ -71,14 +74,34 @@ class RankMemory:
                 return data[address - start : address - start + size]
         return self._read(address, size)
 
+    def digest(self, address: int, data: memoryview) -> bytes:
+        """Return what is equal for equal data alone; of large data, which begin at an address, zeros cost little."""
+        if len(data) <= LARGE:
+            return hashlib.sha256(data).digest()
+        found = hashlib.sha256(len(data).to_bytes(8, "little"))
+        behind = 0  # of the blocks that have been looked at
+        space = self._target_of_rank()
+        # Of a running process what it has let go of since counts as zeros, which it is now.
+        for start, end in backed(space, address, address + len(data)) if not isinstance(space, Absent) else ():
+            for at in range(max((start - address) // BLOCK * BLOCK, behind), end - address, BLOCK):
+                block = data[at : at + BLOCK]
+                behind = at + BLOCK
+                if block != ZEROS[: len(block)]:
+                    found.update(at.to_bytes(8, "little"))
+                    found.update(block)
+        return found.digest()
+
     def _read(self, address: int, size: int) -> bytes:
         """Through the page tables of the rank's own process, where it has one."""
-        if self._space not in self._spaces:
-            self._spaces[self._space] = in_address_space(self._target, self._space)
-        space = self._spaces[self._space]
+        space = self._target_of_rank()
         if isinstance(space, Absent):
             raise MemoryUnreadable(address, size, space.reason)
         return space.read(address, size)
+
+    def _target_of_rank(self) -> Union[Target, Absent]:
+        if self._space not in self._spaces:
+            self._spaces[self._space] = in_address_space(self._target, self._space)
+        return self._spaces[self._space]
 
 
 def data_segments(rank: Rank, found: Object) -> Iterable[tuple[Segment, int]]:

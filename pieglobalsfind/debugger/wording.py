@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Union
 
 from pieglobalsfind.model import RUNNING, UNKNOWN_ELEMENT, Absent, Object, Owner, Rank, Waiting
+from pieglobalsfind.stacks.frame import CALLED_BY_DEBUGGER, SIGNAL_HANDLER
 
 if TYPE_CHECKING:
     from pieglobalsfind.session.process_view import ProcessView
@@ -61,6 +62,8 @@ def file_name(found: Object) -> str:
 
 def frame_text(frame: Frame) -> str:
     """`#3  0x... in solve (n=4) at solver.c:81`, and below it the locals if there are any."""
+    if frame.function in (SIGNAL_HANDLER, CALLED_BY_DEBUGGER):
+        return f"#{frame.level:<2} {frame.function}"
     pc = f"{frame.pc:#018x} in " if frame.shows_pc else ""
     place = f" at {frame.file}:{frame.line}" if frame.file else f" from {frame.library}" if frame.library else ""
     line = f"#{frame.level:<2} {pc}{frame.function or '??'} ({frame.arguments}){place}"

@@ -62,6 +62,17 @@ def at_one_moment(
     return value[0]
 
 
+def decoded(target: PausedTarget) -> RankTable:
+    """The ranks of a paused process. Raises as `decode` does.
+
+    Where every rank is found, with what leads to its stack, the copy lacked nothing for that.
+    """
+    table = decode(target)
+    if all(one.record or isinstance(one.context, int) or one.kernel_thread for one in table.ranks):
+        target.forget_misses()
+    return table
+
+
 def _attempt(
     read: Callable[[Sequence[PausedTarget]], Value], targets: Sequence[PausedTarget]
 ) -> tuple[Optional[tuple[Value]], Optional[RanklensError]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What stands in place of a function's name where none was called, as GDB writes it.
+SIGNAL_HANDLER, CALLED_BY_DEBUGGER = "<signal handler called>", "<function called from gdb>"
+
 
 @dataclass(frozen=True)
 class Frame:

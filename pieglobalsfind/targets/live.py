@@ -81,11 +81,27 @@ class LiveTarget(Process):
             raise MemoryUnreadable(address, size, "there are no such addresses")
         if size > LARGEST_READ:
             raise MemoryUnreadable(address, size, "that is more than can be read at once")
-        if size > CHECKED_READ and not self._is_mapped(address, size):
-            raise MemoryUnreadable(address, size)
+        if size > CHECKED_READ:
+            return self._read_large(address, size)
         if size == 0:
             return b""
         return self._read_by_call(address, size) if self._memory_file < 0 else self._read_by_file(address, size)
+
+    def _read_large(self, address: int, size: int) -> bytes:
+        """Without the pages that the process never touched: a read would give it page tables for them."""
+        if not self._is_mapped(address, size):
+            raise MemoryUnreadable(address, size)
+        backed = self.backed(address, address + size)
+        if self._memory_file >= 0 or backed == [(address, address + size)]:
+            return self._read_by_file(address, size) if self._memory_file >= 0 else self._read_by_call(address, size)
+        data = bytes(size)  # zeros that take no memory before something is written there
+        place = _address_of(data)
+        for start, end in backed:
+            if not address <= start < end <= address + size:
+                raise MemoryUnreadable(address, size, "the kernel names pages outside of it")
+            part = self._read_by_call(start, end - start)
+            ctypes.memmove(place + start - address, part, end - start)
+        return data
 
     def _is_mapped(self, address: int, size: int) -> bool:
         """By the map as it was once, or, if that does not have it, as it is now."""
@@ -150,28 +166,31 @@ class LiveTarget(Process):
             whole += 1
         return data, whole
 
-    def copy_into(self, room: memoryview, vectors: array[int]) -> list[tuple[int, memoryview]]:
+    def copy_into(self, room: memoryview, vectors: array[int]) -> list[int]:
         """Copy ranges, given as addresses and sizes in turns, one after the other into `room`, in a few calls.
 
-        Gives (address, bytes) of those that could be copied.
+        Returns the indices of those that can't be had; their part of `room` is left as it is.
         """
-        found: list[tuple[int, memoryview]] = []
-        at, first = 0, 0
-        while first < len(vectors):
-            batch = vectors[first : first + 2 * MOST_VECTORS]
-            got = self._copy_batch(room[at:], batch)
-            first += len(batch)
-            for address, size in zip(batch[::2], batch[1::2]):
-                if size > got:
-                    break
-                found.append((address, room[at : at + size]))
-                at, got, batch = at + size, got - size, batch[2:]
-            if batch:  # the first that is left can't be had as a whole
-                first -= len(batch) - 2
-                data = read_or_none(self, batch[0], batch[1]) if self._memory_file >= 0 else None
-                if data is not None:
-                    found.append((batch[0], memoryview(data)))
-        return found
+        lost: list[int] = []
+        at, first, count = 0, 0, len(vectors) // 2
+        while first < count:
+            batch = vectors[2 * first : 2 * (first + MOST_VECTORS)]
+            sizes = batch[1::2]
+            total = sum(sizes)
+            got = self._copy_batch(room[at : at + total], batch)
+            if got == total:
+                at, first = at + total, first + len(sizes)
+                continue
+            whole = 0  # of those before the first that can't be copied with others
+            while sizes[whole] <= got:
+                at, got, whole = at + sizes[whole], got - sizes[whole], whole + 1
+            data = read_or_none(self, *batch[2 * whole : 2 * whole + 2]) if self._memory_file >= 0 else None
+            if data is not None:
+                room[at : at + len(data)] = data
+            else:
+                lost.append(first + whole)
+            at, first = at + sizes[whole], first + whole + 1
+        return lost
 
     def _copy_batch(self, room: memoryview, vectors: array[int]) -> int:
         """How many bytes were copied, -1 if none could be."""

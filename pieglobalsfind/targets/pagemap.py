@@ -45,7 +45,7 @@ def scanned(descriptor: int, start: int, end: int) -> Iterator[tuple[int, int]]:
     """By PAGEMAP_SCAN; raises `OSError` before it yields anything where the kernel does not have it."""
     vector = array("Q", bytes(_REGION.size * REGIONS))
     place, _ = vector.buffer_info()
-    start &= -PAGE
+    begin, start = start, start & -PAGE
     while start < end:
         request = bytearray(
             _SCAN.pack(_SCAN.size, 0, start, end, 0, place, REGIONS, 0, ZERO, ZERO, PRESENT | SWAPPED, PRESENT)
@@ -54,12 +54,12 @@ def scanned(descriptor: int, start: int, end: int) -> Iterator[tuple[int, int]]:
         reached = start
         for index in range(count):
             first, last = vector[3 * index : 3 * index + 2]
-            yield first, min(last, end)
+            yield max(first, begin), min(last, end)
             reached = last
         # Linux 6.18 says of a last part that the walk ended before the last region, which it would return again.
         reached = max(reached, _SCAN.unpack(request)[4])
         if reached <= start:
-            yield start, end
+            yield max(start, begin), end
             return
         start = reached
 

@@ -173,6 +173,11 @@ class PausedTarget:
     def check_program(self) -> None:
         self.live.check_program()
 
+    def forget_misses(self) -> None:
+        """What was refused so far is not needed: a search followed a pointer that leads to nothing."""
+        self._missed.clear()
+        self._unmapped.clear()
+
     def missed(self) -> tuple[Range, ...]:
         """What reads were refused for because it was not copied, in pages."""
         found = list(self._missed)
@@ -266,22 +271,23 @@ def _copied(copiers: Sequence[_Copier]) -> Pause:
 
 
 class _Copier:
-    """Copies one process while it stands still; everything that can be is done before."""
+    """Copies one process while it stands still; everything that can be is done before, or after."""
 
     def __init__(self, live: LiveTarget, plan: Plan) -> None:
         self.live = live
-        self._plan = plan
-        self._stacks = sorted(plan.stacks, key=lambda one: one.start)
-        self._lows = [one.start for one in self._stacks]
+        self._unsettled = plan.unsettled
+        stacks = sorted(plan.stacks, key=lambda one: one.start)
+        self._starts = [one.start for one in stacks]
+        self._ends = [one.end for one in stacks]
+        self._expected = [max(one.start, one.end - one.expected) for one in stacks]
         self._ranges = _vectors(plan.ranges)
-        self._pointed = [index for index, one in enumerate(self._stacks) if one.pointer]
-        self._pointers = _vectors((self._stacks[at].pointer, self._stacks[at].pointer + 8) for at in self._pointed)
-        self.size = sum(end - start for start, end in plan.ranges) + sum(2 * one.expected for one in self._stacks)
-        self._buffers: list[memoryview] = []
+        self._pointers = _vectors((one.pointer, one.pointer + 8) for one in stacks)
+        self.size = sum(self._ranges[1::2]) + sum(2 * one.expected for one in stacks)
         self._room = _room(min(self.size, LARGEST_COPY) + (1 << 20))
-        self._words = _room(8 * len(self._pointed) + 8)
+        self._words = _room(8 * len(stacks))[: 8 * len(stacks)].cast("Q")
         self._registers: list[tuple[int, Optional[bytes]]] = []
-        self._pieces: list[tuple[int, memoryview]] = []
+        self._copied = array.array("Q")
+        self._lost: list[int] = []
 
     def read_registers(self, standstill: Standstill) -> None:
         self._registers = [(tid, raw_registers(tid)) for tid in standstill.threads(self.live.pid)]
@@ -290,41 +296,43 @@ class _Copier:
     def is_settled(self) -> bool:
         """Whether no thread stands between two ranks."""
         pcs = [struct.unpack_from("<Q", raw, RIP_AT)[0] for _, raw in self._registers if raw is not None]
-        return not any(start <= pc < end for pc in pcs for start, end in self._plan.unsettled)
+        return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
-        used = self._used()
-        vectors = array.array("Q", self._ranges)
-        for stack, start in zip(self._stacks, used):
-            vectors.append(start)
-            vectors.append(stack.end - start)
+        starts = self._used()
+        vectors = self._ranges[:]
+        vectors.extend([number for start, end in zip(starts, self._ends) for number in (start, end - start)])
         total = sum(vectors[1::2])
         if total > len(self._room):
             self._room = _room(min(total, LARGEST_COPY))
-        self._pieces = self.live.copy_into(self._room, vectors)
+        self._copied, self._lost = vectors, self.live.copy_into(self._room, vectors)
 
     def _used(self) -> list[int]:
         """Where each stack's part in use begins."""
-        starts = [max(one.start, one.end - one.expected) for one in self._stacks]
-        for at, pointer in zip(self._pointed, self._pointer_words()):
-            stack = self._stacks[at]
-            if stack.start <= pointer < stack.end:
-                starts[at] = max(stack.start, pointer - BELOW)
+        for index in self.live.copy_into(self._words.cast("B"), self._pointers):
+            self._words[index] = 0
+        stacks = zip(self._words.tolist(), self._starts, self._ends, self._expected)
+        starts = [
+            (max(start, pointer - BELOW) if start <= pointer < end else expected) & -8
+            for pointer, start, end, expected in stacks
+        ]
         for _, raw in self._registers:
             pointer = struct.unpack_from("<Q", raw, RSP_AT)[0] if raw is not None else 0
-            at = bisect_right(self._lows, pointer) - 1
-            if at >= 0 and pointer < self._stacks[at].end:
-                starts[at] = min(starts[at], max(self._stacks[at].start, pointer - BELOW))
-        return [start & -8 for start in starts]
-
-    def _pointer_words(self) -> list[int]:
-        found = dict(self.live.copy_into(self._words, self._pointers))
-        none = memoryview(bytes(8))
-        return [int.from_bytes(found.get(self._stacks[at].pointer, none), "little") for at in self._pointed]
+            at = bisect_right(self._starts, pointer) - 1
+            if at >= 0 and pointer < self._ends[at]:
+                starts[at] = min(starts[at], max(self._starts[at], pointer - BELOW) & -8)
+        return starts
 
     def target(self, stopped: Pause) -> PausedTarget:
         threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
-        return PausedTarget(self.live, _Pieces(self._pieces), threads, stopped)
+        return PausedTarget(self.live, _Pieces(self._pieces()), threads, stopped)
+
+    def _pieces(self) -> Iterator[tuple[int, memoryview]]:
+        at, lost = 0, set(self._lost)
+        for index, (address, size) in enumerate(zip(self._copied[::2], self._copied[1::2])):
+            if index not in lost:
+                yield address, self._room[at : at + size]
+            at += size
 
 
 def _vectors(ranges: Iterable[Range]) -> array.array[int]:

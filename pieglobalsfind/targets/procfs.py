@@ -14,7 +14,7 @@ from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets.pagemap import populated
-from pieglobalsfind.targets.procmap_query import StandingMaps
+from pieglobalsfind.targets.procmap_query import StandingMaps, is_private_anonymous
 
 DELETED = " (deleted)"
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
@@ -55,6 +55,11 @@ class Process:
                 yield first, last
         except OSError:
             yield reached, end
+
+    def backed(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return (start, end) of what of a range may hold anything but zeros: all, if it is not anonymous memory."""
+        is_anonymous = is_private_anonymous(f"{self._proc}/maps", start, end)
+        return list(self.populated(start, end)) if is_anonymous else [(start, end)]
 
     def open_path(self, path: str) -> Optional[str]:
         """The file as the process sees it: its own root directory, and files that are deleted but still mapped."""

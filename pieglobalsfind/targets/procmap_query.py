@@ -67,6 +67,18 @@ def _from(maps: int, address: int) -> Iterator[MemoryMapping]:
         found = _mapping(maps, found.end, OR_NEXT | OF_A_FILE)
 
 
+def is_private_anonymous(path: str, start: int, end: int) -> bool:
+    """Whether all of a range is private anonymous memory now; False where the kernel does not answer that."""
+    with suppress(OSError), open(path, "rb") as maps:
+        while start < end:
+            found = _mapping(maps.fileno(), start, 0)
+            if found is None or found.shared or not (found.path in ("", "[heap]") or found.path.startswith("[anon:")):
+                return False
+            start = found.end
+        return True
+    return False
+
+
 def _mapping(maps: int, address: int, flags: int) -> Optional[MemoryMapping]:
     """The mapping that a question is answered with, None if there is none; raises `OSError` if it can't be asked."""
     name = array.array("B", bytes(LONGEST_PATH))

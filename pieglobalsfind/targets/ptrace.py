@@ -32,13 +32,15 @@ STUCK = 5.0  # seconds that a thread may be in the kernel before it stops
 PATIENCE = 60.0  # seconds until every thread has to stand still: it can't before it gets a processor
 POLLS = 20  # a thread that has a processor stops in microseconds
 NAP = 0.00005  # seconds
+RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
 
 
 class Standstill:
     """All threads of some processes, stopped from the construction to `release`.
 
-    `began` is when the first thread was interrupted (seconds of `time.monotonic`), `skew` how many seconds after the
-    first process the last one stood still. Raises `TargetError` if one of them may not be traced.
+    `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `skew` how many
+    seconds after the first process the last one stood still. Raises `NotStoppableError` if one of them may not be
+    traced.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:
@@ -54,7 +56,7 @@ class Standstill:
 
     @property
     def skew(self) -> float:
-        return max(self._stood.values()) - min(self._stood.values())
+        return max(self._stood.values(), default=0.0) - min(self._stood.values(), default=0.0)
 
     def threads(self, pid: int) -> tuple[int, ...]:
         """The threads of one of the processes, ascending."""
@@ -70,73 +72,76 @@ class Standstill:
 
     def _stop_all(self) -> None:
         """Until no thread is left that runs: those that run may make new ones meanwhile."""
-        for pid, threads in self._signals.items():
-            for tid in task_ids(pid):
-                self._seize(pid, tid)
-                threads.setdefault(tid, 0)
-        self.began = time.monotonic()
-        for threads in self._signals.values():
-            for tid in threads:
+        new = {pid: task_ids(pid) for pid in self._signals}
+        for pid, tids in new.items():
+            self._seize(pid, tids)
+        while any(new.values()):
+            waiting = {tid: (pid, time.monotonic()) for pid, tids in new.items() for tid in tids}
+            for tid in waiting:
                 _ptrace(INTERRUPT, tid, 0, 0)
-        for pid in self._signals:
-            self._wait_for(pid)
-            self._stop_new(pid)
-            self._stood[pid] = time.monotonic()
+            self._wait_for(waiting)
+            new = {pid: [tid for tid in task_ids(pid) if tid not in self._signals[pid]] for pid in self._signals}
+            for pid, tids in new.items():
+                self._seize(pid, tids)
 
-    def _stop_new(self, pid: int) -> None:
-        threads = self._signals[pid]
-        while new := [tid for tid in task_ids(pid) if tid not in threads]:
+    def _seize(self, pid: int, tids: Sequence[int]) -> None:
+        for tid in tids:
             if time.monotonic() > self._deadline:
                 raise NotStoppableError(f"process {pid} makes threads faster than they can be stopped", "try again")
-            for tid in new:
-                self._seize(pid, tid)
-                threads.setdefault(tid, 0)
-                _ptrace(INTERRUPT, tid, 0, 0)
-            self._wait_for(pid, new)
+            code = _ptrace(SEIZE, tid, 0, 0)
+            if code not in (0, errno.ESRCH):  # the latter: a thread that has ended meanwhile
+                raise _not_traceable(pid, code)
+            self._signals[pid][tid] = 0
 
-    def _seize(self, pid: int, tid: int) -> None:
-        code = _ptrace(SEIZE, tid, 0, 0)
-        if code in (0, errno.ESRCH):  # the latter: a thread that has ended meanwhile
-            return
-        tracer = tracer_of(pid)
-        if tracer:
-            raise NotStoppableError(f"process {pid} is being traced by process {tracer}", "end that debugger first")
-        hint = "run as its user, and set /proc/sys/kernel/yama/ptrace_scope to 0"
-        raise NotStoppableError(f"process {pid} can't be stopped, {os.strerror(code).lower()}", hint)
+    def _wait_for(self, waiting: dict[int, tuple[int, float]]) -> None:
+        """Until those threads stand still; each is of a process, and ran at some time at the earliest."""
+        started, polls = time.monotonic(), 0
+        while waiting:
+            for tid, (pid, ran) in tuple(waiting.items()):
+                now = time.monotonic()
+                signal = _stopped(tid)
+                if signal == RUNS:
+                    waiting[tid] = pid, now
+                    continue
+                del waiting[tid]
+                if signal == ENDED:
+                    del self._signals[pid][tid]
+                    continue
+                self._signals[pid][tid] = signal
+                self.began = min(self.began or ran, ran)
+                self._stood[pid] = time.monotonic()
+            polls += 1
+            if polls > POLLS and waiting:
+                self._check_patience(waiting, started)
+                time.sleep(NAP)  # the kernel stops them in microseconds, or not until a device has answered
 
-    def _wait_for(self, pid: int, tids: Sequence[int] = ()) -> None:
-        """Until the threads stand still; those that have ended are forgotten."""
-        threads = self._signals[pid]
-        for tid in tids or tuple(threads):
-            signal = self._stopped(pid, tid)
-            if signal is None:
-                del threads[tid]
-            else:
-                threads[tid] = signal
-
-    def _stopped(self, pid: int, tid: int) -> Optional[int]:
-        """The signal that a stopped thread is about to get (0: none), None if the thread has ended."""
-        stuck = time.monotonic() + STUCK
-        tries = 0
-        while True:
-            try:
-                ready, status = os.waitpid(tid, WALL | os.WNOHANG)
-            except ChildProcessError:
-                return None
-            if ready:
-                return _signal_of(status)
-            tries += 1
-            if tries < POLLS:
-                continue
-            now = time.monotonic()
-            if now > self._deadline or (now > stuck and is_in_the_kernel(tid)):
+    def _check_patience(self, waiting: dict[int, tuple[int, float]], started: float) -> None:
+        now = time.monotonic()
+        for tid, (pid, _) in waiting.items():
+            if now > self._deadline or (now > started + STUCK and is_in_the_kernel(tid)):
                 raise NotStoppableError(f"thread {tid} of process {pid} does not stop", "it may be stuck in the kernel")
-            time.sleep(NAP)  # the kernel stops it in microseconds, or not until a device has answered
 
 
-def _signal_of(status: int) -> Optional[int]:
+def _not_traceable(pid: int, code: int) -> NotStoppableError:
+    tracer = tracer_of(pid)
+    if tracer:
+        return NotStoppableError(f"process {pid} is being traced by process {tracer}", "end that debugger first")
+    hint = "run as its user, and set /proc/sys/kernel/yama/ptrace_scope to 0"
+    return NotStoppableError(f"process {pid} can't be stopped, {os.strerror(code).lower()}", hint)
+
+
+def _stopped(tid: int) -> int:
+    """The signal that a stopped thread is about to get (0: none), `RUNS`, or `ENDED`."""
+    try:
+        ready, status = os.waitpid(tid, WALL | os.WNOHANG)
+    except ChildProcessError:
+        return ENDED
+    return _signal_of(status) if ready else RUNS
+
+
+def _signal_of(status: int) -> int:
     if not os.WIFSTOPPED(status):
-        return None
+        return ENDED
     return 0 if status >> 16 == EVENT_STOP else os.WSTOPSIG(status)
 
 
@@ -150,7 +155,7 @@ def _release_running(tid: int) -> None:
         except ChildProcessError:
             return
         if ready:
-            _ptrace(DETACH, tid, 0, _signal_of(status) or 0)
+            _ptrace(DETACH, tid, 0, max(_signal_of(status), 0))
             return
         time.sleep(NAP)
 

@@ -97,6 +97,7 @@ def run_one(suite: Path, folder: Path, way: str, file: str) -> str:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGTERM)
             process.wait()
+            (place / "gdb.sum").unlink(missing_ok=True)  # half a run says nothing of what it did not come to
             return f"it took longer than {LONGEST} s"
     return "" if (place / "gdb.sum").exists() else "there is no gdb.sum"
 
@@ -116,7 +117,11 @@ def report(folder: Path, files: Sequence[str]) -> int:
     reasons: Counter[str] = Counter()
     for file in files:
         sums = [(folder / way / file / "gdb.sum") for way in WAYS]
-        native, in_rank = [results(one.read_text(errors="replace") if one.exists() else "") for one in sums]
+        if not all(one.exists() for one in sums):
+            total["files without a result"] += 1
+            continue
+        total["files"] += 1
+        native, in_rank = [results(one.read_text(errors="replace")) for one in sums]
         found = compared(native, in_rank, known)
         total.update(counts(found))
         reasons.update(one.reason for one in found.differences if one.reason)

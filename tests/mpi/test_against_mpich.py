@@ -176,19 +176,25 @@ def test_unknown_function_fails_at_link_time(tmp_path: Path) -> None:
     assert "MPI_Win_fence" in done.stderr
 
 
+PAIR = "MPI_Datatype pair; int two[2] = {0}; MPI_Type_contiguous(2, MPI_INT, &pair);"
+UNCOMMITTED = "invalid datatype, or one that was not committed"
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
         ("MPI_Send(&rank, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);", "rank 1: MPI_Send: invalid rank"),
         ("MPI_Bcast(&rank, 1, MPI_INT, 7, MPI_COMM_WORLD);", "rank 1: MPI_Bcast: invalid root"),
         ("MPI_Abort(MPI_COMM_WORLD, 9);", "rank 1: MPI_Abort"),
+        (f"{PAIR} MPI_Send(two, 1, pair, 0, 0, MPI_COMM_WORLD);", f"rank 1: MPI_Send: {UNCOMMITTED}"),
+        (f"{PAIR} MPI_Bcast(two, 1, pair, 1, MPI_COMM_WORLD);", f"rank 1: MPI_Bcast: {UNCOMMITTED}"),
     ],
 )
 def test_errors_name_rank_and_call(statement: str, message: str, tmp_path: Path) -> None:
     source = tmp_path / "error.c"
     source.write_text(
         "#include <mpi.h>\nint main(int argc, char **argv) { int rank; MPI_Init(&argc, &argv);\n"
-        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); if (rank == 1) {statement}\nMPI_Finalize(); return 0; }}\n"
+        f"MPI_Comm_rank(MPI_COMM_WORLD, &rank); if (rank == 1) {{ {statement} }}\nMPI_Finalize(); return 0; }}\n"
     )
     run(BIN / "rankcc", source, "-o", tmp_path / "error")
     done = run(BIN / "rankrun", "-n", 2, tmp_path / "error", check=False)

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional, cast
 
 import pytest
 
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.smpi.decode import WITHOUT_MPI
+from pieglobalsfind.decoders.smpi.numbering import ACTORS
+from pieglobalsfind.decoders.smpi.requests import Requests
+from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, RUNNING, RankTable, Region
 from pieglobalsfind.ranks.variable_address import data_place
+from pieglobalsfind.target import Target, read_or_none
 from pieglobalsfind.targets import open_target
 from tests.support.gdb.places import make_core
 from tests.support.gdb.session import Session
 from tests.support.running import StartJob
 from tests.support.sharing import Shared
-from tests.support.smpi.jobs import FACTORIES, SOURCES, Running, built, kernel_core, needs_smpi, start
+from tests.support.smpi.jobs import (
+    FACTORIES,
+    SOURCES,
+    Running,
+    built,
+    command,
+    kernel_core,
+    needs_smpi,
+    platform,
+    process_of,
+    sleeps,
+    start,
+)
+from tests.support.waiting import wait_until
 
 pytestmark = needs_smpi
 RANKS = 4
@@ -170,3 +192,88 @@ def test_a_thousand_ranks(start_job: StartJob, shared: Shared, tmp_path: Path) -
     (waiting,) = asked("stacks", running.pid, "--rank", "1-999", "--freeze")["stacks"]
     assert waiting["ranks"] == "1-999"
     assert [one["function"] for one in waiting["calls"]] == ["main", "below", "below", "below", "MPI_Recv"]
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["privatize-libs", "stock"])
+def test_a_library_s_globals(is_told: bool, start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """SMPI copies the libraries that it is told, and keeps one of all others."""
+    library = shared.compiled(
+        ["gcc", "-g", "-shared", "-fPIC", "-Wl,-soname,libownlibrary.so", SOURCES / "library_own.c"], "libownlibrary.so"
+    )
+    program = built(shared, "library.c", str(library), f"-Wl,-rpath,{library.parent}")
+    options = [f"--cfg=smpi/privatize-libs:{library.name}"] if is_told else []
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+    running = start(start_job, tmp_path, RANKS, program, options, environment)
+    places = {one.rank: one.address for one in running.variable("own_count").values()}
+    assert (len(set(places.values())) == RANKS) == is_told
+    lines = owners(running.pid, *places.values())
+    for rank, line in zip(places, lines):
+        assert (f"rank {rank}  data" if is_told else "no rank  runtime") in line and "own_count+0x0" in line, line
+    if is_told:
+        (found,) = asked("globals", running.pid, "own_count")
+        assert [group["value"] for group in found["groups"]] == [str(5 + 10 * rank) for rank in range(RANKS)]
+
+
+def test_actors_that_are_no_ranks(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """They are listed by their pids, with their stacks, and said to be none."""
+    place = SOURCES / "actors.cpp"
+    program = shared.compiled(["g++", "-g", "-O0", "-std=c++17", place, "-lsimgrid"], "actors")
+    description, _ = platform(tmp_path, 1)
+    job = start_job(program, description)
+    job.wait_for("ready")
+    wait_until(lambda: sleeps(job.pid), "the first actor never came to sleep")
+    table = decode(open_target(pid=job.pid))
+    assert (table.runtime, [one.rank for one in table.ranks], table.warnings) == (WITHOUT_MPI, [1, 2, 3], (ACTORS,))
+    (waiting,) = asked("stacks", job.pid, "--rank", "2-3")["stacks"]
+    assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
+
+
+def test_ranks_that_are_switched_all_the_time(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """At each moment every suspended rank's stack is whole, and no deadlock is seen: there is none."""
+    job = start_job(*command(tmp_path, MANY, built(shared, "busy.c")))
+    job.wait_for("ready")
+    pid = process_of(job)
+    for _ in range(5):
+        found = asked("stacks", pid)
+        whole = [one for one in found["stacks"] if [call["function"] for call in one["calls"]][:1] == ["main"]]
+        told = {rank for one in whole for rank in ranks_of(one["ranks"])}
+        assert len(told) >= MANY - 1, found  # one runs, perhaps in code without unwind information
+        assert asked("waits", pid)["cycles"] == []
+
+
+class Damaged:
+    """A target of which now and then a word that is read is another one; in all else it is the one it was made of."""
+
+    def __init__(self, target: Target, seed: int) -> None:
+        self._target, self._random = target, random.Random(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def read(self, address: int, size: int) -> bytes:
+        data = bytearray(self._target.read(address, size))
+        if size >= 8 and self._random.random() < 0.01:
+            at = self._random.randrange(size // 8) * 8
+            other = self._random.choice(
+                (0, 8, 1 << 63, (1 << 64) - 8, address, address + 8, self._random.getrandbits(64))
+            )
+            data[at : at + 8] = other.to_bytes(8, "little")
+        return bytes(data)
+
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        return [read_or_none(cast(Target, self), *one) for one in places]
+
+
+def test_damaged_memory(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """Whatever is read, the answer is a table or an error of ours, and soon."""
+    running = start(start_job, tmp_path, RANKS, built(shared, "truth.cpp"))
+    sound = open_target(core=str(make_core(running.pid, tmp_path)))
+    check_variables(decode(sound), running, RANKS)
+    for seed in range(150):
+        damaged = cast(Target, Damaged(sound, seed))
+        with suppress(RanklensError):
+            table = decode(damaged)
+            requests = Requests(damaged, table)
+            for rank in table.ranks:
+                if isinstance(rank.stack, Region):
+                    requests.waiting(rank, rank.stack.end - 4096, "MPI_Recv")

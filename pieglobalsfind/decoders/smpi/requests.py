@@ -26,23 +26,30 @@ ACTIVITY = "N7simgrid6kernel8activity"
 ANY_SOURCE, ANY_TAG = -555, -444  # smpi.h; tags of collectives are negative, too
 ANY, NONE = -1, -2  # Waiting.peer and .tag
 OBJECT_WORDS = 40
+ACTIVITY_WORDS = 64
 FEWEST_WORDS = 8
 ARRAY_WORDS = 16  # of an array of requests
 INSIDE = 1 << 14  # bytes of a stack that SMPI's own calls use
 MOST_MEMBERS = 1 << 20
 NO_REQUEST = "source or destination (no request of it is found on its stack)"
+UNREAD = "source or destination (whether the other side has come can't be read)"
+PROBES = ("MPI_Probe", "MPI_Mprobe")  # whose requests never begin
 ONE_OF = "source or destination (it waits for any of {} requests)"
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request: the actors' numbers (-555: any), the tag, the communicator's address, whether both sides are there."""
+    """A request: the actors' numbers (-555: any), the tag, the communicator's address.
+
+    `is_matched`: both sides are there, or it is done; None if that can't be read. `has_begun`: it has a communication.
+    """
 
     source: int
     destination: int
     tag: int
     communicator: int
-    is_matched: bool
+    is_matched: Optional[bool]
+    has_begun: bool
 
 
 class Requests:
@@ -57,18 +64,22 @@ class Requests:
         numbers = number(actors, identities(target, actors))
         self._ranks = {actors[index].number: rank for rank, index in numbers.actors.items()}
         self._actors: Mapping[int, Actor] = {rank: actors[index] for rank, index in numbers.actors.items()}
-        self._addresses = {one.address: one.number for one in actors}
+        self._addresses = {one.address for one in actors}
         self._classes: dict[int, str] = {}
 
     def waiting(self, rank: Rank, pointer: int, call: str) -> tuple[Waiting, bool]:
         """What a rank waits for that is in a call, with its stack from `pointer` on; and whether that is on its way."""
         found = self._requests(rank, pointer)
+        if call not in PROBES:
+            found = [one for one in found if one.has_begun]
         if not found:
             return Waiting(call, unknown=NO_REQUEST), False
         own = self._actors[rank.rank].number
         first = min(found, key=lambda one: self._urgency(one, own))
         if call in ("MPI_Waitany", "MPI_Waitsome") and len(found) > 1:
             return Waiting(call, communicator=first.communicator, unknown=ONE_OF.format(len(found))), False
+        if first.is_matched is None:
+            return Waiting(call, communicator=first.communicator, unknown=UNREAD), False
         return self._said(rank, call, first), first.is_matched
 
     def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
@@ -81,7 +92,11 @@ class Requests:
 
         A small message is sent without waiting for its receiver.
         """
-        return one.is_matched, one.destination != own, not {one.source, one.destination} <= self._ranks.keys()
+        return (
+            one.is_matched is not False,
+            one.destination != own,
+            not {one.source, one.destination} <= self._ranks.keys(),
+        )
 
     def _members_of(self, communicator: int) -> Iterator[int]:
         """The ranks in a communicator, in its order, -1 of one that has ended; a group has a std::vector of actors.
@@ -116,12 +131,21 @@ class Requests:
             return []
         size = min(INSIDE, rank.stack.end - pointer) & -8
         data = read_or_none(self._target, pointer, size)
+        if not self._stands_still(pointer, data or b""):
+            return []
         words = memoryview(data or b"").cast("Q")
         for part in _calls(words, _code(self._table, rank)):
             found = self._in_part(actor, [one for one in dict.fromkeys(part) if one and one % 8 == 0])
             if found:
                 return found
         return []
+
+    def _stands_still(self, pointer: int, data: bytes) -> bool:
+        """Whether the rank has not run since its stack was copied, where requests are read from the running process."""
+        live: Optional[Target] = getattr(self._target, "live", None)
+        if live is None or not getattr(self._target, "rest_is_live", False):
+            return True
+        return read_or_none(live, pointer, len(data)) == data
 
     def _in_part(self, actor: Actor, words: Sequence[int]) -> list[Request]:
         """Requests that words lead to, or arrays of requests."""
@@ -160,25 +184,32 @@ class Requests:
         if at is None:
             return None
         source, destination = _signed(words[at + 2], 64), _signed(words[at + 3], 64)
-        place = next((at for at in range(at + 5, len(words) - 1) if self._class_of(words[at]) == COMMUNICATOR), None)
+        place = next((at for at in range(at + 5, len(words) - 2) if self._class_of(words[at]) == COMMUNICATOR), None)
         if place is None or actor.number not in (source, destination):
             return None
-        other = destination if source == actor.number else source
-        return Request(
-            source, destination, _signed(words[at + 4], 32), words[place], self._is_matched(words[place + 1], other)
-        )
+        activity, flags = words[place + 1 : place + 3]
+        if source == actor.number and flags >> 32 & 0xFF == 1:  # detached: no rank waits for its receiver
+            return None
+        matched = self._is_matched(activity, actor, source == actor.number) if activity else False
+        return Request(source, destination, _signed(words[at + 4], 32), words[place], matched, bool(activity))
 
     def _is_type(self, address: int) -> bool:
         name = self._class_of(address)
         return name.startswith(SMPI) and ("Datatype" in name or "Type_" in name)
 
-    def _is_matched(self, activity: int, other: int) -> bool:
-        """Whether the other side's actor is in the communication, too: it goes on by itself then."""
-        if not self._class_of(activity).startswith(ACTIVITY):
-            return False
-        (words,) = words_of(self._target, [activity], OBJECT_WORDS, FEWEST_WORDS)
-        known = {self._addresses[one] for one in words if one in self._addresses}
-        return len(known) > 1 if other == ANY_SOURCE else other in known
+    def _is_matched(self, activity: int, own: Actor, sends: bool) -> Optional[bool]:
+        """Whether the other side has come, too, or none is there any more: the rank goes on by itself then.
+
+        A communication has its sender's actor, and then its receiver's; null for one that has not come.
+        """
+        (words,) = words_of(self._target, [activity], ACTIVITY_WORDS, FEWEST_WORDS)
+        if not words or not self._class_of(activity).startswith(ACTIVITY):
+            return None
+        for sender, receiver in zip(words, words[1:]):
+            mine, other = (sender, receiver) if sends else (receiver, sender)
+            if mine == own.address and (other == 0 or other in self._addresses):
+                return other != 0
+        return True
 
 
 def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Sequence[int]]:

@@ -148,6 +148,7 @@ gdb.execute("continue")
         TURNS,
     )
     assert told["seen"] == [1, 2]
+    assert "auto-loading has been declined" not in told.output
     assert [one[0] for one in told["stops"]] == ["MPI_Finalize"], told.output
 
 

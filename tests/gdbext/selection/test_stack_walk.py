@@ -27,6 +27,8 @@ for rank in range({RANKS}):
     frames = [[frame.function, frame.file.rpartition("/")[2], frame.line] for frame in face.frames(rank)]
     walked = moment.walker.stack(moment.rank(rank))
     calls = [[call.function, call.file.rpartition("/")[2], call.line] for call in reversed(walked.calls)]
+    if calls[-1][0] == "main" and calls[-1][1].endswith(".f90"):  # the compiler's, which GDB does not show
+        calls.pop()
     found[rank] = [frames, calls, walked.ends]
 tell("found", found)
 """

@@ -9,9 +9,7 @@
 
 static std::list<int> numbers;
 static std::map<int, std::string> names;
-static struct {
-    unsigned low : 3, high : 5;
-} bits;
+static struct { unsigned low : 3, high : 5; } bits;
 
 int main(int argc, char **argv) {
     int rank;

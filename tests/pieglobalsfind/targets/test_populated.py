@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -84,6 +85,47 @@ def test_a_part_of_a_mapping(sparse: Sparse) -> None:
     (first, last), *others = LiveTarget(sparse.pid).populated(begin, end)
     assert (first, last) == (begin, begin + PAGE)
     assert others[-1] == (sparse.base + 511 * PAGE, end)
+    assert list(LiveTarget(sparse.pid).populated(sparse.base + 100, sparse.base + 200)) == [
+        (sparse.base + 100, sparse.base + 200)
+    ]
+
+
+def test_a_large_read_leaves_untouched_pages_alone(sparse: Sparse) -> None:
+    """It gives the process no page tables for them, which a read by the kernel would."""
+
+    def tables() -> int:
+        status = Path(f"/proc/{sparse.pid}/status").read_text()
+        return int(re.search(r"^VmPTE:\s+(\d+) kB", status, re.MULTILINE)[1])  # type: ignore[index]
+
+    before = tables()
+    target = LiveTarget(sparse.pid)
+    assert target.read(sparse.base + 5 * GIGABYTE, GIGABYTE) == bytes(GIGABYTE)
+    assert tables() == before
+    begin, size = sparse.base + 100, 4 << 20
+    data = target.read(begin, size)
+    small = b"".join(target.read(begin + at, PAGE) for at in range(0, size, PAGE))
+    assert data == small and data.count(b"touched") == 6
+
+
+def test_a_large_read_of_a_file_s_pages_is_of_all(tmp_path: Path) -> None:
+    """Those that no page table has hold the file's bytes all the same; also across into anonymous memory."""
+    content = os.urandom(3 << 20)
+    (tmp_path / "content").write_bytes(content)
+    source = (
+        "import mmap, sys, time\n"
+        f"file = open({str(tmp_path / 'content')!r}, 'rb')\n"
+        "held = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(300)\n"
+    )
+    with subprocess.Popen(["python3", "-c", source], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            target = LiveTarget(process.pid)
+            (mapping,) = (one for one in target.maps() if one.path == str(tmp_path / "content"))
+            assert target.read(mapping.start, len(content)) == content
+        finally:
+            process.kill()
 
 
 def test_pieces_are_of_touched_pages_alone(sparse: Sparse) -> None:

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
@@ -62,7 +63,7 @@ class Running:
 def built(shared: Shared, source: str, *options: str) -> Path:
     """The program of a source of ours, built once in a test run."""
     place = SOURCES / source
-    return shared.compiled([COMPILERS[place.suffix], "-g", "-O0", *options, place], f"{place.stem}-{place.suffix[1:]}")
+    return shared.compiled([COMPILERS[place.suffix], "-g", "-O0", place, *options], f"{place.stem}-{place.suffix[1:]}")
 
 
 def platform(folder: Path, hosts: int) -> tuple[Path, Path]:
@@ -80,9 +81,16 @@ def command(folder: Path, ranks: int, program: Path, *options: str) -> list[str]
     return [*words, "--log=root.thres:error", *options, str(program)]
 
 
-def start(start_job: StartJob, folder: Path, ranks: int, program: Path, options: Sequence[str] = ()) -> Running:
+def start(
+    start_job: StartJob,
+    folder: Path,
+    ranks: int,
+    program: Path,
+    options: Sequence[str] = (),
+    environment: Optional[dict[str, str]] = None,
+) -> Running:
     """The program, once all of its ranks stand still."""
-    job = start_job(*command(folder, ranks, program, *options))
+    job = start_job(*command(folder, ranks, program, *options), environment=environment)
     job.wait_for("ready")
     pid = wait_until(lambda: process_of(job), "smpirun has started no smpimain")
     wait_until(lambda: sleeps(pid), "rank 0 never came to sleep")

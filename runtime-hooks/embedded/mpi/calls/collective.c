@@ -99,7 +99,7 @@ struct collective collective_enter(enum call call, MPI_Comm comm, int root) {
 
 struct datatype *collective_type(struct collective *collective, int count, MPI_Datatype type) {
     struct datatype *found = type_get(collective->self, type);
-    if (!collective->code && !found)
+    if (!collective->code && (!found || !found->committed))
         collective->code = MPI_ERR_TYPE;
     if (!collective->code && count < 0)
         collective->code = MPI_ERR_COUNT;

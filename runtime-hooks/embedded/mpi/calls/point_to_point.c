@@ -23,7 +23,7 @@ int check_message(struct communicator *comm, int count, struct datatype *type, i
         return MPI_ERR_COMM;
     if (count < 0)
         return MPI_ERR_COUNT;
-    if (!type)
+    if (!type || !type->committed)
         return MPI_ERR_TYPE;
     if (peer != MPI_PROC_NULL && !(receives && peer == MPI_ANY_SOURCE) && (peer < 0 || peer >= comm_size(comm)))
         return MPI_ERR_RANK;

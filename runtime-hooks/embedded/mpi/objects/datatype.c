@@ -91,6 +91,7 @@ void types_prepare(void) {
         if (dense)
             predefined_blocks[i][0].bytes += index;
         predefined_types[i] = (struct datatype){.references = 1,
+                                                .committed = true,
                                                 .size = value + index,
                                                 .alignment = value < index ? index : value,
                                                 .upper = predefined[i].extent,
@@ -178,7 +179,12 @@ void type_unpack(const struct datatype *type, size_t bytes_limit, const void *by
 
 int MPI_Type_commit(MPI_Datatype *type) {
     struct mpi_rank *self = mpi_self(CALL_Type_commit);
-    return type_get(self, *type) ? MPI_SUCCESS : mpi_fail(self, NULL, CALL_Type_commit, MPI_ERR_TYPE);
+    struct datatype *found = type_get(self, *type);
+    if (!found)
+        return mpi_fail(self, NULL, CALL_Type_commit, MPI_ERR_TYPE);
+    if (!found->committed) /* ranks of several processing elements share the predefined ones */
+        found->committed = true;
+    return MPI_SUCCESS;
 }
 
 int MPI_Type_free(MPI_Datatype *type) {

@@ -19,8 +19,9 @@ struct type_block {
 /* A datatype, flattened: the blocks of one element in the order of its type map. */
 struct datatype {
     int references;
-    bool resized; /* bounds were set by the user, and stick to what is built of it */
-    size_t size;  /* bytes of data */
+    bool committed; /* by MPI_Type_commit: fit for communication; predefined ones are so from the beginning */
+    bool resized;   /* bounds were set by the user, and stick to what is built of it */
+    size_t size;    /* bytes of data */
     size_t alignment;
     ptrdiff_t lower;
     ptrdiff_t upper;

@@ -1,0 +1,33 @@
+"""Frames that are no function's: GDB has a word for each, in backtraces of ranks too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.gdb.places import RANKS, compile_program
+from tests.support.gdb.session import Session
+
+
+def test_the_delivery_of_a_signal(session: Session, rankrun: Path, tmp_path: Path) -> None:
+    handler = compile_program("rankcc", tmp_path, "handler.c")
+    told = session.run(
+        """
+gdb.execute("handle SIGUSR2 nostop noprint pass")
+gdb.execute("break handler")
+gdb.execute("run")
+rank = value("$_rank")
+tell("stacks", [ask(command).splitlines() for command in ("bt", f"rank bt {rank}")])
+tell("plain", ask("bt -no-filters").splitlines())
+""",
+        "--args",
+        rankrun,
+        "-n",
+        RANKS,
+        handler,
+    )
+    plain = [line for line in told["plain"] if "<signal handler called>" in line]
+    assert len(plain) == 1 and plain[0].startswith("#1  <signal handler called>")
+    bt, rank_bt = told["stacks"]
+    # GDB puts the parentheses of arguments behind every frame that a filter has seen.
+    assert [line.removesuffix(" ()") for line in bt if line.startswith("#1 ")] == plain
+    assert [line for line in rank_bt if line.startswith("#1 ")] == plain
