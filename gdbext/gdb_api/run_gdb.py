@@ -6,7 +6,6 @@ Takes commands as text; gives their output. GDB's users never see a traceback of
 
 from __future__ import annotations
 
-# What `signal` is made of: that one makes enumerations of it at first, which takes half a millisecond.
 import signal
 import traceback
 from collections.abc import Callable, Iterator
