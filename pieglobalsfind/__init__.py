@@ -6,7 +6,7 @@ the standard library alone and knows no debugger.
 
 from __future__ import annotations
 
-from pieglobalsfind.hints import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # debuggers import this package and need none of it
     from pieglobalsfind.errors import MemoryUnreadable as MemoryUnreadable

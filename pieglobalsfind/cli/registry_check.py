@@ -14,6 +14,7 @@ from typing import Optional
 from pieglobalsfind.cli.version import Version
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.session.registry_findings import NOTE, Finding, findings
+from pieglobalsfind.shell import signals
 from pieglobalsfind.shell.escape import harmless
 from pieglobalsfind.shell.exit_status import DONE, NOTHING_FOUND, check_words, status_of
 from pieglobalsfind.target import Target
@@ -79,7 +80,8 @@ def _opened(what: str, exe: Optional[str]) -> Iterator[Target]:
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command; returns the exit status."""
+    """Run the command; returns its exit status."""
+    signals.install()
     return status_of(NAME, lambda: lambda: run(parser().parse_args(words)))
 
 

@@ -8,7 +8,7 @@ const char *phase = "start";
 static struct cell {
     int row;
     float heat;
-} *cell, cells[2];
+} cells[2], *cell;
 
 static void exchange(int from) {
     int word;
