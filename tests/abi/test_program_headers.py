@@ -48,7 +48,7 @@ def test_it_describes_loaded_files(tmp_path: Path, start_job: StartJob, kind: st
     library, program = tmp_path / "library.so", tmp_path / "describe"
     common = ["gcc", "-g", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([*common, "-shared", "-fPIC", tmp_path / "library.c", "-o", library], check=True, timeout=60)
-    words = [kind, f"-I{HEADER}", PROGRAMS / "describe.c", "-o", program, "-lm", "-ldl"]
+    words = [kind, f"-I{HEADER}", str(PROGRAMS / "describe.c"), "-o", str(program), "-lm", "-ldl"]
     subprocess.run([*common, "-fno-builtin", *words], check=True, timeout=60)
     job = start_job(program, library)
     assert job.wait_for("ready") == "ready 0 1 2 1 1"
