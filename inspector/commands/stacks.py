@@ -116,7 +116,7 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
 
     Raises `UsageError` for ranks that none of them has.
     """
-    found = read_each(members, way, lambda job: (job, read(job, chosen, with_runtime)))
+    found = read_each(members, way, lambda job, _: (job, read(job, chosen, with_runtime)))
     homes = homes_of(job for job, _ in found)
     subject = subject_of_all(members, [job for job, _ in found], homes)
     rankset.check(chosen, subject.table, several=len(members.found) > 1)
