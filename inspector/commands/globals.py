@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import RankSet, compact
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
 from ..analysis.report import global_as_json
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = frozenset(read.chosen.ranks)
     found = [one for one in on_ranks(read.globals, chosen) if is_wanted(one, options)]
     for sentence, unknown in by_reason(read.chosen.unknown):
-        complain(
+        print_error(
             "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
         )
     if options.json:

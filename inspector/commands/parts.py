@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.payload import read_payload
 from ..analysis.rank_memory import holdings
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         is_whole=lambda read: True,
     )
     for one in shown.complaints:
-        complain("inspector", one)
+        print_error("inspector", one)
     say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
