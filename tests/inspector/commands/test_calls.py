@@ -52,6 +52,14 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
     return refuse
 
 
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [("stacks", "--fold", "--folded"), ("events", "--past", "--no-follow"), ("events", "--for=2s", "--duration")],
+)
+def test_an_option_that_was_renamed(refusal: Refusal, command: str, old: str, new: str) -> None:
+    assert refusal(command, 1, old) == f"{old.partition('=')[0]} has another name now: use {new}"
+
+
 @pytest.mark.parametrize("words", CALLS)
 def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
     assert refusal(*words.split(), "") == CALLS[words]
@@ -63,7 +71,7 @@ def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
         (("stacks", 1, "--every", "x", "-o", "d"), f"--every {TIME} 'x': for instance --every 2s"),
         (("stacks", 1, "--every", "9ms", "-o", "d"), f"--every {TIME} '9ms': for instance --every 2s"),
         (("watch", 1, "--every", "9" * 30), f"--every {TIME} '{'9' * 30}': for instance --every 2s"),
-        (("events", 1, "--for", "1e400"), f"--for {TIME} '1e400': for instance --for 2s"),
+        (("events", 1, "--duration", "1e400"), f"--duration {TIME} '1e400': for instance --duration 2s"),
         (("events", 1, "--every", "nan"), f"--every {TIME} 'nan': for instance --every 2s"),
         (("events", 1, "--every", "\u0663s"), f"--every {TIME} '\u0663s': for instance --every 2s"),
         (
