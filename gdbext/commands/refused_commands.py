@@ -60,7 +60,6 @@ class CheckRunning(gdb.Command):
             f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`{self._besides}"
         )
 
-
     def _report_own_command(self) -> None:
         """Before GDB refuses to call a function in a core file with ranks, in words that do not help."""
         with suppress(RanklensError):
