@@ -188,7 +188,8 @@ def test_its_page_has_every_command_and_option() -> None:
     assert named == set(commands.choices)
     common = {"-h", "--help", "--json", "--tree", "--timeout"}
     for name, one in commands.choices.items():
-        options = {option for action in one._actions for option in action.option_strings} - common
+        shown = [action for action in one._actions if action.help != argparse.SUPPRESS]  # old names are not
+        options = {option for action in shown for option in action.option_strings} - common
         assert not {option for option in options if f"`{option}" not in page and f" {option} " not in page}, name
         for option, sentence in (("--job", r"^(.*) take it;"), ("--freeze", r"^(.*) take both options")):
             told = re.search(sentence, page, re.MULTILINE)
