@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.shell.exit_status import complain
-from pieglobalsfind.shell.signals import Undone
+from pieglobalsfind.shell.exit_status import print_error
+from pieglobalsfind.shell.signals import cleanup_on_signal
 
 from ..job.job import job_named
 from ..serve import endpoint, instructions
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     source = source_of_one(options.target, options.exe) if members is None else source_of_members(members)
     allowed = Permissions(None if rank is None else (rank,), options.all, options.write)
     check_ranks(source, rank)
-    server = Server(source, allowed, lambda sentence: complain("inspector", sentence))
+    server = Server(source, allowed, lambda sentence: print_error("inspector", sentence))
     if not is_listening:
         server.serve_one(os.dup(0), os.dup(1))
         return 0
@@ -103,7 +103,7 @@ def listen(server: Server, options: argparse.Namespace, port: Optional[int], all
         listener, path = endpoint.listen_on_port(port), ""
         number = listener.getsockname()[1]
         address = f"{endpoint.HOST}:{number}"
-    with listener, Undone(lambda: remove(path)):
+    with listener, cleanup_on_signal(lambda: remove(path)):
         print("\n".join(instructions.lines(address, bool(path), allowed)), flush=True)
         try:
             server.serve_many(listener, number)

@@ -41,15 +41,10 @@ def stop(session: Session, number: int, signal: int) -> bytes:
 def _for_lldb(session: Session, number: int) -> Iterator[bytes]:
     """The thread's name, which says where it waits, and its registers: LLDB asks for fewer then."""
     rank = session.rank(number)
-    yield b"name:%s;" % _name(f"rank {number}: {rank.state}")
+    yield b"hexname:%s;" % packets.as_hex(f"rank {number}: {rank.state}")
     yield b"threads:%x;thread-pcs:%x;" % (FIRST_PID + number, rank.pc)
     yield from (b"%02x:%s;" % one for one in registers.known_values(rank.known_registers))
     yield b"reason:signal;"
-
-
-def _name(text: str) -> bytes:
-    """As LLDB takes it as it is: without what ends it."""
-    return "".join(one if one.isprintable() and one not in ";#$}*:" else "," for one in text).encode("ascii", "replace")
 
 
 # ---- going on ----
