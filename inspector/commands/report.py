@@ -17,7 +17,7 @@ from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
 from ..analysis.report import Report, as_json
-from ..analysis.verdict import verdict_of
+from ..analysis.verdict import Verdict, verdict_of
 from ..collect import whole_job
 from ..job.job import add_target, job_named
 from ..job.reading import Way, add_way, read_target, way_of
@@ -46,10 +46,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_report)
 
 
-def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
+def write_html(found: whole_job.Findings, report: Report, verdict: Verdict, path: str) -> None:
     from ..output import html  # late: a report without it needs no template engine
 
-    html.write(path, html.as_html(report, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
+    html.write(path, html.as_html(report, verdict, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -91,9 +91,9 @@ def run_collector(options: argparse.Namespace) -> int:
 
 
 def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
-    if options.html is not None:
-        write_html(found, report, options.html)
     verdict = verdict_of(report, named(options))
+    if options.html is not None:
+        write_html(found, report, verdict, options.html)
     if options.json:
         json.dump(as_json(report, verdict), sys.stdout, indent=1)
         print(flush=True)

@@ -48,7 +48,6 @@ def print_report(report: Report, verdict: Verdict, console: Console) -> None:
     print_verdict(verdict, console)
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
-    print_diagnoses(verdict.diagnoses, console)
     print_ranks(holdings(table.ranks, report.payload), console)
     print_globals(report, console)
     print_pointers(report.pointers, console)
@@ -57,13 +56,17 @@ def print_report(report: Report, verdict: Verdict, console: Console) -> None:
 
 def print_verdict(found: Verdict, console: Console) -> None:
     """What is wrong, which ranks stand out and in what, and what to type next."""
-    from ..analysis.verdict import HEALTHY, IMBALANCE
-
-    style = {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(found.kind, "bold red")
-    console.print(Text(harmless(found.headline), style=style))
+    console.print(Text(harmless(found.headline), style=verdict_style(found)))
     for one in found.findings:
         console.print(Text(f"- {harmless(one.sentence)}"))
     console.print(Text(f"next: {harmless(found.command)}", style="dim"))
+    print_diagnoses(found.diagnoses, console)
+
+
+def verdict_style(found: Verdict) -> str:
+    from ..analysis.verdict import HEALTHY, IMBALANCE
+
+    return {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(found.kind, "bold red")
 
 
 def print_how(subject: Subject, console: Console) -> None:
