@@ -12,8 +12,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RSP, RUNNING, Absent, Owner, Rank, Region
-from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.model import RSP, RUNNING, Absent, Rank, Region
 from pieglobalsfind.stacks.unwind import Activation, Walker
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.core import CoreTarget
@@ -22,12 +21,12 @@ from pieglobalsfind.targets.core_notes import FatalSignal
 from ..job.job import Job
 from ..job.stacks import label
 from ..values.addresses import AddressNames
+from .crash_diagnoses import diagnose
+from .crash_scene import Scene
 from .diagnoses import Diagnosis
 
 # Those by which a program ends by its own fault; a debugger's or the user's (SIGTRAP, SIGQUIT) are none of them
 FATAL = (signals.SIGILL, signals.SIGABRT, signals.SIGBUS, signals.SIGFPE, signals.SIGSEGV, signals.SIGSYS)
-FAULTS = (signals.SIGSEGV, signals.SIGBUS)
-SI_KERNEL = 0x80  # si_code of a fault whose address the processor does not tell (sigaction(2))
 NOBODY = -1
 MOST_MESSAGE = 1024  # bytes
 
@@ -57,37 +56,8 @@ class Crash:
         return f"{who} ended by {self.signal}{where}{fault or (f': {self.message}' if self.message else '')}"
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What a diagnosis is made from: `frames` innermost first, and the calls at each, inlined ones first."""
-
-    job: Job
-    signal: FatalSignal
-    rank: Optional[Rank]
-    frames: tuple[Activation, ...]
-    calls_at: tuple[tuple[Call, ...], ...]
-    message: str
-
-    @property
-    def calls(self) -> tuple[Call, ...]:
-        """All calls, innermost first."""
-        return tuple(call for calls in self.calls_at for call in calls)
-
-    @property
-    def address(self) -> Optional[int]:
-        is_known = self.signal.number in FAULTS and 0 < self.signal.code != SI_KERNEL
-        return self.signal.address if is_known else None
-
-    @property
-    def owner(self) -> Optional[Owner]:
-        """Whose the faulting address is, None without one."""
-        return None if self.address is None else self.job.translator.owner(self.address)
-
-
 def crash_of(job: Job) -> Optional[Crash]:
     """How the process ended, if a signal ended it."""
-    from .crash_diagnoses import diagnose  # late: it knows this module's scene
-
     signal = job.target.signal if isinstance(job.target, CoreTarget) else None
     if signal is None or signal.number not in FATAL:
         return None

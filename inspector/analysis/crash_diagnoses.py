@@ -15,7 +15,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, RSP, Region
 
 from ..terminal.text import harmless
-from .crash import Scene
+from .crash_scene import Scene
 from .diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
 
 FREES = ("free", "cfree", "realloc", "__libc_free", "__libc_realloc", "__GI___libc_free")

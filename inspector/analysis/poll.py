@@ -26,10 +26,11 @@ from ..pointers.findings import Audit
 from ..terminal.progress import told_to
 from .confirmed_waits import waits_of
 from .globals import Globals, read_globals
+from .judge import places_of, verdict_of
 from .payload import Payload, read_payload
 from .rank_memory import Holding, holdings
 from .report import Report
-from .verdict import Verdict, places_of, verdict_of
+from .verdict import Verdict
 
 GRACE = 2.0  # seconds; the thread ends with the process anyhow
 LARGEST_SHARE = 0.25  # of the time, that looking may take

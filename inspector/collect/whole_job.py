@@ -23,10 +23,10 @@ from ..analysis import stack_groups
 from ..analysis.confirmed_waits import unconfirmed, waits_of
 from ..analysis.crash import Crash, crash_of
 from ..analysis.globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
+from ..analysis.judge import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import Message
-from ..analysis.verdict import places_of
 from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, with_waiting_calls

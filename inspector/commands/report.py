@@ -16,8 +16,9 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
+from ..analysis.judge import verdict_of
 from ..analysis.report import Report, as_json
-from ..analysis.verdict import Verdict, verdict_of
+from ..analysis.verdict import Verdict
 from ..collect import whole_job
 from ..job.job import add_target, job_named
 from ..job.reading import Way, add_way, read_target, way_of

@@ -90,6 +90,7 @@ class Watch(App[str]):
     #filter { height: 1; border: none; padding: 0; }
     DataTable { height: 1fr; }
     .-low DataTable { scrollbar-size-horizontal: 0; }
+    .-low #verdict { display: none; }
     """
     VERTICAL_BREAKPOINTS = WINDOWS
     BINDINGS: ClassVar[list[BindingType]] = [

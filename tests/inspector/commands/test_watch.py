@@ -15,7 +15,7 @@ from tests.support.inspector.terminal import PROMPT, Terminal, terminal
 from tests.support.running import Job, StartJob, built
 
 RANKS = 5
-HEAD = 1  # the line of the titles
+HEAD = 2  # the line of the titles
 PROGRAM = """
 #include <mpi.h>
 #include <stdio.h>
