@@ -12,7 +12,7 @@ from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
 from .verdict import KINDS
 
-NAME = "ranklens-report-1"
+NAME = "ranklens-report-2"
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -67,7 +67,7 @@ _GLOBAL = _object(
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
     }
 )
-_DIAGNOSIS = _object(dict.fromkeys(("id", "gravity", "cause", "evidence", "cure"), _TEXT))
+_DIAGNOSIS = _object(dict.fromkeys(("id", "severity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(
     {
         "rank": _COUNT,

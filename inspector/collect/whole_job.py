@@ -68,7 +68,7 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    read = read_together(members, way, lambda job: process_of(job, pictures), True, handed)
+    read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
     found = merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
     return with_waits_of(found, [one for _, one in read if not isinstance(one, RanklensError)])
 
