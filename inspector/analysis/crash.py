@@ -17,10 +17,10 @@ from pieglobalsfind.stacks.unwind import Activation, Walker
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.targets.core_notes import FatalSignal
+from pieglobalsfind.values.address_names import AddressNames
 
 from ..job.job import Job
 from ..job.stacks import label
-from ..values.addresses import AddressNames
 from .crash_diagnoses import diagnose
 from .crash_scene import Scene
 from .diagnoses import Diagnosis
@@ -80,7 +80,7 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
         return ""
     if owner.kind == "unmapped":
         return "not mapped"
-    name = AddressNames(job).name(NOBODY, owner.address).strip("<>")
+    name = AddressNames(job.table, job.translator, job.symbolizer).name(NOBODY, owner.address).strip("<>")
     return name if owner.rank is None or owner.rank != rank else name.replace(f"rank {rank}: ", "its own ", 1)
 
 
