@@ -42,20 +42,24 @@ static const char *describe(struct collective_call collective, char *text, size_
     return text;
 }
 
-/* `is_now`: the message is of the collective that this rank is in. */
-static int fail_by_call(struct mpi_rank *self, const struct communicator *comm, const struct message *message,
-                        bool is_now) {
+/* A message of the collective that this rank is in. */
+static int fail_by_call(struct mpi_rank *self, const struct communicator *comm, const struct message *message) {
     char theirs[64], ours[64], line[256];
+    bool by_root = message->collective.call == comm->current.call;
     describe(message->collective, theirs, sizeof theirs);
     describe(comm->current, ours, sizeof ours);
-    if (is_now)
-        snprintf(line, sizeof line, "rank %d: %s: rank %d calls %s instead", self->world, ours, message->origin,
-                 theirs);
-    else
-        snprintf(line, sizeof line, "rank %d: %s: rank %d called %s, and this rank did not take part in that",
-                 self->world, ours, message->origin, theirs);
-    bool by_root = message->collective.call == comm->current.call;
-    return mpi_end_if_fatal(self, comm, is_now && by_root ? MPI_ERR_ROOT : MPI_ERR_OTHER, line);
+    snprintf(line, sizeof line, "rank %d: %s: rank %d calls %s instead", self->world, ours, message->origin, theirs);
+    return mpi_end_if_fatal(self, comm, by_root ? MPI_ERR_ROOT : MPI_ERR_OTHER, line);
+}
+
+/* A message of a collective that has ended here; `call` is what the rank calls now. */
+static int fail_by_past(struct mpi_rank *self, const struct communicator *comm, const struct message *message,
+                        enum call call) {
+    char theirs[64], line[256];
+    describe(message->collective, theirs, sizeof theirs);
+    snprintf(line, sizeof line, "rank %d: %s: rank %d called %s, and this rank did not take part in that", self->world,
+             call_name(call), message->origin, theirs);
+    return mpi_end_if_fatal(self, comm, MPI_ERR_OTHER, line);
 }
 
 static int fail_by_size(struct mpi_rank *self, const struct communicator *comm, const struct message *message,
@@ -69,31 +73,32 @@ static int fail_by_size(struct mpi_rank *self, const struct communicator *comm, 
 typedef bool condition(const struct message *message, const struct communicator *comm);
 
 /* Takes such a message from the inbox and fails with it; MPI_SUCCESS if there is none. */
-static int check(struct mpi_rank *self, const struct communicator *comm, condition *is_wrong) {
+static int check(struct mpi_rank *self, const struct communicator *comm, enum call call, condition *is_wrong) {
     struct inbox *inbox = self->inbox;
     if (!__atomic_load_n(&inbox->first_message, __ATOMIC_ACQUIRE))
         return MPI_SUCCESS; /* one that comes meanwhile is left to the next check */
     pthread_mutex_lock(&inbox->lock);
     struct message *message = message_take_unexpected(inbox, comm, is_wrong);
     pthread_mutex_unlock(&inbox->lock);
-    int code = message ? fail_by_call(self, comm, message, false) : MPI_SUCCESS;
+    int code = message ? fail_by_past(self, comm, message, call) : MPI_SUCCESS;
     host_release(message);
     return code;
 }
 
 int collective_check_earlier(struct mpi_rank *self, struct communicator *comm) {
-    return check(self, comm, is_begun); /* the number is still that of the last one, which has ended */
+    return check(self, comm, comm->current.call,
+                 is_begun); /* the number is still that of the last one, which has ended */
 }
 
-int collective_check_last(struct mpi_rank *self, struct communicator *comm) {
-    return check(self, comm, is_of);
+int collective_check_last(struct mpi_rank *self, struct communicator *comm, enum call call) {
+    return check(self, comm, call, is_of);
 }
 
 static int check_received(struct mpi_rank *self, const struct communicator *comm, const struct request *receive) {
     const struct message *message = receive->message;
     size_t expected = receive->type->size * (size_t)receive->count;
     if (is_other_call(message, comm))
-        return fail_by_call(self, comm, message, true);
+        return fail_by_call(self, comm, message);
     return message->bytes == expected ? MPI_SUCCESS : fail_by_size(self, comm, message, expected);
 }
 
@@ -106,8 +111,13 @@ int collective_check_wait(struct mpi_rank *self, struct communicator *comm, stru
         pthread_mutex_lock(&inbox->lock);
     }
     pthread_mutex_unlock(&inbox->lock);
-    bool is_now = stray && stray->tag == comm->collective;
-    int code = stray ? fail_by_call(self, comm, stray, is_now) : check_received(self, comm, receive);
+    int code;
+    if (!stray)
+        code = check_received(self, comm, receive);
+    else if (stray->tag == comm->collective)
+        code = fail_by_call(self, comm, stray);
+    else
+        code = fail_by_past(self, comm, stray, comm->current.call);
     host_release(stray);
     return code;
 }

@@ -7,6 +7,8 @@
 #ifndef RANK_MPI_COLLECTIVE_CHECK_H
 #define RANK_MPI_COLLECTIVE_CHECK_H
 
+#include "mpi/objects/call.h"
+
 struct communicator;
 struct mpi_rank;
 struct request;
@@ -14,8 +16,8 @@ struct request;
 /* Whether messages of earlier collectives are left, as a collective begins. */
 int collective_check_earlier(struct mpi_rank *self, struct communicator *comm);
 
-/* Whether any are left, as the last one has ended. */
-int collective_check_last(struct mpi_rank *self, struct communicator *comm);
+/* Whether any are left, after the last one: in `call`, which ends the communicator. */
+int collective_check_last(struct mpi_rank *self, struct communicator *comm, enum call call);
 
 /* Waits for what a receive of the current collective matches, and checks that message and any other that came for this
  * collective. */

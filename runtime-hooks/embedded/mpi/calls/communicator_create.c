@@ -154,7 +154,7 @@ int MPI_Comm_free(MPI_Comm *comm) {
     struct communicator *communicator = comm_get(self, *comm);
     if (!communicator || *comm <= MPI_COMM_SELF)
         return mpi_fail(self, communicator, CALL_Comm_free, MPI_ERR_COMM);
-    int code = collective_check_last(self, communicator);
+    int code = collective_check_last(self, communicator, CALL_Comm_free);
     if (code)
         return mpi_fail(self, communicator, CALL_Comm_free, code);
     table_remove(&self->communicators, *comm);

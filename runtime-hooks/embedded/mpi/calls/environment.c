@@ -78,7 +78,7 @@ int MPI_Finalize(void) {
         code = collective_barrier(self, world);
     for (int i = 1; i < self->communicators.size && !code; i++)
         if (comm_get(self, i))
-            code = collective_check_last(self, comm_get(self, i));
+            code = collective_check_last(self, comm_get(self, i), CALL_Finalize);
     rank_call_leave();
     if (code)
         mpi_fail(self, world, CALL_Finalize, code);
