@@ -103,14 +103,13 @@ static int check_received(struct mpi_rank *self, const struct communicator *comm
 }
 
 int collective_check_wait(struct mpi_rank *self, struct communicator *comm, struct request *receive) {
-    struct inbox *inbox = self->inbox;
     struct message *stray = NULL;
-    pthread_mutex_lock(&inbox->lock);
-    while (!receive->done && !(stray = message_take_unexpected(inbox, comm, is_stray))) {
-        rank_block(&inbox->lock); /* releases it */
-        pthread_mutex_lock(&inbox->lock);
+    pthread_mutex_lock(&self->inbox->lock); /* the inbox of a rank that moves is another one after each wait */
+    while (!receive->done && !(stray = message_take_unexpected(self->inbox, comm, is_stray))) {
+        rank_block(&self->inbox->lock); /* releases it */
+        pthread_mutex_lock(&self->inbox->lock);
     }
-    pthread_mutex_unlock(&inbox->lock);
+    pthread_mutex_unlock(&self->inbox->lock);
     int code;
     if (!stray)
         code = check_received(self, comm, receive);
