@@ -14,6 +14,7 @@ from pieglobalsfind.mpi.call_from_stack import outermost_call
 from .recording import Recording
 
 OUTSIDE = ""  # in place of a call's name: the rank computes, or does whatever is not MPI
+UNKNOWN = "(unknown)"  # likewise: there is no stack
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,15 @@ class CallTime:
         return min(self.seconds, key=lambda rank: (-self.seconds[rank], rank))
 
 
+def calls_of(recording: Recording) -> list[str]:
+    """By the number of a stack, the MPI call that it is in, `OUTSIDE` or `UNKNOWN`."""
+    calls = [outermost_call(one.function for one in stack) or OUTSIDE for stack in recording.stacks]
+    return [UNKNOWN if number in recording.unknown else call for number, call in enumerate(calls)]
+
+
 def call_times(recording: Recording) -> list[CallTime]:
     """What is outside of MPI first, then the calls, those that took longest first."""
-    calls = [outermost_call(one.function for one in stack) or OUTSIDE for stack in recording.stacks]
+    calls = calls_of(recording)
     found: dict[str, dict[int, float]] = {OUTSIDE: {}}
     for rank, stacks in recording.seconds.items():
         for stack, seconds in stacks.items():

@@ -33,12 +33,13 @@ class Stretch(NamedTuple):
 class Recording:
     """`stacks` are the different ones, outermost call first; `seconds` is how long by rank and stack.
 
-    `by_line`: calls of one function at different lines are different. `grain` is the shortest time between two changes
-    that are kept, 0 where all are.
+    `unknown` are the numbers of those that say only why there is none. `by_line`: calls of one function at different
+    lines are different. `grain` is the shortest time between two changes that are kept, 0 where all are.
     """
 
     def __init__(self, by_line: bool = False) -> None:
         self.stacks: list[Calls] = []
+        self.unknown: set[int] = set()
         self.seconds: dict[int, dict[int, float]] = {}
         self.samples = 0
         self.grain = 0.0
@@ -57,7 +58,8 @@ class Recording:
         self.finish(at)
         now = {rank: self._number(stack) for rank, stack in calls.items()}
         for rank, reason in missing.items():
-            now.setdefault(rank, self._number((Call(f"(no stack: {reason})"),)))
+            now[rank] = self._number((Call(f"(no stack: {reason})"),))
+            self.unknown.add(now[rank])
         for rank in self._last.keys() - now.keys():
             now[rank] = ELSEWHERE
         self._last = now
@@ -97,6 +99,8 @@ class Recording:
             if number == len(self.stacks):
                 self._numbers[shown] = number
                 self.stacks.append(shown)
+            if shown is OTHERS:
+                self.unknown.add(number)
             if len(self._seen) >= MOST_STACKS:
                 self._seen.clear()
             self._seen[calls] = number
@@ -117,22 +121,21 @@ class Recording:
             self._coarsen()
 
     def _coarsen(self) -> None:
-        """Keep what was so at every second moment of a grid, until half of what may be kept is free."""
+        """Keep fewer changes, until half of what may be kept is free."""
         while self._changes > MOST_CHANGES // 2:
             self.grain = 2 * self.grain or max(self.end / max(self.samples, 1), 1e-6)
             for rank in self._starts:
-                self._starts[rank], self._held[rank] = self._at_grid(rank)
+                self._starts[rank], self._held[rank] = self._thinned(rank)
             self._changes = sum(map(len, self._starts.values()))
             if self._changes <= 2 * len(self._starts):
                 return
 
-    def _at_grid(self, rank: int) -> tuple[array[float], array[int]]:
+    def _thinned(self, rank: int) -> tuple[array[float], array[int]]:
+        """One change of each grain of time at most: what is kept was so when it begins."""
         starts, held = array("d"), array("i")
-        before = self._starts[rank]
-        for number, (start, stack) in enumerate(zip(before, self._held[rank])):
-            first = math.ceil(start / self.grain) * self.grain if number else start
-            end = before[number + 1] if number + 1 < len(before) else math.inf
-            if first < end and (not held or held[-1] != stack):
-                starts.append(first)
+        for start, stack in zip(self._starts[rank], self._held[rank]):
+            is_new = not held or math.floor(start / self.grain) > math.floor(starts[-1] / self.grain)
+            if is_new and (not held or held[-1] != stack):
+                starts.append(start)
                 held.append(stack)
         return starts, held

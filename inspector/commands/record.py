@@ -20,7 +20,7 @@ from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.sampler import Calls, Sample, Sampler
 from pieglobalsfind.shell.atomic_file import check_place, whole_file
-from pieglobalsfind.shell.signals import Heard, status_of
+from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets.live import LiveTarget
 
 from ..analysis.mpi_time import OUTSIDE, CallTime, call_times
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         check_place(Path(options.file), HINT)
     live = LiveTarget(pid)
     recorder = Recorder(live, Recording(options.lines), Pace(pid, 1 / options.rate), chosen, duration, Asked())
-    with Heard(recorder.asked.hear):
+    with on_signal(recorder.asked.hear):
         try:
             recorder.record(options.runtime)
         except RanklensError as error:
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
                     file.write(text.encode("utf-8", "backslashreplace"))
         tell(recorder, live.description, options)
     if recorder.asked.by not in (0, signal.SIGINT):
-        return status_of(recorder.asked.by)
+        return exit_status(recorder.asked.by)
     return 0 if recorder.recording.ranks else 1
 
 

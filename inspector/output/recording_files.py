@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pieglobalsfind.mpi.call_from_stack import outermost_call
 from pieglobalsfind.stacks.call_tree import Call
 
+from ..analysis.mpi_time import calls_of
 from ..analysis.recording import Calls, Recording
 from ..terminal.text import harmless
 
@@ -144,9 +144,10 @@ def _shared(open_calls: Sequence[tuple[Call, float]], calls: Calls) -> int:
 
 
 def _closed(open_calls: list[tuple[Call, float]], keep: int, end: float, rank: int) -> Iterator[Row]:
-    """Slices of the calls from `keep` on, which are taken away, innermost first."""
-    while len(open_calls) > keep:
-        call, start = open_calls.pop()
+    """Slices of the calls from `keep` on, which are taken away; callers first: slices of one extent nest in order."""
+    ended = open_calls[keep:]
+    del open_calls[keep:]
+    for call, start in ended:
         row: Row = {"ph": "X", "name": shown_name(call), "cat": "call", "pid": 1, "tid": rank + 1}
         row.update(ts=round(MICROSECONDS * start, 1), dur=round(MICROSECONDS * (end - start), 1))
         place = harmless(call.file or call.library, LONGEST_NAME)
@@ -157,7 +158,7 @@ def _closed(open_calls: list[tuple[Call, float]], keep: int, end: float, rank: i
 
 def _counters(recording: Recording) -> Iterator[Row]:
     """How many ranks are in each MPI call, whenever that changes."""
-    calls = [outermost_call(one.function for one in stack) or "outside MPI" for stack in recording.stacks]
+    calls = [one or "outside MPI" for one in calls_of(recording)]
     changes: dict[float, list[tuple[int, str]]] = {}
     for rank in recording.ranks:
         for start, end, stack in recording.stretches(rank):

@@ -130,6 +130,8 @@ class Sampler:
         ):
             if isinstance(walked, RanklensError):
                 missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
+            elif walked.ends:  # which call of MPI it is in may be in the part that is lacking
+                missing[rank.rank] = "its stack is not whole"
             else:
                 calls[rank.rank] = self._shown(walked.calls)
         return Sample(target.pause.clock, target.pause.seconds, calls, missing)

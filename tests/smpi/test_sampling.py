@@ -28,7 +28,7 @@ def test_every_rank_at_every_look(factory: str, start_job: StartJob, tmp_path: P
     job = start_job(*words, "exchange", 1 << 40)
     job.wait_for("begins")
     sampler = Sampler(LiveTarget(wait_until(lambda: process_of(job), "smpirun has started no smpimain")))
-    check(sampler.look(), RANKS, "exchange")
+    check(sampler.look(), RANKS, "exchange", switching=1)
     again = 0
     for _ in range(LOOKS):
         sample = sampler.look_again()
@@ -36,5 +36,5 @@ def test_every_rank_at_every_look(factory: str, start_job: StartJob, tmp_path: P
             sample = sampler.look()
         else:
             again += 1
-        check(sample, RANKS, "exchange")
+        check(sample, RANKS, "exchange", switching=1)
     assert again > 0, "no look has used what was known"
