@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
@@ -18,7 +19,7 @@ from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
-from pieglobalsfind.ranks.symbolize import Symbolizer
+from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
@@ -89,6 +90,10 @@ class Walker:
     def known_stacks(self) -> int:
         """How many different stacks it keeps the names of."""
         return len(self._stacks)
+
+    @cached_property
+    def _entry(self) -> Region:
+        return entry_of(self._table, self._translator, self._symbolizer)
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
@@ -298,7 +303,7 @@ class Walker:
         pcs: list[int] = []
         while len(pcs) < MOST_FRAMES:
             pc = registers[PC]
-            if self._table.entry_function <= pc < self._table.entry_function + self._table.entry_function_size:
+            if pc - is_call in self._entry:  # it may end in the call, which never returns
                 return pcs, ""
             pcs.append(pc - is_call)
             if kept is not None:
