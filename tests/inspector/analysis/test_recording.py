@@ -106,10 +106,11 @@ def test_speedscope_has_what_its_format_asks_for() -> None:
         assert len(profile["samples"]) == len(profile["weights"]) and min(profile["weights"]) >= 0
         assert sum(profile["weights"]) == pytest.approx(profile["endValue"] - profile["startValue"])
         assert all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack)
-    merged: Counter[str] = Counter()
+    merged: dict[str, float] = {}
     for stack, weight in zip(whole["profiles"][0]["samples"], whole["profiles"][0]["weights"]):
-        merged[frames[stack[-1]]["name"]] += weight
-    sums = Counter({functions(STACKS[stack])[-1]: 0.0 for stack in range(len(STACKS))})
+        name = frames[stack[-1]]["name"]
+        merged[name] = merged.get(name, 0.0) + weight
+    sums = {functions(one)[-1]: 0.0 for one in STACKS}
     for (_, stack), seconds in expected(samples(1)).items():
         sums[functions(STACKS[stack])[-1]] += seconds
     assert merged == pytest.approx(sums)
