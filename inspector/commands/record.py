@@ -23,12 +23,12 @@ from pieglobalsfind.shell.atomic_file import check_place, whole_file
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets.live import LiveTarget
 
-from ..analysis.mpi_time import OUTSIDE, CallTime, call_times
-from ..analysis.recording import Recording
 from ..job.job import explained
-from ..job.pace import Pace
 from ..job.recorder import is_ending, seconds_of
-from ..output.recording_files import FORMS, SUFFIXES
+from ..recording.files import FORMS, SUFFIXES
+from ..recording.mpi_time import OUTSIDE, CallTime, call_times
+from ..recording.pace import Pace
+from ..recording.recording import Recording
 from ..terminal.text import harmless
 from .events import Asked
 

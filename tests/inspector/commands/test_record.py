@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.job.pace import MOST_STOPPED, Pace, idle_seconds
+from inspector.recording.pace import MOST_STOPPED, Pace, idle_seconds
 from tests.inspector.commands.test_stacks import EVEN, ODD, SPINS
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pieglobalsfind.stacks.call_tree import Call
 
-from ..analysis.mpi_time import calls_of
-from ..analysis.recording import Calls, Recording
 from ..terminal.text import harmless
+from .mpi_time import calls_of
+from .recording import Calls, Recording
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 MICROSECONDS = 1e6

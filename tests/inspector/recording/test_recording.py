@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from inspector.analysis import recording as module
-from inspector.analysis.mpi_time import OUTSIDE, UNKNOWN, call_times
-from inspector.analysis.recording import Calls, Recording
-from inspector.output.recording_files import FORMS
+from inspector.recording import recording as module
+from inspector.recording.files import FORMS
+from inspector.recording.mpi_time import OUTSIDE, UNKNOWN, call_times
+from inspector.recording.recording import Calls, Recording
 from pieglobalsfind.stacks.call_tree import Call
 
 RANKS, SAMPLES, PERIOD = 4, 400, 0.01
