@@ -10,26 +10,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pieglobalsfind.debugger.wording import waiting_text
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
-from pieglobalsfind.decoders.registry.live_state import read_again
-from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.model import Rank, Waiting
-from pieglobalsfind.mpi.call_from_stack import TIERS
 from pieglobalsfind.ranks.rankset import compact
 
-from ..analysis.quiescence import why_not_still
-from ..analysis.wait_graph import Collective, Waits, find
+from ..analysis.confirmed_waits import waits_of
+from ..analysis.wait_graph import Collective, Waits
 from ..job.job import (
     Job,
     Subject,
     add_target,
     job_named,
-    running_process,
     say_warnings,
     subject_of,
     with_waiting_calls,
@@ -39,7 +35,6 @@ from ..job.reading import Way, add_way, read_target, way_of
 from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
-TELLS_MATCHES = ("SMPI",)  # runtimes whose requests tell whether the other side has come
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -98,66 +93,8 @@ def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
 
 def told(subject: Subject, known: Communicators, homes: Mapping[int, Job]) -> tuple[Subject, Waits]:
     """The waits, and the subject with peers as ranks of MPI_COMM_WORLD."""
-    found = confirmed(find(subject.table, known), homes)
+    found = waits_of(subject.table, known, homes)
     return replace(subject, table=of_world(subject.table, known)), found
-
-
-def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
-    """Without what never was: tables of running processes, and ranks in them, are read one after the other.
-
-    Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
-    """
-
-    first = {id(job): {one.rank: one for one in job.table.ranks} for job in homes.values()}
-
-    def all_wait(ranks: Iterable[int]) -> bool:
-        return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
-
-    cycles = tuple(one for one in found.cycles if all_wait(one.witnesses))
-    called = tuple(one if all_wait(one.inside) else replace(one, needed=()) for one in found.collectives)
-    standstill = found.standstill if all_wait(found.standstill) else ()
-    found = replace(found, cycles=cycles, collectives=called, standstill=standstill)
-    return by_stillness(found, homes)
-
-
-def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
-    """What was read from stacks holds only where no message can be on its way."""
-    told = {rank for cycle in found.cycles for rank in cycle.witnesses}
-    told.update(found.standstill, *(one.inside for one in found.collectives))
-    reasons: dict[int, str] = {}
-    for job in {id(job): job for job in homes.values()}.values():
-        is_told = job.table.evidence.tier not in TIERS or (
-            job.table.runtime in TELLS_MATCHES and not job.target.is_live
-        )
-        unpublished = set() if is_told else {one.rank for one in job.table.ranks if homes.get(one.rank) is job}
-        reason = why_not_still(job, unpublished & told) if unpublished & told else ""
-        reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
-
-    lacking = {rank for rank, _ in found.unknown if homes[rank].table.runtime in TELLS_MATCHES}
-    reasons.update(dict.fromkeys(lacking, "what they wait for is not known"))
-
-    def why(ranks: Iterable[int]) -> str:
-        return next((reasons[rank] for rank in ranks if rank in reasons), "")
-
-    return replace(
-        found,
-        cycles=tuple(one for one in found.cycles if not why(one.witnesses)),
-        unsure=tuple((one, why(one.witnesses)) for one in found.cycles if why(one.witnesses)),
-        standstill=() if why(found.standstill) else found.standstill,
-        collectives=tuple(replace(one, needed=()) if why(one.inside) else one for one in found.collectives),
-    )
-
-
-def still_waits(job: Job, before: Rank) -> bool:
-    """Also after a pause: a message may have been on its way while all stood still."""
-    running = running_process(job.target)
-    if running is None or not before.record:
-        return True
-    try:
-        now = read_again(running, job.table, before)
-    except RanklensError:
-        return False
-    return (now.state, now.waiting, now.switches) == (before.state, before.waiting, before.switches)
 
 
 def show(subject: Subject, found: Waits) -> None:
