@@ -287,7 +287,9 @@ class Column:
         whole = Bytes(address, bytes(data))
         if self.holds_containers:
             return self._contained(whole, memory, name)
-        around = Surroundings(self._types, self._variable.language, memory.read, partial(self._named, name))
+        contents = Contents(self.most_bytes)
+        named = partial(self._named, name)
+        around = Surroundings(self._types, self._variable.language, memory.read, named, contents, leads_away)
         text = decode(around, self._variable.type, whole)
         if not self._place_matters:
             self._known[key] = text
@@ -374,6 +376,11 @@ class Column:
     def _is_described(self) -> bool:
         bare = self._types.strip(self._variable.type)
         return isinstance(bare, Array) and bare.data_location is not None
+
+
+def leads_away(name: str) -> bool:
+    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 
 def variable_path(path: str) -> str:
