@@ -185,6 +185,7 @@ def print_globals(report: Report, console: Console) -> None:
     found = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
+    print_apart(report.globals, "inspector globals --all", console)
     print_shared(report.globals, console)
     if not found:
         return
@@ -201,6 +202,16 @@ def counted(found: Sequence[GlobalValues], among: str) -> str:
     differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
     unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
     return f"{differing} of {len(found)} differ between {among}; {known - differing} are equal{unread}"
+
+
+def print_apart(found: Globals, how: str, console: Console) -> None:
+    """How many variables of the runtime's own are left out, and how to see them."""
+    if found.apart:
+        console.print(Text(f"  {left_out(found.apart, how)}"), soft_wrap=True)
+
+
+def left_out(count: int, how: str) -> str:
+    return f"{count} variables of the MPI runtime and the C library are left out, `{how}` shows them"
 
 
 def print_needless(found: Globals, console: Console) -> None:
