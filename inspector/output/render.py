@@ -284,12 +284,13 @@ def print_findings(found: list[Finding], console: Console) -> None:
 
 def add_finding(table: Listing, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
-    from ..pointers.findings import FALSE_POSITIVE
+    from ..pointers.findings import ANOTHER_RANKS, FALSE_POSITIVE
 
     first = same[0]
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
-    cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
+    kind = first.ground.source if first.verdict == ANOTHER_RANKS else first.ground.type or first.ground.source
+    cells = (first.verdict, word, kind, hex(first.old), hex(first.new), right)
     table.add((ranks_text(one.rank for one in same), *cells), "yellow" if first.verdict == FALSE_POSITIVE else "red")
 
 
