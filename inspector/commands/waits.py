@@ -20,6 +20,7 @@ from pieglobalsfind.model import Rank, Waiting
 from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.confirmed_waits import waits_of
+from ..analysis.wait_chains import Chains, chains
 from ..analysis.wait_graph import Collective, Waits
 from ..job.job import (
     Job,
@@ -35,6 +36,7 @@ from ..job.reading import Way, add_way, read_target, way_of
 from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
+MOST_LINKS = 24  # lines of ranks that wait for others
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +48,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
     add_target(parser)
     add_way(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    form.add_argument("--dot", action="store_true", help="as a graph for Graphviz: --dot | dot -Tsvg")
     parser.set_defaults(run=run)
 
 
@@ -62,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
+    elif options.dot:
+        from ..output.wait_picture import as_dot, picture  # late: only this draws
+
+        print(*as_dot(picture(subject.table, found, chains(subject.table, found))), sep="\n", flush=True)
     else:
         show(subject, found)
     return 0 if any(rank.waiting for rank in subject.table.ranks) else 1
@@ -107,17 +115,19 @@ def show(subject: Subject, found: Waits) -> None:
     screen = console()
     print_how(subject, screen)
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
+    for sentence in map(deadlock, (one.ranks for one in found.cycles)):
+        screen.print(Text(harmless(sentence), style="bold red"))
+    for sentence in chain_sentences(chains(subject.table, found)):
+        screen.print(Text(harmless(sentence)))
     table = Listing(("ranks", "wait in"))
     rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
-    if is_long := len(rows) > MOST_RANK_ROWS:
+    if len(rows) > MOST_RANK_ROWS:
         rows = by_cells((rank.rank, (waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
     for (text,), ranks in rows.items():
         table.add((ranks_text(ranks), harmless(text)))
     screen.print(table)
-    if is_long:
-        screen.print(Text("  whom each of so many ranks waits for: see --json", style="dim"))
     for sentence in sentences(found):
-        screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))
+        screen.print(Text(harmless(sentence)))
 
 
 def waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
@@ -128,9 +138,18 @@ def source(subject: Subject) -> str:
     return "as ranks publish them" if subject.table.evidence.tier == "registry" else "by the calls on their stacks"
 
 
+def chain_sentences(found: Chains) -> Iterator[str]:
+    """What waits for what: cycles first, then roots, then who waits for these, near ones first."""
+    for root in found.roots:
+        waits = "1 rank waits" if root.waiters == 1 else f"{root.waiters} ranks wait"
+        where = f" in {root.call}" if root.call else ""
+        yield f"{waits} in the end for {of_ranks(compact(root.ranks))}, {root.state or 'unknown'}{where}"
+    yield from (f"  {one.text}" for one in found.links[:MOST_LINKS])
+    if len(found.links) > MOST_LINKS:
+        yield f"  and {len(found.links) - MOST_LINKS} more groups of ranks: see --json"
+
+
 def sentences(found: Waits) -> Iterator[str]:
-    for cycle in found.cycles:
-        yield deadlock(cycle.ranks)
     for cycle, reason in found.unsure:
         yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
     if found.standstill:
@@ -195,6 +214,10 @@ def as_json(subject: Subject, found: Waits) -> dict[str, object]:
         "waits": [{"rank": rank, "for": peer} for rank, peer in found.peers.items()],
         "any": compact(found.of_any),
         "untold": compact(found.untold),
+        "chains": [
+            {"ranks": compact(one.ranks), "for": one.peer, "distance": one.distance, "call": one.call}
+            for one in chains(subject.table, found).links
+        ],
         "cycles": [list(one.ranks) for one in found.cycles],
         "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in found.unsure],
         "unknown": [{"rank": rank, "reason": reason} for rank, reason in found.unknown],
