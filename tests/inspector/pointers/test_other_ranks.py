@@ -48,6 +48,6 @@ def test_what_was_sent_is_found(start_ranks: StartRanks) -> None:
 
 def sent(pid: int) -> list[dict[str, Any]]:
     """The findings about words that name another rank or an original."""
-    command = [BIN / "inspector", "pointers", str(pid), "--json"]
+    command = [str(BIN / "inspector"), "pointers", str(pid), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return [one for one in json.loads(done.stdout)["findings"] if one["verdict"] in ("another rank's", "stale")]

@@ -1,4 +1,4 @@
-/* sent.c: rank 0 broadcasts the address of a function and of a variable of its own; every rank has pointers of its own. */
+/* sent.c: rank 0 broadcasts the address of a function and of a variable; every rank has pointers of its own. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
