@@ -30,6 +30,7 @@ from ..terminal.progress import through
 from ..terminal.text import DIFFERENCE, harmless
 from ..values.equality import Meaning, shown_whole
 from ..values.layout import WORD, address_offsets
+from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import by_symbols, undescribed
 
 # What the ranks' values say of a variable
@@ -100,10 +101,14 @@ class GlobalValues:
 
 @dataclass(frozen=True)
 class Globals:
-    """All variables of all copied objects; `absent` says which objects could not be looked into."""
+    """The variables of all copied objects; `absent` says which objects could not be looked into.
+
+    `apart`: how many of the runtime's own and the C library's are left out.
+    """
 
     values: tuple[GlobalValues, ...]
     absent: tuple[Absent, ...]
+    apart: int = 0
 
     @property
     def needless(self) -> int:
@@ -114,14 +119,22 @@ class Globals:
         return sum(places.values())
 
 
-def read_globals(job: Job) -> Globals:
-    """Read and group every variable of every copied object that debug information describes."""
-    columns, absent = [], []
+def read_globals(job: Job, every: bool = False) -> Globals:
+    """Read and group the variables of every copied object that debug information describes.
+
+    `every`: also the runtime's own and the C library's.
+    """
+    columns, absent, apart = [], [], 0
     for found in job.privatized:
         declared = job.declared(found)
         if isinstance(declared, Variables):
             pristine = job.pristine(found)
-            columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
+            wanted = [one for one in declared.variables if one.size > 0]
+            if not every:
+                own = RuntimeVariables(found.path, wanted)
+                apart += sum(one in own for one in wanted)
+                wanted = [one for one in wanted if one not in own]
+            columns += [Column(found, declared.types, one, pristine) for one in wanted]
             for bare in beside(job, found, declared) if found.is_program else ():
                 columns += [Column(found, bare.types, one, pristine) for one in bare]
                 absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
@@ -141,7 +154,7 @@ def read_globals(job: Job) -> Globals:
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
-    return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+    return Globals(tuple(one.result(memory) for one in columns), tuple(absent), apart)
 
 
 def share_bytes(columns: Sequence[Column], ranks: int) -> None:
@@ -287,7 +300,9 @@ class Column:
         whole = Bytes(address, bytes(data))
         if self.holds_containers:
             return self._contained(whole, memory, name)
-        around = Surroundings(self._types, self._variable.language, memory.read, partial(self._named, name))
+        contents = Contents(self.most_bytes)
+        named = partial(self._named, name)
+        around = Surroundings(self._types, self._variable.language, memory.read, named, contents, leads_away)
         text = decode(around, self._variable.type, whole)
         if not self._place_matters:
             self._known[key] = text
@@ -374,6 +389,11 @@ class Column:
     def _is_described(self) -> bool:
         bare = self._types.strip(self._variable.type)
         return isinstance(bare, Array) and bare.data_location is not None
+
+
+def leads_away(name: str) -> bool:
+    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 
 def variable_path(path: str) -> str:

@@ -142,11 +142,12 @@ SCHEMA: dict[str, Any] = {
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
             "needless": _COUNT,
+            "apart": _COUNT,
             "diagnoses": _list(_DIAGNOSIS),
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),
         },
-        optional=("verdict", "crashes"),
+        optional=("verdict", "crashes", "apart"),
     ),
 }
