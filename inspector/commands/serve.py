@@ -51,6 +51,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--port", metavar="P", help="listen at this port of 127.0.0.1, 0: at a free one")
     where.add_argument("--socket", metavar="PATH", help="listen at a Unix socket")
     parser.add_argument("--write", action="store_true", help="let the debugger write a suspended rank's own data")
+    parser.add_argument(
+        "--files", action="store_true", help="send the job's programs and libraries, to a debugger on another host"
+    )
     parser.set_defaults(run=run)
 
 
@@ -63,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("a debugger is expected on standard input", hint)
     members = job_named(options.job, options.target, options.exe)
     source = source_of_one(options.target, options.exe) if members is None else source_of_members(members)
-    allowed = Permissions(None if rank is None else (rank,), options.all, options.write)
+    allowed = Permissions(None if rank is None else (rank,), options.all, options.write, options.files)
     check_ranks(source, rank)
     server = Server(source, allowed, lambda sentence: print_error("inspector", sentence))
     if not is_listening:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pieglobalsfind.errors import RanklensError
 
-from . import lldb_packets, memory_packets, queries, stops
+from . import file_packets, lldb_packets, memory_packets, queries, stops
 from .session import FAILED, UNSUPPORTED, Session
 from .stops import Replies
 
@@ -44,6 +44,11 @@ HANDLERS: dict[bytes, Handler] = {
     b"qThreadExtraInfo": queries.thread_state,
     b"qGetTLSAddr:": queries.thread_local_address,
     b"qXfer:": queries.transfer,
+    b"vFile:setfs:": file_packets.set_file_system,
+    b"vFile:open:": file_packets.open_file,
+    b"vFile:pread:": file_packets.read,
+    b"vFile:fstat:": file_packets.status,
+    b"vFile:close:": file_packets.close_file,
     b"qHostInfo": lldb_packets.host,
     b"qProcessInfo": lldb_packets.process,
     b"qProcessInfoPID:": lldb_packets.process_of_pid,

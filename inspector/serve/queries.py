@@ -12,7 +12,7 @@ from pieglobalsfind.errors import RanklensError
 
 from . import documents, registers, stops
 from .packets import LARGEST, as_hex, escaped, hexadecimal
-from .session import FAILED, FIRST_PID, OK, TRAP, Session
+from .session import FAILED, FIRST_PID, OK, Session
 
 FEATURES = (
     "QStartNoAckMode+;vContSupported+;qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;"
@@ -77,7 +77,7 @@ def attach(session: Session, arguments: bytes) -> bytes:
     except RanklensError as error:
         session.complain(str(error))
         return b"E." + str(error).encode("ascii", "replace")
-    return stops.stop(session, number, TRAP)
+    return stops.first_stop(session, number)
 
 
 def detach(session: Session, arguments: bytes) -> bytes:

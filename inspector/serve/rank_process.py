@@ -16,10 +16,11 @@ from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.elf.file import HEADER_SIZE, PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.model import PC, Absent, Object, Rank
+from pieglobalsfind.model import PC, RUNNING, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here
+from pieglobalsfind.targets.core import CoreTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
 from .rank_memory import RankMemory
@@ -81,6 +82,14 @@ class RankProcess:
     def pc(self) -> int:
         """0 if it is not known."""
         return self.known_registers.get(PC, 0)
+
+    @property
+    def signal(self) -> Optional[int]:
+        """Linux's number of the signal that ended the process while the rank ran, None if none did."""
+        target = self.view.target
+        signal = target.signal if isinstance(target, CoreTarget) else None
+        is_its = signal is not None and self.rank.state == RUNNING and signal.tid == self.rank.kernel_thread
+        return signal.number if signal is not None and is_its else None
 
     # ---- program and libraries ----
 

@@ -6,6 +6,7 @@ ranks and has not continued, it holds the job still.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,11 +27,16 @@ MOST_ATTACHED = 1 << 20
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the user allows the debugger. `shown`: the ranks that it has from the beginning; None: those it attaches."""
+    """What the user allows the debugger.
+
+    `shown` are the ranks that it has from the beginning, None: those that it attaches to. `write`: it may write
+    suspended ranks' data, `files`: it reads the job's files through the connection.
+    """
 
     shown: Optional[Sequence[int]]
     every: bool = False
     write: bool = False
+    files: bool = False
 
 
 class Session:
@@ -50,6 +56,7 @@ class Session:
         self.started = False
         self.documents: dict[bytes, bytes] = {}
         self.listed = 0  # threads that a list of several parts has had
+        self.files: set[int] = set()  # descriptors that it has opened
         self.processes: list[bytes] = []  # what is left of a list of processes
         self._complain = complain
         self._complaints: set[str] = set()
@@ -89,6 +96,8 @@ class Session:
     def close(self) -> None:
         """The connection is lost, or has ended."""
         self.attached.clear()
+        while self.files:
+            os.close(self.files.pop())
         self.source.let_go(self)
 
     # ---- ranks ----

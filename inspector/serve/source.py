@@ -60,6 +60,16 @@ class Moment:
             self._ranks[number] = RankProcess(view, view.shown(number), self._files_of(view))
         return self._ranks[number]
 
+    @cached_property
+    def file_names(self) -> frozenset[str]:
+        """Where all programs and libraries of the job can be opened."""
+        views = [one.moment for one in self.job.processes]
+        files = [(view, self._files_of(view)) for view in views]
+        loaded = {one.name for _, each in files for one in each.others}
+        return frozenset(loaded | {each.of_object(known) for view, each in files for known in view.table.objects}) - {
+            ""
+        }
+
     def _files_of(self, view: ProcessView) -> LoadedFiles:
         if id(view) not in self._files:
             self._files[id(view)] = LoadedFiles(view)

@@ -17,6 +17,8 @@ from .session import FAILED, FIRST_PID, INTERRUPTED, OK, TRAP, Session
 Replies = list[bytes]
 STANDS = "a still picture of the job: it can't go on\n"
 LOADER = re.compile(r"/ld-linux[^/]*$|/ld-[0-9.]+\.so$|/ld\.so[^/]*$")
+# Signals that write a core file: Linux's number (signal(7)) to the protocol's (GDB's include/gdb/signals.def)
+SIGNALS = {3: 3, 4: 4, 5: 5, 6: 6, 7: 10, 8: 8, 11: 11, 24: 24, 25: 25, 31: 12}
 NO_STEPS = "ranks are not stepped by this server, `continue` lets the whole job go on\n"
 
 
@@ -26,7 +28,12 @@ def why_stopped(session: Session, arguments: bytes) -> bytes:
     number = session.current
     if number is None:
         return FAILED if session.is_lldb else b"W00"  # LLDB 19 crashes at a process that has ended
-    return stop(session, number, TRAP)
+    return first_stop(session, number)
+
+
+def first_stop(session: Session, number: int) -> bytes:
+    """The reply for a rank that is looked at for the first time: of a core file the signal that ended it."""
+    return stop(session, number, SIGNALS.get(session.rank(number).signal or 0, TRAP))
 
 
 def stop(session: Session, number: int, signal: int) -> bytes:

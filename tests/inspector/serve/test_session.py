@@ -9,9 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.support.gdb.places import RANKS, Places
+from pieglobalsfind.jobs.members import members_of
+from tests.support.gdb.places import RANKS, Places, hold, parse_owned
 from tests.support.rsp import BASE, Client, Gone, connected, is_stopped, listening, served
 from tests.support.running import StartJob, built
+from tests.support.smpi.jobs import kernel_core
 from tests.support.waiting import wait_until
 
 RUNS = RANKS - 1
@@ -77,6 +79,34 @@ def test_a_core_file_stands(core: Path, places: Places) -> None:
         line = client.reply()
         assert bytes.fromhex(line[1:]).decode() == "a still picture of the job: it can't go on\n"
         assert client.reply().startswith("T05")
+
+
+def test_a_job_of_several_processes(start_job: StartJob, rankrun: Path, program: Path) -> None:
+    """One connection has the ranks of all of them, by number, and holds all of them still."""
+    job = start_job(rankrun, "-n", RANKS, "--procs", 2, program)
+    hold(job)
+    for rank in range(RANKS):  # the lines of another process may come later
+        if (rank, "file_static") not in parse_owned(job.lines):
+            job.wait_for(f"{rank} file_static")
+    places = Places(job.pid, parse_owned(job.lines))
+    processes = [one.pid for one in members_of(str(job.pid)).found]
+    with served("--job", job.pid) as client:
+        client.start()
+        assert sorted(client.states()) == list(range(RANKS))
+        for rank in range(RANKS):
+            assert client.attach(rank).startswith("T05thread:")
+            check_memory(client, places, rank)
+        assert len(processes) == 2 and all(map(is_stopped, processes))
+    for pid in processes:
+        check_goes_on(pid)
+
+
+def test_the_signal_of_a_core_file(places: Places, tmp_path: Path) -> None:
+    """The rank that ran has it, in the protocol's numbers; the others stand."""
+    with served(kernel_core(places.pid, tmp_path)) as client:
+        client.start()
+        assert client.attach(RUNS).startswith("T06thread:")
+        assert client.attach(0).startswith("T05thread:")
 
 
 def test_continue_and_interrupt(places: Places) -> None:
@@ -245,3 +275,24 @@ def test_a_process_without_ranks(start_job: StartJob) -> None:
     command = [str(built("inspector")), "serve", str(job.pid)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "has no virtual ranks" in done.stderr
+
+
+def test_files_of_the_job_alone(places: Places, program: Path) -> None:
+    """`--files`: the program can be read, and nothing that is not the job's; without it nothing can."""
+    with served(places.pid, "--files") as client:
+        client.start()
+        for name in ("/etc/passwd", "/usr/lib/debug/.build-id/../../../../etc/passwd", "", "\0", "/proc/self/mem"):
+            assert client.ask(f"vFile:open:{name.encode().hex()},0,0") == "F-1,2", name
+        path = str(program).encode().hex()
+        assert client.ask(f"vFile:open:{path},1,0") == "F-1,d", "to write"
+        opened = client.ask(f"vFile:open:{path},0,0")
+        assert opened.startswith("F") and not opened.startswith("F-")
+        client.send(f"vFile:pread:{opened[1:]},40,0")
+        assert client.reply().startswith("F40;\x7fELF")
+        assert client.ask(f"vFile:pread:{opened[1:]},40,ffffffffffffffff").startswith("F-1")
+        assert client.ask(f"vFile:close:{opened[1:]}") == "F0"
+        assert client.ask(f"vFile:pread:{opened[1:]},40,0") == "F-1,9"
+    with served(places.pid) as client:
+        client.start()
+        assert client.ask(f"vFile:open:{path},0,0") == ""
+    check_goes_on(places.pid)
