@@ -65,10 +65,9 @@ class Moment:
         """Where all programs and libraries of the job can be opened."""
         views = [one.moment for one in self.job.processes]
         files = [(view, self._files_of(view)) for view in views]
-        loaded = {one.name for _, each in files for one in each.others}
-        return frozenset(loaded | {each.of_object(known) for view, each in files for known in view.table.objects}) - {
-            ""
-        }
+        names = {one.name for _, each in files for one in each.others}
+        names |= {each.of_object(known) for view, each in files for known in view.table.objects}
+        return frozenset(names - {""})
 
     def _files_of(self, view: ProcessView) -> LoadedFiles:
         if id(view) not in self._files:
