@@ -83,8 +83,13 @@ bench: setup ## measure what the documents claim, write docs/benchmarks.md
 	@.ci/setup test
 	@$(PYTHON) -m tests.bench
 
+.PHONY: install
+install: ## install runtime, headers and registry library under PREFIX (default /usr/local), for pkg-config rank-debug
+	@$(MAKE) --no-print-directory --silent -C runtime-hooks -j$(JOBS) install
+
 .PHONY: wheel
 wheel: setup ## build the wheel of the tools that look into jobs, in build/wheel
+	@rm -rf build/lib build/bdist.* # setuptools would add what an earlier build left there
 	@$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 
 .PHONY: clean
