@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import sentences
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.ranks.rankset import compact
 
 HOOKS = {"hook": "ranklens-take-hits", "hookpost": "ranklens-tell-hits"}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
-from pieglobalsfind.hints import Optional
 
 IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
 UNREAD = r"(?m)^0x[0-9a-f]+ +0x[0-9a-f]+ +(?:\d+ +)*No +(?:\(\*\) +)?(/.*)$"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Optional
 
 import gdb
 
@@ -15,8 +17,6 @@ from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_conve
 from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
 from gdbext.selection.unwinder import PAST_MAIN, RankFilter, RankUnwinder, Stack, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.facts import replace
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_registers_here

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 import gdb.unwinder
@@ -16,8 +18,6 @@ from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.target import NAMES
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
 from pieglobalsfind.model import PC, RSP, Region
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick

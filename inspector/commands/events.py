@@ -20,8 +20,8 @@ from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.jobs.members import Member, Members, is_folder, members_of
 from pieglobalsfind.shell.atomic_file import check_place
-from pieglobalsfind.shell.exit_status import complain
-from pieglobalsfind.shell.signals import Heard, status_of
+from pieglobalsfind.shell.exit_status import print_error
+from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets import open_target
 
 from ..job.event_sources import Ended, Follower, Lost, Notice, Source
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     trace = chrome_trace.Trace(members.name, {one.member.index: one.member.pid for one in sources})
     found, asked = 0, Asked()
     try:
-        with Heard(asked.hear):
+        with on_signal(asked.hear):
             for one in followed(Follower(sources), every, 0.0 if options.past else duration, asked):
                 found += isinstance(one, Event)
                 trace.add(one)
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         if options.chrome is not None:
             trace.write(Path(options.chrome))
     if asked.by not in (0, signal.SIGINT):
-        return status_of(asked.by)
+        return exit_status(asked.by)
     return 0 if found else 1
 
 
@@ -109,7 +109,7 @@ def opened(members: Members) -> list[Source]:
     if not sources:
         raise TargetError(f"no process of {members.name} tells of events", "; ".join(problems))
     for text in (*problems, *(one.note for one in sources if one.note)):
-        complain("inspector", text)
+        print_error("inspector", text)
     return sources
 
 

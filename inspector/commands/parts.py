@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import compact
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.payload import read_payload
 from ..analysis.rank_memory import holdings
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         is_whole=None if is_of_one_moment else lambda read: True,
     )
     for one in shown.complaints:
-        complain("inspector", one)
+        print_error("inspector", one)
     say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)

@@ -12,7 +12,7 @@ import os
 import sys
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.shell.signals import Undone
+from pieglobalsfind.shell.signals import cleanup_on_signal
 
 from ..analysis.poll import look
 from ..job.reading import Way
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     drawn = Drawn(sys.stderr.fileno(), FULL_SCREEN)
     drawn.begin()
     try:
-        with Undone(drawn.undo):
+        with cleanup_on_signal(drawn.undo):
             last = screen.run()
     finally:
         screen.finish()

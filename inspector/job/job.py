@@ -25,7 +25,7 @@ from pieglobalsfind.mpi.call_from_stack import with_calls
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.session.one_moment import decoded
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.target import KernelThread, Target
@@ -252,7 +252,7 @@ def running_process(target: Target) -> Optional[LiveTarget]:
 def say_warnings(job: Job) -> None:
     """On standard error, for what has no place for them."""
     for one in dict.fromkeys(job.table.warnings):
-        complain("inspector", one)
+        print_error("inspector", one)
 
 
 def with_waits(job: Job) -> Job:

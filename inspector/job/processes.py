@@ -15,7 +15,7 @@ from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.jobs.members import Member, Members, strength
 from pieglobalsfind.model import Rank
 from pieglobalsfind.session.one_moment import Process, at_one_moment, plan_for
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
@@ -41,13 +41,13 @@ def read_each(members: Members, way: Way, read: Callable[[Job], Value]) -> list[
     warnings: list[str] = []
     for member, value in read_together(members, way, lambda job: (job, read(job))):
         if isinstance(value, RanklensError):
-            complain("inspector", member.saying(value.sentence))
+            print_error("inspector", member.saying(value.sentence))
             continue
         job, result = value
         found.append(result)
         warnings += [member.saying(one) for one in job.table.warnings]
     for one in (*dict.fromkeys(warnings), *members.problems):
-        complain("inspector", one)
+        print_error("inspector", one)
     if not found:
         raise RanklensError(f"no process of {members.name} can be read")
     return found
@@ -113,7 +113,7 @@ def _paused(
         if planned:
             at_one_moment([process for _, process in planned], with_data, read_all)
     except NotStoppableError as error:
-        complain("inspector", f"{error}, {UNPAUSED}")
+        print_error("inspector", f"{error}, {UNPAUSED}")
     return found
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Optional
 
 from pieglobalsfind.decoders.mpi_constants import members_of_world
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.facts import replace
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 

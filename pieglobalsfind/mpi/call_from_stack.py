@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.facts import replace
 from pieglobalsfind.model import BLOCKED, HOOK, READY, RSP, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import TYPE_CHECKING
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.ranks.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.shell.signals import Undone
+from pieglobalsfind.shell.signals import cleanup_on_signal
 
 MOST_LINKS = 40  # as the kernel follows
 NEW, OWNERS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
@@ -47,7 +47,7 @@ def replacing(place: Path, prefix: str) -> Iterator[IO[bytes]]:
     Its name, with `prefix`, is made up before the file is: there is no moment at which nobody knows what to remove.
     """
     partial = place.parent / f"{prefix}{os.urandom(8).hex()}"
-    with Undone(lambda: partial.unlink(missing_ok=True)):
+    with cleanup_on_signal(lambda: partial.unlink(missing_ok=True)):
         try:
             with open(os.open(partial, NEW, OWNERS), "wb") as file:
                 yield file

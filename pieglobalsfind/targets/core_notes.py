@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Union
 
 from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, parse_notes
-from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread
 

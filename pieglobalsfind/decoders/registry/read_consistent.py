@@ -9,14 +9,14 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
 
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import Header, Records, Table, parse_header, parse_records
 from pieglobalsfind.decoders.registry.live_state import standing_still
 from pieglobalsfind.elf.file import MACHINES
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
-from pieglobalsfind.facts import NamedTuple, dataclass
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.target import MemoryMapping, Target
 

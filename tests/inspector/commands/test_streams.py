@@ -51,7 +51,7 @@ def test_a_full_disk(calls: dict[str, list[str]]) -> None:
 
 
 def test_no_standard_output(calls: dict[str, list[str]]) -> None:
-    why = "standard output is closed: send it to /dev/null if nobody wants to see it"
+    why = "standard output is closed: send it to /dev/null if it is not wanted"
     found = {name: ended(words, ">&-") for name, words in calls.items()}
     assert found == {name: (2, "", said_by(words, why)) for name, words in calls.items()}
 

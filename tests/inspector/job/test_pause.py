@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,12 +92,12 @@ def test_the_result_is_the_same(start_job: StartJob, program: Path, way: str) ->
 
 def looks_until_its_end(job: Job) -> int:
     """How many looks, of at most `LOOKS`, saw the job."""
-    for looks in range(LOOKS):
-        try:
+    looks = 0
+    with suppress(RanklensError):  # it has ended
+        while looks < LOOKS:
             paused(LiveTarget(job.pid), looked_at)
-        except RanklensError:
-            return looks
-    return LOOKS
+            looks += 1
+    return looks
 
 
 def result(job: Job) -> str:
