@@ -87,8 +87,14 @@ bench: setup ## measure what the documents claim, write docs/benchmarks.md
 install: ## install runtime, headers and registry library under PREFIX (default /usr/local), for pkg-config rank-debug
 	@$(MAKE) --no-print-directory --silent -C runtime-hooks -j$(JOBS) install
 
+.PHONY: pages
+pages: setup
+	@.ci/setup test
+	@rm -rf build/share
+	@PYTHONPATH=. $(PYTHON) docs/command_pages.py
+
 .PHONY: wheel
-wheel: setup ## build the wheel of the tools that look into jobs, in build/wheel
+wheel: pages ## build the wheel of the tools that look into jobs, in build/wheel
 	@rm -rf build/lib build/bdist.* # setuptools would add what an earlier build left there
 	@$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 from pieglobalsfind.cli.version import Version
-from pieglobalsfind.shell.early import status_of
+from pieglobalsfind.shell.exit_status import status_of
 
 NAME = "ranklens-lldb-path"
 

@@ -67,6 +67,8 @@ def test_it_holds_every_module_once_and_nothing_else(fresh: Path) -> None:
         one for one in zipfile.ZipFile(wheel).namelist() if one.split("/")[0] in {"pieglobalsfind", *names.values()}
     ]
     assert sorted(held) == expected
+    assert (fresh / "share/man/man1/inspector.1").is_file()
+    assert (fresh / "share/bash-completion/completions/inspector").is_file()
 
 
 def test_the_inspector_reads_a_job(fresh: Path, job: Job, tmp_path: Path) -> None:
