@@ -68,7 +68,17 @@ def test_it_holds_every_module_once_and_nothing_else(fresh: Path) -> None:
     ]
     assert sorted(held) == expected
     assert (fresh / "share/man/man1/inspector.1").is_file()
+    assert (fresh / "share/doc/ranklens/examples/jacobi3d.c").is_file()
     assert (fresh / "share/bash-completion/completions/inspector").is_file()
+
+
+def test_its_page_on_an_index_has_links_that_work(fresh: Path) -> None:
+    (wheel,) = (ROOT / "build/wheel").glob("ranklens-*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (one for one in opened.namelist() if one.endswith(".dist-info/METADATA"))
+        page = opened.read(name).decode()
+    assert "## First session" in page
+    assert not re.findall(r"\]\((?!https:)[^)]*\)", page)
 
 
 def test_the_inspector_reads_a_job(fresh: Path, job: Job, tmp_path: Path) -> None:
