@@ -18,6 +18,7 @@ from gdbext.__main__ import parser as gdb_path
 from inspector.command_line import parser as inspector
 from lldbext.__main__ import parser as lldb_path
 from pieglobalsfind.cli.command_line import parser as pieglobalsfind
+from pieglobalsfind.cli.registry_check import parser as registry_check
 
 SHARE = Path("build/share")
 COMPLETIONS = {  # where each shell looks for them below /usr/share
@@ -66,7 +67,8 @@ def write(path: Path, text: str) -> None:
 
 def main() -> None:
     """Write all of them."""
-    parsers = [inspector(), pieglobalsfind(), gdb_path(), lldb_path(), of_help("rankrun"), of_help("rankmpir")]
+    declared = [inspector(), pieglobalsfind(), registry_check(), gdb_path(), lldb_path()]
+    parsers = [*declared, of_help("rankrun"), of_help("rankmpir")]
     for parser in parsers:
         page = Manpage(parser)
         page.manual = "ranklens"

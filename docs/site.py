@@ -23,6 +23,7 @@ from gdbext.__main__ import parser as gdb_path  # noqa: E402 - they stand beside
 from inspector.command_line import parser as inspector  # noqa: E402
 from lldbext.__main__ import parser as lldb_path  # noqa: E402
 from pieglobalsfind.cli.command_line import parser as pieglobalsfind  # noqa: E402
+from pieglobalsfind.cli.registry_check import parser as registry_check  # noqa: E402
 from pieglobalsfind.debugger.commands import COMMANDS  # noqa: E402
 
 BESIDE = {"index.md": "README.md", "changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
@@ -41,7 +42,7 @@ def command_reference() -> Iterator[str]:
     """Yield the lines of the page: the shell's commands as their --help, then the debuggers' commands."""
     yield "# Every command and option\n"
     yield "Made from the declarations that `--help` and `help rank` print.\n"
-    for parser in (inspector(), pieglobalsfind(), gdb_path(), lldb_path()):
+    for parser in (inspector(), pieglobalsfind(), registry_check(), gdb_path(), lldb_path()):
         yield f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n"
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):

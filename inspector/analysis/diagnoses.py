@@ -58,10 +58,10 @@ PRIVATE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """`evidence` is from this program; `gravity` one of REFUSED, LOST, RISK."""
+    """`evidence` is from this program; `severity` one of REFUSED, LOST, RISK."""
 
     id: str
-    gravity: str
+    severity: str
     cause: str
     evidence: str
     cure: str
@@ -79,13 +79,13 @@ class Judgement:
     @property
     def verdict(self) -> Union[str, Absent]:
         """Unknown variables may be shared ones: then only what is wrong without them can be told."""
-        gravities = {one.gravity for one in self.diagnoses}
+        severities = {one.severity for one in self.diagnoses}
         for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
-            if one in gravities:
+            if one in severities:
                 return text
         if isinstance(self.shared, Absent):
             return self.shared
-        return "private, at a risk" if RISK in gravities else "private"
+        return "private, at a risk" if RISK in severities else "private"
 
 
 def judge(facts: Facts, method: str) -> Judgement:

@@ -16,18 +16,18 @@ from pieglobalsfind.dwarf.types import ROOT, Array, MemberPointer, Pointer, Stru
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
+from pieglobalsfind.values.address_names import AddressNames
+from pieglobalsfind.values.variable_text import Object as Bytes
+from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of
 
 from ..job.job import Job
 from ..job.memory import RankMemory
 from ..job.pristine import Pristine
 from ..terminal.progress import through
 from ..terminal.text import DIFFERENCE, harmless
-from ..values.addresses import AddressNames
 from ..values.equality import Meaning, shown_whole
 from ..values.layout import WORD, address_offsets
 from ..values.untyped_variables import by_symbols, undescribed
-from ..values.values import Object as Bytes
-from ..values.values import Surroundings, decode, elements_of
 
 # What the ranks' values say of a variable
 DIFFERS = "differs"  # it has to be private
@@ -126,7 +126,7 @@ def read_globals(job: Job) -> Globals:
             columns += [Column(found, known.types, one, None) for one in known.variables]
         else:
             absent.append(known)
-    memory, names = RankMemory(job.target), AddressNames(job)
+    memory, names = RankMemory(job.target), AddressNames(job.table, job.translator, job.symbolizer)
     for rank in through(job.present, "globals"):
         memory.load(rank, job.privatized)
         for column in columns:

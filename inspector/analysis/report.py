@@ -161,7 +161,7 @@ def alarm_as_json(found: Alarm) -> dict[str, Any]:
 def diagnosis_as_json(found: Diagnosis) -> dict[str, str]:
     return {
         "id": found.id,
-        "gravity": found.gravity,
+        "severity": found.severity,
         "cause": harmless(found.cause),
         "evidence": harmless(found.evidence),
         "cure": found.cure,

@@ -11,7 +11,7 @@ from ..pointers.findings import VERDICTS
 from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
 
-NAME = "ranklens-report-1"
+NAME = "ranklens-report-2"
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -66,7 +66,7 @@ _GLOBAL = _object(
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
     }
 )
-_DIAGNOSIS = _object(dict.fromkeys(("id", "gravity", "cause", "evidence", "cure"), _TEXT))
+_DIAGNOSIS = _object(dict.fromkeys(("id", "severity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(
     {
         "rank": _COUNT,

@@ -62,7 +62,7 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    read = read_together(members, way, lambda job: read_one(job, pictures)[0], True, handed)
+    read = read_together(members, way, lambda job, _: read_one(job, pictures)[0], True, handed)
     return merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
 
 

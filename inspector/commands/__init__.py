@@ -12,7 +12,7 @@ COMMANDS = {
         "parts",
         "states, where ranks block, which processing element runs them, switches, memory by category",
     ),
-    "globals": ("parts", "every global's value on every rank, equal values together"),
+    "globals": ("globals", "every global's value on every rank, equal values together"),
     "pointers": ("parts", "rewritten and forgotten pointers, in each copy, heap and stack"),
     "payload": ("parts", "what would move with each rank, by category"),
     "audit": ("audit", "a program's variables, and how it would fare under each method"),

@@ -29,7 +29,7 @@ from ..output.render import heading
 from ..terminal.console import console
 from ..terminal.text import harmless
 
-SCHEMA = "ranklens-audit-1"
+SCHEMA = "ranklens-audit-2"
 MOST_NAMES = 20  # of variables that are not judged
 
 

@@ -89,7 +89,7 @@ def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
 
 def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
     """Of all processes of a job together; a rank's wait is told by the process where it is."""
-    read = read_each(members, way, read_one)
+    read = read_each(members, way, lambda job, _: read_one(job))
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
     known = {number: ranks for _, found in read for number, ranks in found.items()}

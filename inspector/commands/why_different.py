@@ -28,7 +28,7 @@ from ..output.listing import Listing
 from ..output.render import heading, print_how
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
-from .parts import on_ranks
+from .globals import on_ranks
 
 SCHEMA = "ranklens-why-different-1"
 

@@ -187,7 +187,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "target",
         nargs="?",
         metavar="PID|FILE|DIR",
-        help="a running process, a core file, a snapshot, or a checkpoint's folder",
+        help="a running process, a core file, a snapshot, or the folder of a checkpoint or of a job's snapshots",
     )
     parser.add_argument(
         "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
@@ -218,7 +218,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
     if what.isdecimal():
         return open_target(pid=int(what), exe=exe)
     if is_folder(what):
-        hint = "`report`, `stacks`, `waits` and `events` take a checkpoint's; give others one of the core files in it"
+        hint = "`report`, `stacks`, `waits`, `globals` and `events` take a job's; give others one of the files in it"
         raise UsageError(f"{what} is a folder", hint)
     if os.access(what, os.F_OK):
         return open_target(core=what, exe=exe)

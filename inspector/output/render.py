@@ -92,7 +92,9 @@ def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
     from ..analysis.diagnoses import RISK
 
     for one in found:
-        console.print(Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.gravity != RISK else "yellow"))
+        console.print(
+            Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.severity != RISK else "yellow")
+        )
         console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
 
 

@@ -32,7 +32,7 @@ MOST_PROCESSES = 1 << 20
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
 STARTERS = launch.LAUNCHERS | {"rankrun"}
 LARGEST_DESCRIPTION = 1 << 20  # characters
-DESCRIPTION = "job"  # a checkpoint's own file about its job
+DESCRIPTION = "job"  # in the folder of a checkpoint or of snapshots: what says that it is whole
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def launcher_error(pid: int) -> Optional[UsageError]:
     listed = ", ".join(map(str, pids[:8])) + (", ..." if len(pids) > 8 else "")
     return UsageError(
         f"process {pid} has no ranks itself, it has started {members.name} with processes {listed}",
-        f"give the pid of one, or to `inspector report`, `stacks` or `waits` the whole job by --job {pid}",
+        f"give the pid of one, or to `inspector report`, `stacks`, `waits` or `globals` the whole job by --job {pid}",
     )
 
 
@@ -141,7 +141,7 @@ def launcher_error(pid: int) -> Optional[UsageError]:
 
 
 def in_checkpoint(folder: Path) -> Members:
-    """The newest whole checkpoint in a folder, or the one that it is."""
+    """The newest whole checkpoint in a folder, or the one that it is; or the snapshots that it holds of a job."""
     if not folder.is_dir():
         raise TargetError(f"{folder} is no folder", "give the folder that rankrun --checkpoint wrote to")
     numbered = sorted(one for one in folder.iterdir() if len(one.name) == 6 and one.name.isdecimal())
@@ -153,9 +153,11 @@ def in_checkpoint(folder: Path) -> Members:
     count = said.get("processes", "")
     if "end" not in said or not count.isdecimal() or not 0 < int(count) <= MOST_PROCESSES:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
-    cores = [(index, whole[-1] / f"process-{index}.core") for index in range(int(count))]
-    found = tuple(Member(index, core=str(core)) for index, core in cores if core.is_file())
-    return Members(f"checkpoint {whole[-1].name}", found, int(count))
+    is_snapshot = any(whole[-1].glob("process-*.snapshot"))
+    form, suffix = ("snapshot", "snapshot") if is_snapshot else ("checkpoint", "core")
+    files = [(index, whole[-1] / f"process-{index}.{suffix}") for index in range(int(count))]
+    found = tuple(Member(index, core=str(file)) for index, file in files if file.is_file())
+    return Members(f"{form} {whole[-1].name}", found, int(count))
 
 
 # ---- processes with a registry ----

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
@@ -17,7 +18,7 @@ from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
-from pieglobalsfind.ranks.symbolize import Symbolizer
+from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
@@ -77,6 +78,10 @@ class Walker:
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
         self._shapes: list[Shape] = []  # the one that was met last comes first
+
+    @cached_property
+    def _entry(self) -> Region:
+        return entry_of(self._table, self._translator, self._symbolizer)
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
@@ -286,7 +291,7 @@ class Walker:
         pcs: list[int] = []
         while len(pcs) < MOST_FRAMES:
             pc = registers[PC]
-            if self._table.entry_function <= pc < self._table.entry_function + self._table.entry_function_size:
+            if pc - is_call in self._entry:  # it may end in the call, which never returns
                 return pcs, ""
             pcs.append(pc - is_call)
             if kept is not None:

@@ -12,7 +12,15 @@ from tests.support.making import TIMEOUT, make
 from tests.support.running import ROOT, built
 from tests.support.sharing import Shared
 
-COMMANDS = ("inspector", "pieglobalsfind", "ranklens-gdb-path", "ranklens-lldb-path", "rankrun", "rankmpir")
+COMMANDS = (
+    "inspector",
+    "pieglobalsfind",
+    "rank-debug-check",
+    "ranklens-gdb-path",
+    "ranklens-lldb-path",
+    "rankrun",
+    "rankmpir",
+)
 
 pytestmark = pytest.mark.timeout(TIMEOUT)
 

@@ -25,8 +25,8 @@ def calls(start_ranks: StartRanks) -> dict[str, list[str]]:
     return {
         "tables": [inspector, "report", pid],
         "JSON": [inspector, "stacks", pid, "--json"],
-        "lines": [inspector, "stacks", pid, "--fold"],
-        "a line at a time": [inspector, "events", pid, "--past"],
+        "lines": [inspector, "stacks", pid, "--folded"],
+        "a line at a time": [inspector, "events", pid, "--no-follow"],
         "much": [inspector, "audit", "/bin/true", "--json"],
         "addresses": [find, "--pid", pid, "0x10"],
     }

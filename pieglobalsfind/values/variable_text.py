@@ -27,8 +27,7 @@ from pieglobalsfind.dwarf.types import (
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
-
-from .scalar_text import (
+from pieglobalsfind.values.scalar_text import (
     MOST_ELEMENTS,
     REPEATS,
     decode_base,
