@@ -1,5 +1,8 @@
-# A recipe for Spack (https://spack.readthedocs.io): put this folder into a repository as packages/ranklens, and build a
-# checkout by `spack install ranklens@main dev_path=/path/to/ranklens`.
+# A recipe for Spack (https://spack.readthedocs.io), which builds the checkout that it stands in: link this folder into a
+# repository of yours as packages/ranklens, then `spack install ranklens`. For what is not committed yet add
+# `dev_path=CHECKOUT`.
+
+from pathlib import Path
 
 from spack.package import *
 
@@ -8,9 +11,11 @@ class Ranklens(PythonPackage):
     """Debuggers and inspectors for MPI programs whose ranks are virtualized: Adaptive MPI, SimGrid's SMPI,
     Process-in-Process, and an embedded runtime."""
 
+    git = f"file://{Path(__file__).resolve().parents[2]}"
+
     license("BSD-2-Clause")
 
-    version("main")
+    version("main", branch="main")
 
     variant("watch", default=True, description="inspector watch, a live view in the terminal")
     variant("runtime", default=True, description="rankrun, and the registry library (pkg-config rank-debug)")
