@@ -10,6 +10,7 @@ from typing import Any
 from ..pointers.findings import VERDICTS
 from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
+from .verdict import KINDS
 
 NAME = "ranklens-report-2"
 
@@ -85,6 +86,28 @@ _FINDING = _object(
         "past_end": {"type": "boolean"},
     }
 )
+_OUTLIER = _object({"sentence": _TEXT, "ranks": _RANKS, "command": _TEXT})
+_VERDICT = _object(
+    {
+        "kind": {"enum": list(KINDS)},
+        "sentence": _TEXT,
+        "ranks": _RANKS,
+        "command": _TEXT,
+        "findings": _list(_OUTLIER),
+        "diagnoses": _list(_TEXT),
+    }
+)
+_CRASH = _object(
+    {
+        "signal": _TEXT,
+        "rank": _OPTIONAL_COUNT,
+        "address": {"anyOf": [_ADDRESS, {"type": "null"}]},
+        "owner": _TEXT,
+        "place": _TEXT,
+        "message": _TEXT,
+        "diagnosis": {"anyOf": [_DIAGNOSIS, {"type": "null"}]},
+    }
+)
 _ALARM = _object({"object": _TEXT, "ranks": _RANKS, "of_ranks": _COUNT, "sentence": _TEXT})
 _POINTERS = _object(
     {
@@ -112,6 +135,8 @@ SCHEMA: dict[str, Any] = {
             "runtime": _TEXT,
             "rewrite_mode": _TEXT,
             "rank_count": _COUNT,
+            "verdict": _VERDICT,
+            "crashes": _list(_CRASH),
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
             "needless": _COUNT,
@@ -119,6 +144,7 @@ SCHEMA: dict[str, Any] = {
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),
-        }
+        },
+        optional=("verdict", "crashes"),
     ),
 }

@@ -25,7 +25,8 @@ from pieglobalsfind.stacks.call_tree import Call
 from ..analysis.migration_cost import WhatIf
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings
-from ..analysis.report import Report, diagnosis_as_json
+from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
+from ..analysis.verdict import Verdict
 from ..terminal.text import byte_count, declared, harmless, of_ranks
 from .render import by_cells, rank_row, ranks_text, summary, value_rows
 
@@ -99,7 +100,7 @@ def write(path: str, text: str) -> None:
     write_whole(Path(path), text, "name another file by --html")
 
 
-def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
+def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
     """The whole file."""
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     script = (FOLDER / "report.js").read_text()
@@ -110,7 +111,8 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
         how=report.subject.how,
         taken=report.subject.taken,
         alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
-        diagnoses=[diagnosis_as_json(one) for one in report.diagnoses],
+        verdict=verdict_as_json(verdict),
+        diagnoses=[diagnosis_as_json(one) for one in verdict.diagnoses],
         flame=flame(stacks, [one.rank for one in report.subject.present]),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..analysis.globals import Globals, GlobalValues
     from ..analysis.migration_cost import Link, WhatIf
     from ..analysis.report import Report
+    from ..analysis.verdict import Verdict
     from ..pointers.findings import Audit, Finding
 
 MOST_GROUPS = 6
@@ -39,18 +40,33 @@ MOST_RANK_ROWS = 24
 WIDE = 100  # columns from which on addresses are not folded
 
 
-def print_report(report: Report, console: Console) -> None:
-    """All parts, headed by what was read and how."""
+def print_report(report: Report, verdict: Verdict, console: Console) -> None:
+    """All parts, headed by what was read and how, and by what is wrong."""
     table = report.subject.table
     console.print(Text(subject_summary(report.subject), style="bold"))
     print_how(report.subject, console)
+    print_verdict(verdict, console)
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
-    print_diagnoses(report.diagnoses, console)
     print_ranks(holdings(table.ranks, report.payload), console)
     print_globals(report, console)
     print_pointers(report.pointers, console)
     print_payload(report.payload, console)
+
+
+def print_verdict(found: Verdict, console: Console) -> None:
+    """What is wrong, which ranks stand out and in what, and what to type next."""
+    console.print(Text(harmless(found.headline), style=verdict_style(found)))
+    for one in found.findings:
+        console.print(Text(f"- {harmless(one.sentence)}"))
+    console.print(Text(f"next: {harmless(found.command)}", style="dim"))
+    print_diagnoses(found.diagnoses, console)
+
+
+def verdict_style(found: Verdict) -> str:
+    from ..analysis.verdict import HEALTHY, IMBALANCE
+
+    return {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(found.kind, "bold red")
 
 
 def print_how(subject: Subject, console: Console) -> None:
@@ -164,8 +180,9 @@ def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
 
 def print_globals(report: Report, console: Console) -> None:
     from ..analysis.globals import differing
+    from ..analysis.outliers import by_rarity
 
-    found = list(differing(report.globals))
+    found = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
     print_shared(report.globals, console)

@@ -34,7 +34,8 @@ def communicators(target: Target, table: RankTable) -> Communicators:
         waited = {one.waiting.communicator for one in table.ranks if one.waiting is not None}
         return Requests(target, table).members(waited - {0})
     found: Communicators = members_of_world(table)
-    if table.evidence.tier == REGISTRY:
+    unnamed = (one.waiting is not None and one.waiting.communicator == OF_WORLD for one in table.ranks)
+    if table.evidence.tier == REGISTRY and any(unnamed):
         found[OF_WORLD] = tuple(range(table.rank_count))
     attempts: dict[int, int] = {}
     for rank, waiting in _waiting(table):

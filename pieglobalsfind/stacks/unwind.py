@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional, Union
@@ -78,6 +79,17 @@ class Walker:
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
         self._shapes: list[Shape] = []  # the one that was met last comes first
+
+    def at_moment(self, target: Target, table: RankTable, contexts: Contexts) -> Walker:
+        """The same for a later moment of a process whose code lies where it did; names and rules are kept."""
+        later = copy(self)
+        later._target, later._table, later._contexts, later._threads = target, table, contexts, None
+        return later
+
+    @property
+    def known_stacks(self) -> int:
+        """How many different stacks it keeps the names of."""
+        return len(self._stacks)
 
     @cached_property
     def _entry(self) -> Region:
