@@ -31,11 +31,12 @@ def description() -> str:
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
-    """By their folder below the prefix: an example, and man pages and completions if `make wheel` has written them."""
+    """By their folder below the prefix: pages, an example, man pages and completions if `make wheel` has written them."""
     folders = [(Path(folder), names) for folder, _, names in os.walk("build/share") if names]
-    example = ("share/doc/ranklens/examples", ["tests/programs/jacobi3d/jacobi3d.c"])
+    doc = "share/doc/ranklens"
     return [
-        example,
+        (f"{doc}/examples", ["tests/programs/jacobi3d/jacobi3d.c"]),
+        (f"{doc}/docs", sorted(map(str, Path("docs").glob("*.md")))),
         *((str(folder.relative_to("build")), [str(folder / name) for name in names]) for folder, names in folders),
     ]
 

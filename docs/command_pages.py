@@ -67,7 +67,9 @@ def write(path: Path, text: str) -> None:
 
 def main() -> None:
     """Write all of them."""
-    declared = [inspector(), pieglobalsfind(), registry_check(), gdb_path(), lldb_path()]
+    tool = inspector()
+    tool.epilog = "docs/ is share/doc/ranklens/docs where ranklens is installed"  # and not where this is written
+    declared = [tool, pieglobalsfind(), registry_check(), gdb_path(), lldb_path()]
     parsers = [*declared, of_help("rankrun"), of_help("rankmpir")]
     for parser in parsers:
         page = Manpage(parser)

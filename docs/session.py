@@ -1,4 +1,4 @@
-"""Draws docs/session.svg, what a short session with the demo program really prints, and docs/report.png, its HTML report.
+"""Draws docs/session.svg, what a short session with the demo program really prints, and docs/report.png, its report.
 
 Takes nothing; needs `make setup` and chromium. Run it from the project's folder: `.venv/bin/python docs/session.py`.
 """

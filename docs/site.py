@@ -42,7 +42,9 @@ def command_reference() -> Iterator[str]:
     """Yield the lines of the page: the shell's commands as their --help, then the debuggers' commands."""
     yield "# Every command and option\n"
     yield "Made from the declarations that `--help` and `help rank` print.\n"
-    for parser in (inspector(), pieglobalsfind(), registry_check(), gdb_path(), lldb_path()):
+    tool = inspector()
+    tool.epilog = None  # it names a folder of the machine that it runs on
+    for parser in (tool, pieglobalsfind(), registry_check(), gdb_path(), lldb_path()):
         yield f"## {parser.prog}\n\n```text\n{parser.format_help()}```\n"
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Optional
 
-from pieglobalsfind.cli.version import Version
+from pieglobalsfind.cli.version import Version, pages
 from pieglobalsfind.shell.exit_status import Run, check_words
 
 from .commands import COMMANDS
@@ -56,7 +56,7 @@ def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
         prog="inspector",
         description="Look into MPI programs whose ranks share a process. What is read is never changed, and "
         "stopped only where --freeze is given.",
-        epilog="what each command is for: docs/inspector.md",
+        epilog=f"`inspector COMMAND --help` has a command's options; docs/inspector.md is about all of them; {pages()}",
     )
     top.add_argument("--version", action=Version)
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)

@@ -1,5 +1,5 @@
-# A recipe for Spack (https://spack.readthedocs.io), which builds the checkout that it stands in: link this folder into a
-# repository of yours as packages/ranklens, then `spack install ranklens`. For what is not committed yet add
+# A recipe for Spack (https://spack.readthedocs.io), which builds the checkout that it stands in: link this folder into
+# a repository of yours as packages/ranklens, then `spack install ranklens`. For what is not committed yet add
 # `dev_path=CHECKOUT`.
 
 from pathlib import Path

@@ -72,6 +72,17 @@ def test_it_holds_every_module_once_and_nothing_else(fresh: Path) -> None:
     assert (fresh / "share/bash-completion/completions/inspector").is_file()
 
 
+def test_help_says_where_the_pages_are_that_it_names(fresh: Path, tmp_path: Path) -> None:
+    folder = fresh / "share/doc/ranklens/docs"
+    said = " ".join(run([fresh / "bin/inspector", "--help"], tmp_path).split())
+    assert f"docs/ is {folder}" in said
+    commands = re.findall(r"^    ([a-z-]+)", run([fresh / "bin/inspector", "--help"], tmp_path), re.MULTILINE)
+    assert "report" in commands
+    texts = "".join(run([fresh / "bin/inspector", command, "--help"], tmp_path) for command in commands)
+    named = set(re.findall(r"docs/([a-z-]+\.md)", texts.replace("-\n", "-")))
+    assert named and {one for one in named if not (folder / one).is_file()} == set()
+
+
 def test_its_page_on_an_index_has_links_that_work(fresh: Path) -> None:
     (wheel,) = (ROOT / "build/wheel").glob("ranklens-*.whl")
     with zipfile.ZipFile(wheel) as opened:
