@@ -31,7 +31,7 @@ def description() -> str:
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
-    """By their folder below the prefix: pages, an example, man pages and completions if `make wheel` has written them."""
+    """By their folder below the prefix: pages, an example, and what `make wheel` writes, man pages and completions."""
     folders = [(Path(folder), names) for folder, _, names in os.walk("build/share") if names]
     doc = "share/doc/ranklens"
     return [

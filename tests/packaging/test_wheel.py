@@ -72,7 +72,10 @@ def test_it_holds_every_module_once_and_nothing_else(fresh: Path) -> None:
     assert (fresh / "share/bash-completion/completions/inspector").is_file()
 
 
-def test_help_says_where_the_pages_are_that_it_names(fresh: Path, tmp_path: Path) -> None:
+def test_help_says_where_the_pages_are_that_it_names(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no text is wrapped
     folder = fresh / "share/doc/ranklens/docs"
     said = " ".join(run([fresh / "bin/inspector", "--help"], tmp_path).split())
     assert f"docs/ is {folder}" in said
