@@ -100,6 +100,7 @@ def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
         "ranks": [rank_as_json(one) for one in holdings(table.ranks, report.payload)],
         "globals": [global_as_json(one) for one in report.globals.values],
         "needless": report.globals.needless,
+        "apart": report.globals.apart,
         "diagnoses": [diagnosis_as_json(one) for one in report.diagnoses],
         "pointers": pointers_as_json(report.pointers),
         "payload": [payload_as_json(one) for one in report.payload],
@@ -171,6 +172,7 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "differs": found.differs,
         "verdict": found.verdict,
         "needless": found.needless,
+        "uncompared": found.uncompared,
         "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
     }
 

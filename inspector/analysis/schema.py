@@ -64,8 +64,10 @@ _GLOBAL = _object(
         "differs": {"type": "boolean"},
         "verdict": {"enum": list(VERDICTS_OF_GLOBALS)},
         "needless": _COUNT,
+        "uncompared": _TEXT,
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
-    }
+    },
+    optional=("uncompared",),
 )
 _DIAGNOSIS = _object(dict.fromkeys(("id", "severity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(
@@ -140,11 +142,12 @@ SCHEMA: dict[str, Any] = {
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
             "needless": _COUNT,
+            "apart": _COUNT,
             "diagnoses": _list(_DIAGNOSIS),
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),
         },
-        optional=("verdict", "crashes"),
+        optional=("verdict", "crashes", "apart"),
     ),
 }

@@ -263,7 +263,8 @@ def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> 
             key = one.object, one.file, one.line, one.name
             variables.setdefault(key, []).append(replace(one, groups=tuple(kept(one.groups, ranks))))
     absent = dict.fromkeys(one for found in several for one in found.absent)
-    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent))
+    apart = max((one.apart for one in several), default=0)
+    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent), apart)
 
 
 def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:
@@ -284,7 +285,8 @@ def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     if verdict in (ADDRESSED, EQUAL) and len(groups) > 1:
         verdict = DIFFERS
     needless = min(one.needless for one in several) if len(groups) == 1 else 0
-    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless)
+    uncompared = next((one.uncompared for one in several if one.uncompared), "") if len(groups) == 1 else ""
+    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless, uncompared=uncompared)
 
 
 def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:
