@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.making import TIMEOUT, make
-from tests.support.running import ROOT, built
-from tests.support.sharing import Shared
+from tests.support.making import TIMEOUT
+from tests.support.running import built
 
 COMMANDS = (
     "inspector",
@@ -26,12 +25,9 @@ pytestmark = pytest.mark.timeout(TIMEOUT)
 
 
 @pytest.fixture
-def share(shared: Shared) -> Path:
-    def write(folder: Path) -> None:
-        make(ROOT, "pages")
-        (ROOT / "build/share").rename(folder / "share")
-
-    return shared.made("pages", write) / "share"
+def share(fresh: Path) -> Path:
+    """Where the wheel has put them."""
+    return fresh / "share"
 
 
 def output(*words: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -12,27 +11,13 @@ import pytest
 
 from tests.support.debuggers import find_lldb
 from tests.support.gdb.places import compile_program
-from tests.support.making import TIMEOUT, make
+from tests.support.making import TIMEOUT
 from tests.support.running import ROOT, Job, StartJob
-from tests.support.sharing import Shared
 
 MOST_BYTES = 30 << 20  # of all that a plain installation puts on the disk
 RANKS = 2
 
 pytestmark = pytest.mark.timeout(TIMEOUT)
-
-
-@pytest.fixture
-def fresh(shared: Shared) -> Path:
-    """A virtual environment that holds the wheel and its dependencies and no more, also no pip."""
-    return shared.made("wheel", install_wheel)
-
-
-def install_wheel(folder: Path) -> None:
-    make(ROOT, "wheel")
-    (wheel,) = (ROOT / "build/wheel").glob("ranklens-*.whl")
-    run([sys.executable, "-m", "venv", "--without-pip", folder])
-    run([sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet", wheel])
 
 
 def run(words: list[object], folder: Path = ROOT, status: int = 0) -> str:
