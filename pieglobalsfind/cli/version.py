@@ -6,7 +6,6 @@ Both are of what is installed, and are asked for only then.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ PACKAGE = "ranklens"  # as it is installed
 
 def pages() -> str:
     """Return the sentence that says where docs/ is: in a checkout, or where a package has put it."""
-    checkout = Path(__file__).resolve().parents[2] / "docs"
-    installed = Path(sys.prefix, "share", "doc", "ranklens", "docs")
-    folder = next((one for one in (checkout, installed) if (one / "gdb.md").is_file()), None)
+    above = Path(__file__).resolve().parents
+    places = (above[2] / "docs", *(prefix / "share/doc/ranklens/docs" for prefix in above))
+    folder = next((place for place in places if (place / "gdb.md").is_file()), None)
     return f"docs/ is {folder}" if folder is not None else "docs/ is not installed here"
 
 
