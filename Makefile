@@ -30,6 +30,13 @@ test: setup ## run every test but those on stock AMPI and PiP
 	@.ci/setup test
 	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip $(PYTEST_ARGS)
 
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz
+fuzz: setup ## fuzz every decoder for FUZZ_SECONDS in all (60); FUZZ="registry elf" names some (docs/development.md)
+	@.ci/setup test
+	@.ci/setup fuzz
+	@$(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ)
+
 .PHONY: test-charm
 test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is built
 	@.ci/setup test
