@@ -178,10 +178,19 @@ def unique(facts: Facts) -> Optional[Diagnosis]:
 def direct_access(facts: Facts) -> Optional[Diagnosis]:
     if not facts.direct:
         return None
+    cause = "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges"
+    if isinstance(facts.direct, Absent):
+        return Diagnosis(
+            "direct-thread-local-access",
+            RISK,
+            cause,
+            f"the code was not checked: {facts.direct.reason}",
+            facts.direct.hint,
+        )
     return Diagnosis(
         "direct-thread-local-access",
         LOST,
-        "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges",
+        cause,
         f"{len(facts.direct)} instructions, the first at {facts.direct[0]:#x}",
         "compile with -mno-tls-direct-seg-refs, as rankcc --method tls-word does",
     )
