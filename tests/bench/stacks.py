@@ -84,7 +84,7 @@ def eu_stack(pid: int) -> float:
 
 
 def best_spent(command: Sequence[str]) -> tuple[float, str]:
-    """Seconds of processor time, of user and kernel, that the best run takes, and its output. The first fills caches."""
+    """Seconds of processor time, of user and kernel, and the output of the best run; the first fills caches."""
     costs = []
     for _ in range(1 + TURNS):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
