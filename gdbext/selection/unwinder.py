@@ -127,8 +127,14 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
         if ends_before_main is None:
             ends_before_main = is_fortran(frame)
         yield item
-        if is_main or frame.pc() in stack.entry:
+        if is_main or is_entry(stack, frame):
             return
+
+
+def is_entry(stack: Stack, frame: gdb.Frame) -> bool:
+    """Whether a frame is of the function that every rank's stack begins with, which may end in a call for good."""
+    pc = frame.pc()
+    return pc in stack.entry or (pc == stack.entry.end and stack.entry.size > 0 and frame.level() > 0)
 
 
 def is_chained(stack: Stack) -> bool:

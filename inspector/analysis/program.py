@@ -34,6 +34,7 @@ from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 
 from ..job.relocations import R_64, R_GLOB_DAT, R_RELATIVE
+from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import undescribed
 
 DT_FLAGS, DF_STATIC_TLS = 30, 16
@@ -51,6 +52,7 @@ class Facts:
 
     path: str
     variables: Union[tuple[Variable, ...], Absent]
+    apart: int = 0  # variables of the MPI runtime, which are not among them
     undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
     exception_tables: int = 0  # bytes of .gcc_except_table
@@ -72,12 +74,16 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
     """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
     with open_elf(path) as elf:
         declared = variable_cache.declared_or_why(path, elf.build_id) if known is None else known
+        own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)
+        found = mutable(elf, declared)
+        wanted = found if isinstance(found, Absent) else tuple(one for one in found if one not in own)
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((one for one in elf.program_headers if one.type == PT_TLS), None)
         relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
         return Facts(
             path=path,
-            variables=mutable(elf, declared),
+            variables=wanted,
+            apart=0 if isinstance(found, Absent) or isinstance(wanted, Absent) else len(found) - len(wanted),
             undescribed=tuple(sorted(one.name for one in lacking)),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
             exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),

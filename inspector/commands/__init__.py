@@ -22,6 +22,7 @@ COMMANDS = {
     "why-different": ("why_different", "where two ranks' stacks part, and the globals that they differ in"),
     "merge": ("merge", "stacks or reports of several processes or moments in one"),
     "perfmap": ("perfmap", "let Linux perf name functions in ranks' copies"),
+    "record": ("record", "samples of all ranks' stacks over a time, and how long each rank was in which MPI call"),
     "events": ("events", "ranks that are created, migrate and exit, as it happens"),
     "watch": ("watch", "a live view of states, stacks, globals that differ and payload"),
     "mpir": ("mpir", "let a parallel debugger find a job's processes by this process, as MPIR has it"),

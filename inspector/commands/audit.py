@@ -107,6 +107,8 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
             table.add((storage, language, str(count)))
         table.add(("all", "", str(len(facts.variables))))
         screen.print(table)
+    if facts.apart:
+        screen.print(Text(f"  {facts.apart} variables of the MPI runtime are left out"))
     if facts.undescribed:
         screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
     heading(screen, "Methods", "how the program would fare")
@@ -153,6 +155,7 @@ def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
         "schema": SCHEMA,
         "program": harmless(facts.path),
         "absent": None if absent is None else harmless(str(absent)),
+        "apart": facts.apart,
         "undescribed": [harmless(one) for one in facts.undescribed],
         "variables": [
             {"storage": storage, "language": language, "count": count}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -53,6 +54,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
     add_way(parser)
     add_rank_option(parser)
+    parser.add_argument("--all", action="store_true", help="also the variables of the MPI runtime and the C library")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
@@ -64,13 +66,18 @@ def run(options: argparse.Namespace) -> int:
     if options.job is not None and options.pattern is None:  # the only word is the pattern
         options.target, options.pattern = None, options.target
     options.pattern = "*" if options.pattern is None else options.pattern
+    every = options.all or not re.search(r"[*?[]", options.pattern)  # one name means that variable, whose ever it is
     members = job_named(options.job, options.target, options.exe)
     wanted_ranks = rankset.parse(options.rank)
     if members is not None:
-        read = read_members(members, way_of(options), wanted_ranks)
+        read = read_members(members, way_of(options), wanted_ranks, every)
     else:
         job, read = read_target(
-            options.target, options.exe, way_of(options), lambda job: (job, read_one(job, wanted_ranks)), with_data=True
+            options.target,
+            options.exe,
+            way_of(options),
+            lambda job: (job, read_one(job, wanted_ranks, every)),
+            with_data=True,
         )
         say_warnings(job)
     chosen = frozenset(read.chosen.ranks)
@@ -87,19 +94,19 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found else 1
 
 
-def read_one(job: Job, wanted: RankSet) -> ReadGlobals:
+def read_one(job: Job, wanted: RankSet, every: bool) -> ReadGlobals:
     """Of one process or file; raises `UsageError` for ranks that it does not have."""
-    return ReadGlobals(subject_of(job), read_globals(job), of_one(job, wanted))
+    return ReadGlobals(subject_of(job), read_globals(job, every), of_one(job, wanted))
 
 
-def read_members(members: Members, way: Way, wanted: RankSet) -> ReadGlobals:
+def read_members(members: Members, way: Way, wanted: RankSet, every: bool) -> ReadGlobals:
     """Of all processes of a job together; a rank's values are those of the process where it is.
 
     Raises `UsageError` for ranks that none of them has.
     """
     from ..collect.whole_job import merge_globals  # late: not for one process
 
-    read = read_each(members, way, lambda job, _: (job, read_globals(job), among(job, wanted)), with_data=True)
+    read = read_each(members, way, lambda job, _: (job, read_globals(job, every), among(job, wanted)), with_data=True)
     jobs = [job for job, _, _ in read]
     homes = homes_of(jobs)
     subject = subject_of_all(members, jobs, homes)
@@ -157,14 +164,14 @@ def show(read: ReadGlobals, found: list[GlobalValues], options: argparse.Namespa
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
     summary = summary_of(found, ranks, len(read.subject.present)) if found else f"no global matches{which(options)}"
-    print_globals(Globals(tuple(found), read.globals.absent), summary, screen)
+    print_globals(Globals(tuple(found), read.globals.absent, read.globals.apart), summary, screen)
 
 
 def print_globals(read: Globals, summary: str, screen: Console) -> None:
     from rich.text import Text
 
     from ..output.listing import Listing
-    from ..output.render import add_global, heading, print_needless
+    from ..output.render import add_global, heading, print_apart, print_needless
 
     heading(screen, "Globals", summary)
     if read.values:
@@ -173,5 +180,6 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
         for one in read.values:
             add_global(table, one, verdicts=True)
         screen.print(table)
+    print_apart(read, "--all", screen)
     for absent in read.absent:
         screen.print(Text(f"! {harmless(f'{absent.reason}: {absent.hint}')}", style="bold red"))

@@ -26,6 +26,7 @@ from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.charm_checkpoint import check_is_none
 from pieglobalsfind.targets.procfs import no_process
 
 MOST_PROCESSES = 1 << 20
@@ -147,6 +148,7 @@ def in_checkpoint(folder: Path) -> Members:
     numbered = sorted(one for one in folder.iterdir() if len(one.name) == 6 and one.name.isdecimal())
     whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
     if not whole:
+        check_is_none(str(folder))
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
     with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
         said = dict(one.partition(" ")[::2] for one in file.read(LARGEST_DESCRIPTION).splitlines())

@@ -75,7 +75,7 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
     if len(named) == 1:
         return named[0], layout.MAPPING_NAME
     unset = False
-    for variable in _variables(target, maps):
+    for variable in variables(target, maps):
         address = _word(target, variable)
         if address:
             return address, layout.SYMBOL
@@ -89,7 +89,7 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
     return None
 
 
-def _variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
+def variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
     """Addresses of `rank_debug_registry` in every loaded object that exports it."""
     from pieglobalsfind.elf.loaded import LoadedElf  # late: most registries have a name
 

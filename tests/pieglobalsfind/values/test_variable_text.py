@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from inspector.values.values import Object, Surroundings, decode
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.types import Variable
 from pieglobalsfind.errors import MemoryUnreadable
-from tests.support.running import StartJob
+from pieglobalsfind.values.variable_text import Object, Surroundings, decode
+from tests.support.running import ROOT, StartJob
 
-SOURCES = Path(__file__).parents[1] / "sources"
+SOURCES = ROOT / "tests" / "inspector" / "sources"
 COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
 LANGUAGES = {".c": "c", ".cpp": "c++", ".f90": "fortran"}
 NAMES = ("values.c", "values.cpp", "values.f90", "rare.c", "rare.cpp", "rare.f90")
