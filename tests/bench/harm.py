@@ -59,9 +59,9 @@ def run() -> Result:
     per_second = 100 * statistics.median(stops) / (1000 * EVERY)
     return Result(
         "Harm to the job",
-        f"{RANKS} ranks on one kernel thread do a fixed amount of work, alone and with `inspector report` once a second, "
-        f"in turns: {PAIRS} pairs, {reports} reports. Processor time is the job's own (wait4); the tool's is not in it. "
-        "As long as a pause lasts the job stands still; that takes no processor time, and comes on top.",
+        f"{RANKS} ranks on one kernel thread do a fixed amount of work, alone and with `inspector report` once a "
+        f"second, in turns: {PAIRS} pairs, {reports} reports. Processor time is the job's own (wait4), without the "
+        "tool's. As long as a pause lasts the job stands still; that takes no processor time, and comes on top.",
         (
             Measurement(
                 "processor time of the job, median of the pairs' differences", statistics.median(costs), "%", 1

@@ -272,6 +272,7 @@ class Driver:
             os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
             os.dup2(says, 1)
             os.dup2(complains, 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")  # not those of a test runner
             run_command(words, moment, lambda: inflict_here(fault, asked, answered), asked)
         for end in (says, complains, asked, answered):
             os.close(end)
