@@ -39,6 +39,7 @@ from ..values.untyped_variables import undescribed
 
 DT_FLAGS, DF_STATIC_TLS = 30, 16
 STT_OBJECT, STB_GNU_UNIQUE = 1, 10
+GUARD = "_ZGV"  # of a static of an inline function (Itanium C++ ABI, 5.1.4)
 MOST_SYMBOLS = 1 << 20
 LARGEST_FUNCTION = 1 << 24  # bytes
 FS_PREFIX = b"\x64"
@@ -56,7 +57,7 @@ class Facts:
     undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
     exception_tables: int = 0  # bytes of .gcc_except_table
-    unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables
+    unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables that may be written
     # instructions that reach thread-local storage by %fs without reading the word at 0
     direct: Union[tuple[int, ...], Absent] = ()
     slots: tuple[str, ...] = ()  # own variables that GLOB_DAT relocations name
@@ -159,8 +160,15 @@ def symbols(elf: ElfFile, kind: int) -> Iterator[tuple[str, int, int, int, int]]
 
 
 def unique_symbols(elf: ElfFile) -> Iterator[str]:
-    for name, info, section, _, size in symbols(elf, SHT_DYNSYM):
-        if info >> 4 == STB_GNU_UNIQUE and info & 15 == STT_OBJECT and section and size:
+    """Those that code may write: one instance of what is constant does no harm. Guards are none of the program's."""
+    relro = [one for one in elf.program_headers if one.type == PT_GNU_RELRO]
+    for name, info, section, value, size in symbols(elf, SHT_DYNSYM):
+        if info >> 4 != STB_GNU_UNIQUE or info & 15 != STT_OBJECT or not section or not size:
+            continue
+        if name.startswith(GUARD):
+            continue
+        is_writable = any(part.vaddr <= value < part.end for part in loads(elf, PF_W))
+        if is_writable and not any(part.vaddr <= value < part.end for part in relro):
             yield name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ RANKS = 2
 pytestmark = pytest.mark.timeout(TIMEOUT)
 
 
-def run(words: list[object], folder: Path = ROOT, status: int = 0) -> str:
+def run(words: Sequence[object], folder: Path = ROOT, status: int = 0) -> str:
     """The standard output of a command; its standard error if it should fail."""
     command = list(map(str, words))
     done = subprocess.run(
