@@ -20,9 +20,10 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.targets.snapshot import is_snapshot
 
-from ..analysis.diagnoses import METHODS, Judgement, judge
+from ..analysis.diagnoses import METHODS, Judgement
 from ..analysis.program import Facts, read_facts
 from ..analysis.report import diagnosis_as_json
+from ..analysis.runtimes import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, methods_of, of_job
 from ..job.job import open_job
 from ..output.listing import Listing
 from ..output.render import heading
@@ -30,6 +31,7 @@ from ..terminal.console import console
 from ..terminal.text import harmless
 
 SCHEMA = "ranklens-audit-2"
+NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
 MOST_NAMES = 20  # of variables that are not judged
 
 
@@ -49,27 +51,38 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a program; or a process, core file or snapshot whose program is meant",
     )
     parser.add_argument("--method", metavar="M", help="judge this method alone")
+    parser.add_argument(
+        "--for",
+        dest="runtime",
+        metavar="R",
+        help=f"judge by the rules of one runtime ({', '.join(RUNTIMES)}); else by those of the job's, or the file's",
+    )
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    path, method = program_of(options)
+    path, method, runtime = program_of(options)
+    if options.runtime is not None and options.runtime not in RUNTIMES:
+        raise UsageError(f"there is no runtime {options.runtime!r}", f"runtimes are {', '.join(RUNTIMES)}")
     if method and method not in METHODS:
         raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
     facts = read_facts(path)
-    judged = [judge(facts, one) for one in ((method,) if method else METHODS)]
+    runtime = options.runtime or runtime or facts.runtime
+    if method and method not in methods_of(runtime):
+        raise UsageError(f"{runtime} has no method {method!r}", f"it has {', '.join(methods_of(runtime))}")
+    judged = [judge_for(facts, one, runtime) for one in ((method,) if method else methods_of(runtime))]
     if options.json:
-        json.dump(as_json(facts, judged), sys.stdout, indent=1)
+        json.dump(as_json(facts, judged, runtime), sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(facts, judged, console())
+        show(facts, judged, runtime, console())
     return 1 if method and (judged[0].diagnoses or isinstance(judged[0].verdict, Absent)) else 0
 
 
-def program_of(options: argparse.Namespace) -> tuple[str, str]:
-    """The file to judge, and the method to judge it under: a job's own unless another is asked for."""
+def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
+    """The file to judge, the method to judge it under, a job's own unless another is asked for, and a job's runtime."""
     method = options.method or ""
     if not options.target.isdecimal():
         if not Path(options.target).is_file():
@@ -77,13 +90,13 @@ def program_of(options: argparse.Namespace) -> tuple[str, str]:
         if is_program(options.target):
             if options.exe is not None:
                 raise UsageError(f"{options.target} is no core file", "leave --exe out")
-            return options.target, method
+            return options.target, method, ""
     job = open_job(options.target, options.exe)
     program = next((one for one in job.table.objects if one.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if isinstance(path, Absent):
         raise UsageError(path.reason, path.hint)
-    return path, method or job.table.method
+    return path, method or job.table.method, of_job(job.table)
 
 
 def is_program(path: str) -> bool:
@@ -97,7 +110,7 @@ def is_program(path: str) -> bool:
 # ---- what it prints ----
 
 
-def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
+def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -> None:
     heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
     if isinstance(facts.variables, Absent):
         screen.print(Text(f"! {harmless(str(facts.variables))}", style="bold red"))
@@ -111,7 +124,7 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
         screen.print(Text(f"  {facts.apart} variables of the MPI runtime are left out"))
     if facts.undescribed:
         screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
-    heading(screen, "Methods", "how the program would fare")
+    heading(screen, "Methods", f"how the program would fare{f' under {NAMED[runtime]}' if runtime else ''}")
     table = Listing(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
     for one in judged:
         ids = ", ".join(found.id for found in one.diagnoses)
@@ -149,11 +162,12 @@ def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
     return None if isinstance(value, Absent) else value
 
 
-def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
+def as_json(facts: Facts, judged: list[Judgement], runtime: str) -> dict[str, object]:
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
         "schema": SCHEMA,
         "program": harmless(facts.path),
+        "runtime": runtime or None,
         "absent": None if absent is None else harmless(str(absent)),
         "apart": facts.apart,
         "undescribed": [harmless(one) for one in facts.undescribed],
