@@ -10,7 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf import variable_cache
@@ -76,6 +76,7 @@ class Facts:
 
     path: str
     variables: Union[tuple[Variable, ...], Absent]
+    types: TypeTable = field(default_factory=lambda: TypeTable(()))  # of `variables`
     apart: int = 0  # variables of the MPI runtime, which are not among them
     undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
@@ -110,6 +111,7 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
         return Facts(
             path=path,
             variables=wanted,
+            types=TypeTable(()) if isinstance(declared, Absent) else declared.types,
             apart=0 if isinstance(found, Absent) or isinstance(wanted, Absent) else len(found) - len(wanted),
             undescribed=tuple(sorted(one.name for one in lacking)),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Union
+from typing import Optional, Union
 
 from rich.console import Console
 from rich.text import Text
@@ -27,8 +27,9 @@ from ..analysis.runtimes import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, 
 from ..job.job import open_job
 from ..output.listing import Listing
 from ..output.render import heading
+from ..program.variable_list import COLUMNS, Listed, listed, text
 from ..terminal.console import console
-from ..terminal.text import harmless
+from ..terminal.text import declared, harmless
 
 SCHEMA = "ranklens-audit-2"
 NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
@@ -59,6 +60,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
+    parser.add_argument(
+        "--variables", action="store_true", help="list the variables, with the functions that write to them"
+    )
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--tsv", action="store_true", help="that list, tab-separated")
+    forms.add_argument("--lines", action="store_true", help="that list, as FILE:LINE: note: ..., to which editors jump")
     parser.set_defaults(run=run)
 
 
@@ -69,12 +76,14 @@ def run(options: argparse.Namespace) -> int:
     if method and method not in METHODS:
         raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
     facts = read_facts(path)
+    if options.tsv or options.lines or (options.variables and not options.json):
+        return show_variables(facts, options)
     runtime = options.runtime or runtime or facts.runtime
     if method and method not in methods_of(runtime):
         raise UsageError(f"{runtime} has no method {method!r}", f"it has {', '.join(methods_of(runtime))}")
     judged = [judge_for(facts, one, runtime) for one in ((method,) if method else methods_of(runtime))]
     if options.json:
-        json.dump(as_json(facts, judged, runtime), sys.stdout, indent=1)
+        json.dump(as_json(facts, judged, runtime, options.variables), sys.stdout, indent=1)
         print(flush=True)
     else:
         show(facts, judged, runtime, console())
@@ -105,6 +114,56 @@ def is_program(path: str) -> bool:
         return False
     with open_elf(path) as elf:
         return elf.header.type != ET_CORE
+
+
+# ---- the list of variables ----
+
+
+def variables_of(facts: Facts) -> list[Listed]:
+    """Raises `UsageError` where debug information says nothing of them."""
+    if isinstance(facts.variables, Absent):
+        raise UsageError(facts.variables.reason, facts.variables.hint)
+    return list(listed(facts.path, facts.variables, facts.types))
+
+
+def show_variables(facts: Facts, options: argparse.Namespace) -> int:
+    if options.json:
+        raise UsageError("--json is another form of the list than --tsv and --lines", "give one of them")
+    found = variables_of(facts)
+    if options.tsv:
+        print("\t".join(COLUMNS))
+    for one in found:
+        if options.tsv:
+            print("\t".join(cell.replace("\t", " ") for cell in one.cells))
+        elif options.lines:
+            print(one.note)
+    if not (options.tsv or options.lines):
+        screen = console()
+        heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
+        table = Listing(("variable", "type", "bytes", "declared", "storage", "written by", "address taken by"), (2,))
+        for one in found:
+            place = declared(one.file, one.line)
+            functions = (text(one.written_by), text(one.taken_by))
+            table.add((one.name, one.type, str(one.size), place, one.storage, *functions))
+        screen.print(table)
+    return 0 if found else 1
+
+
+def listed_as_json(found: Listed) -> dict[str, object]:
+    def names(functions: Union[tuple[str, ...], Absent]) -> Optional[list[str]]:
+        return None if isinstance(functions, Absent) else list(functions)
+
+    return {
+        "name": found.name,
+        "type": found.type,
+        "size": found.size,
+        "file": found.file,
+        "line": found.line,
+        "storage": found.storage,
+        "language": found.language,
+        "written_by": names(found.written_by),
+        "address_taken_by": names(found.taken_by),
+    }
 
 
 # ---- what it prints ----
@@ -162,7 +221,7 @@ def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
     return None if isinstance(value, Absent) else value
 
 
-def as_json(facts: Facts, judged: list[Judgement], runtime: str) -> dict[str, object]:
+def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool) -> dict[str, object]:
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
         "schema": SCHEMA,
@@ -175,6 +234,7 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str) -> dict[str, ob
             {"storage": storage, "language": language, "count": count}
             for (storage, language), count in facts.counts().items()
         ],
+        **({"listed": [listed_as_json(one) for one in variables_of(facts)]} if with_list else {}),
         "methods": [
             {
                 "method": one.method,
