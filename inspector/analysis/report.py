@@ -20,6 +20,8 @@ from .payload import CATEGORIES, Payload, read_payload
 from .rank_memory import Holding, holdings
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
+    from pieglobalsfind.values.statistics import Statistics
+
     from ..pointers.findings import Alarm, Audit, Finding
     from .crash import Crash
     from .diagnoses import Diagnosis
@@ -175,7 +177,22 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "verdict": found.verdict,
         "needless": found.needless,
         "uncompared": found.uncompared,
+        "statistics": statistics_as_json(found.statistics),
         "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
+    }
+
+
+def statistics_as_json(found: Optional[Statistics]) -> Optional[dict[str, Any]]:
+    """None where there are none."""
+    if found is None:
+        return None
+    return {
+        "count": found.count,
+        "minimum": found.minimum,
+        "maximum": found.maximum,
+        "mean": found.mean,
+        "deviation": found.deviation,
+        **{name: compact(getattr(found, name)) for name in ("lowest", "highest", "beyond", "not_finite")},
     }
 
 

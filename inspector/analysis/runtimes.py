@@ -12,7 +12,7 @@ from typing import Optional
 
 from pieglobalsfind.model import RankTable
 
-from .diagnoses import LOST, METHODS, RISK, Diagnosis, Judgement, judge, named
+from .diagnoses import LOST, METHODS, MOST_NAMESPACES, RISK, Diagnosis, Judgement, judge, named
 from .program import Facts
 
 AMPI, SMPI, PIP, EMBEDDED = RUNTIMES = ("ampi", "smpi", "pip", "embedded")
@@ -26,20 +26,22 @@ METHODS_OF = {
 NOT_SO = {
     # -pieglobals runs programs with thread-local variables; -tlsglobals links AMPI and the program into one executable,
     # whose thread-local variables are beside the thread pointer
-    AMPI: ("thread-local-in-byte-copy", "too-many-namespaces", "dynamic-thread-local-storage"),
+    AMPI: ("thread-local-in-byte-copy", "dynamic-thread-local-storage"),
     SMPI: (),
-    PIP: ("too-many-namespaces",),
+    PIP: (),
     # It scans aligned addresses and registers its copies with the unwinder
     EMBEDDED: ("unaligned-writable-segment", "exceptions-in-byte-copy"),
 }
 # What is only a risk in general, and certain under this runtime
 CERTAIN = {AMPI: ("unaligned-writable-segment", "exceptions-in-byte-copy"), SMPI: (), PIP: (), EMBEDDED: ()}
+MOST_LIBCS = 11  # whose static TLS (0x90 bytes each, of glibc 2.36) the loader's reserve holds
+LIBC_NOTE = f"at most {MOST_LIBCS} ranks in a process, or {MOST_NAMESPACES} with GLIBC_TUNABLES=glibc.rtld.nns=16"
 OWN_LIBC = ("pip", "pipthread", "pipprocess")  # methods that give each rank a libc
 
 
-def judge_for(facts: Facts, method: str, runtime: str) -> Judgement:
-    """How the program fares under a method of a runtime; "" for any runtime."""
-    judged = judge(facts, method)
+def judge_for(facts: Facts, method: str, runtime: str, ranks: int = 0) -> Judgement:
+    """How the program fares under a method of a runtime ("": of any), with so many ranks in a process (0: unknown)."""
+    judged = judge(facts, method, ranks)
     if not runtime:
         return judged
     general = (
@@ -47,7 +49,10 @@ def judge_for(facts: Facts, method: str, runtime: str) -> Judgement:
         for one in judged.diagnoses
         if one.id not in NOT_SO[runtime]
     )
-    return replace(judged, diagnoses=(*general, *own_rules(facts, method, runtime)))
+    has_own_libc = method in OWN_LIBC and runtime in (AMPI, PIP)
+    notes = (LIBC_NOTE,) if has_own_libc and not ranks else judged.notes
+    few = (many_libcs(ranks),) if has_own_libc and MOST_LIBCS < ranks <= MOST_NAMESPACES else ()
+    return replace(judged, diagnoses=(*general, *few, *own_rules(facts, method, runtime)), notes=notes)
 
 
 def methods_of(runtime: str) -> tuple[str, ...]:
@@ -66,8 +71,6 @@ def of_job(table: RankTable) -> str:
 def own_rules(facts: Facts, method: str, runtime: str) -> Iterator[Diagnosis]:
     """The diagnoses that a runtime has of its own."""
     checks = [thread_locals_of_ampi(facts)] if (runtime, method) == (AMPI, "pie") else []
-    if method in OWN_LIBC and runtime in (AMPI, PIP):
-        checks.append(namespaces())
     if runtime in (AMPI, SMPI) and method not in OWN_LIBC:
         checks.append(hidden_state(facts))
     yield from (one for one in checks if one is not None)
@@ -86,14 +89,13 @@ def thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def namespaces() -> Diagnosis:
+def many_libcs(ranks: int) -> Diagnosis:
     return Diagnosis(
         "too-many-namespaces",
         RISK,
-        "each rank's libc takes static TLS of the loader's reserve, which is used up at 12 ranks; the loader has 16 "
-        "namespaces",
-        "any program",
-        "run at most 11 ranks in a process, or 15 with GLIBC_TUNABLES=glibc.rtld.nns=16",
+        f"each rank's libc takes static TLS of the loader's reserve, which is used up after {MOST_LIBCS} ranks",
+        f"{ranks} ranks in a process",
+        "set GLIBC_TUNABLES=glibc.rtld.nns=16, which enlarges the reserve",
     )
 
 

@@ -58,6 +58,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         help=f"judge by the rules of one runtime ({', '.join(RUNTIMES)}); else by those of the job's, or the file's",
     )
+    parser.add_argument("--ranks", metavar="N", type=int, help="ranks in one process, for limits that depend on it")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
     parser.add_argument(
@@ -75,13 +76,16 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"there is no runtime {options.runtime!r}", f"runtimes are {', '.join(RUNTIMES)}")
     if method and method not in METHODS:
         raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
+    if options.ranks is not None and options.ranks < 1:
+        raise UsageError(f"{options.ranks} ranks are none", "--ranks takes a number from 1 on")
     facts = read_facts(path)
     if options.tsv or options.lines or (options.variables and not options.json):
         return show_variables(facts, options)
     runtime = options.runtime or runtime or facts.runtime
     if method and method not in methods_of(runtime):
         raise UsageError(f"{runtime} has no method {method!r}", f"it has {', '.join(methods_of(runtime))}")
-    judged = [judge_for(facts, one, runtime) for one in ((method,) if method else methods_of(runtime))]
+    methods = (method,) if method else methods_of(runtime)
+    judged = [judge_for(facts, one, runtime, options.ranks or 0) for one in methods]
     if options.json:
         json.dump(as_json(facts, judged, runtime, options.variables), sys.stdout, indent=1)
         print(flush=True)
@@ -192,7 +196,7 @@ def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -
         )
         table.add((one.method, *cells, ids or "-"))
     screen.print(table)
-    for line in explanations(judged):
+    for line in (*explanations(judged), *notes(judged)):
         screen.print(Text(harmless(line)), soft_wrap=False)
 
 
@@ -214,6 +218,16 @@ def explanations(judged: list[Judgement]) -> Iterator[str]:
         yield f"  cause: {cause}"
         yield f"  evidence: {evidence}"
         yield f"  cure: {cure}"
+
+
+def notes(judged: list[Judgement]) -> Iterator[str]:
+    """Each limit once, with the methods that have it."""
+    methods: dict[str, list[str]] = {}
+    for one in judged:
+        for note in one.notes:
+            methods.setdefault(note, []).append(one.method)
+    for note, names in methods.items():
+        yield f"note ({', '.join(names)}): {note} (--ranks N checks it)"
 
 
 def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
@@ -242,6 +256,7 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool
                 "private": known(one.private),
                 "shared": known(one.shared),
                 "diagnoses": [diagnosis_as_json(found) for found in one.diagnoses],
+                "notes": list(one.notes),
             }
             for one in judged
         ],

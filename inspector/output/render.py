@@ -5,6 +5,7 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
@@ -15,6 +16,7 @@ from rich.text import Text
 from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.ranks.rankset import compact
+from pieglobalsfind.values.statistics import sparkline
 
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import Holding, holdings
@@ -238,14 +240,24 @@ def print_shared(found: Globals, console: Console) -> None:
 def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> None:
     verdict = (found.verdict,) if verdicts else ()
     lead = (found.name, declared(found.file, found.line), found.type)
-    for ranks, value in value_rows(found):
+    for ranks, value in (*value_rows(found), *spark_rows(found)):
         table.add((*lead, ranks, shortened(value, LONGEST_VALUE), *verdict))
         lead, verdict = ("", "", ""), ("",) if verdicts else ()
+
+
+def spark_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+    """A bar for each rank, where a terminal shows them."""
+    if found.statistics is None or not (sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf")):
+        return []
+    return [("", sparkline(found.by_rank.values()))]
 
 
 def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
     """A row per value; many short values of one rank each in a single row, `0: 17, 1: 18, ...`."""
     groups = found.groups
+    statistics = found.statistics
+    if statistics is not None:
+        return [(ranks_text(found.by_rank), f"{len(groups)} values, {statistics.sentence}")]
     if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
         ranks = ranks_text(rank for one in groups for rank in one.ranks)
         return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]

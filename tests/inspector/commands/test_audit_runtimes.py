@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
@@ -63,21 +63,22 @@ def test_a_program_of_ampi(tmp_path: Path) -> None:
     assert by_method["pie"]["thread-local-under-pieglobals"] == "lost"
     assert "thread-local-in-byte-copy" not in by_method["pie"]
     assert {method for method in AMPI if "hidden-libc-state" in by_method[method]} == {"pie", "fs", "tls", "none"}
-    (limit,) = (
-        each["cure"]
-        for one in found["methods"]
-        for each in one["diagnoses"]
-        if each["id"] == "too-many-namespaces" and one["method"] == "pip"
-    )
-    assert "at most 11 ranks" in limit and "glibc.rtld.nns=16" in limit
     verdicts = {one["method"]: one["verdict"] for one in found["methods"]}
     assert verdicts == {
         "pie": "not all private",
-        "pip": "private, at a risk",
+        "pip": "private",
         "fs": "private, at a risk",
         "tls": "not all private",
         "none": "not all private",
     }
+
+
+@pytest.mark.parametrize(("ranks", "severity"), [(11, None), (12, "risk"), (15, "risk"), (16, "refused")], ids=str)
+def test_how_many_ranks_ampi_has_in_a_process(tmp_path: Path, ranks: int, severity: Optional[str]) -> None:
+    found = audit(build(tmp_path, "AMPI_Main"), "--method", "pip", "--ranks", str(ranks))
+    assert diagnoses(found)["pip"].get("too-many-namespaces") == severity
+    (plain,) = audit(tmp_path / "program.so", "--method", "pip")["methods"]
+    assert plain["notes"] == ["at most 11 ranks in a process, or 15 with GLIBC_TUNABLES=glibc.rtld.nns=16"]
 
 
 def test_exceptions_under_ampi(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_exceptions_under_ampi(tmp_path: Path) -> None:
     program = tmp_path / "program.so"
     subprocess.run(["g++", "-g", "-shared", "-fPIC", "-o", program, tmp_path / "program.cpp"], check=True, timeout=60)
     assert diagnoses(audit(program))["pie"]["exceptions-in-byte-copy"] == "lost"
-    assert diagnoses(audit(program, "--for", "pip"))["pipthread"] == {"too-many-namespaces": "risk"}
+    assert diagnoses(audit(program, "--for", "pip"))["pipthread"] == {}
     assert "exceptions-in-byte-copy" not in diagnoses(audit(program, "--for", "embedded"))["pie"]
 
 
