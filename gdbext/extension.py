@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any, Optional
 
 import gdb
 
@@ -24,7 +25,6 @@ from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
-from pieglobalsfind.hints import Any, Optional
 
 SETTLE = "ranklens-settle"
 SETTLE_PROGRAM = "ranklens-settle-program"

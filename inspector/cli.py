@@ -1,26 +1,24 @@
-"""The command `inspector`, from its first moment on.
+"""The command `inspector`: its options and subcommands are in `command_line`.
 
-Takes the command line; gives an exit status: 0 done, 1 nothing found, 2 bad call or target. What it does is in
-`command_line`, and how it ends in `pieglobalsfind.shell.exit_status`.
+Exit status: 0 done, 1 nothing found, 2 bad call or target.
 """
 
 from __future__ import annotations
 
-from pieglobalsfind.shell.early import TYPE_CHECKING, status_of
+from collections.abc import Sequence
+from typing import Optional
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Optional
-
-    from pieglobalsfind.shell.exit_status import Run
+from pieglobalsfind.shell import signals
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command; returns its exit status."""
-    return status_of("inspector", lambda: load(arguments))
+    signals.install()  # before the other imports take their time: Ctrl-C then prints no traceback
+    from pieglobalsfind.shell.exit_status import Run, status_of
 
+    def load() -> Run:
+        from . import command_line
 
-def load(arguments: Optional[Sequence[str]]) -> Run:
-    from . import command_line  # late: it takes time, in which somebody may interrupt it
+        return command_line.loaded(arguments)
 
-    return command_line.loaded(arguments)
+    return status_of("inspector", load)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Optional, Union, overload
 
-from pieglobalsfind.hints import Optional, Union, overload
 from pieglobalsfind.target import MemoryMapping
 
 _LINE = rb"([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])([x-])([ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ \d+ *(.*)"

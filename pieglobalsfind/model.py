@@ -6,9 +6,8 @@ Takes nothing; never reads a target, never formats. Addresses are ints, sizes an
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from pieglobalsfind.facts import dataclass, field
-from pieglobalsfind.hints import Optional, Union
+from dataclasses import dataclass, field
+from typing import Optional, Union
 
 # rank.state, as the debug ABI names them
 STARTING = "starting"

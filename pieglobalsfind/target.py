@@ -7,10 +7,10 @@ reads, and never calls into it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Optional, Protocol, Union
 
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.facts import NamedTuple, dataclass
-from pieglobalsfind.hints import Optional, Protocol, Union
 from pieglobalsfind.model import Absent
 
 PIECE = 1 << 22  # bytes of large memory that are read at once

@@ -14,7 +14,7 @@ from typing import Optional
 
 import pytest
 
-from pieglobalsfind.shell.signals import TOLD_BY
+from pieglobalsfind.shell.signals import ENDING
 from tests.support.debuggers import find_gdb
 from tests.support.gdb.calls import skip_without_calls
 from tests.support.host.indexed import write_starter
@@ -102,7 +102,7 @@ def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
     """Where a test calls a command in this process, which hears signals from then on: Ctrl-C is pytest's again."""
-    before = {number: signal.getsignal(number) for number in TOLD_BY}
+    before = {number: signal.getsignal(number) for number in ENDING}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any, Optional
 
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 from gdbext.gdb_api import frame
 from gdbext.gdb_api.front_end import speaks_mi
-from pieglobalsfind.hints import Any, Optional
 
 BACKTRACE = r"(?:bt|backtrace|where)(?:\s+(-?[1-9]\d{0,8}))?\s*"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any, Optional
 
 import gdb
 
@@ -16,7 +17,6 @@ from gdbext.gdb_api.language import language, lookup, names_pattern
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
 from gdbext.symbols.focus import Focus
 from pieglobalsfind.errors import TargetError
-from pieglobalsfind.hints import Any, Optional
 from pieglobalsfind.session.process_view import ProcessView
 
 QUOTED_SCOPE = r"'[^']+'::"

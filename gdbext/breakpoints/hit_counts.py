@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from typing import Optional
 
 import gdb
 
@@ -15,7 +16,6 @@ from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import sentences
 from gdbext.gdb_api.typed_command import typed_numbers
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.ranks.rankset import compact
 
 INFO_BREAKPOINTS = r"(?:server +)?i(?:nfo?)? +b\w*"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING, Optional
 
 import gdb
 
@@ -43,7 +44,6 @@ from pieglobalsfind.decoders.ampi import events as ampi_events
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.decoders.smpi import events as smpi_events
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.hints import TYPE_CHECKING, Optional
 from pieglobalsfind.model import RankTable, Region
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Optional
 
 import gdb
 
@@ -30,8 +32,6 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.symbols.focus import has_copy, is_copying
 from pieglobalsfind.debugger.breakpoint_arguments import is_in
 from pieglobalsfind.errors import RanklensError, TargetError
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import Any, Optional
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, Rebase
 from pieglobalsfind.session import shared_memory_ranks
 from pieglobalsfind.session.process_view import ProcessView

@@ -6,12 +6,12 @@ Takes the runtime's events as numbers of the debug ABI; prints one line each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import sentences
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.hints import Optional
 
 KINDS = {
     1: "ranks are about to be made",

@@ -6,6 +6,7 @@ Takes the declarations and the face; GDB's commands of the same names run them a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Optional
 
 import gdb
 
@@ -13,7 +14,6 @@ from gdbext.gdb_api.run_gdb import sentences, untraced
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.commands import COMMANDS
 from pieglobalsfind.debugger.declare import Command
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import STATES
 
 COMPLETIONS = {

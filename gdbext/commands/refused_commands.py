@@ -7,6 +7,7 @@ before Python could say a word; those name a setting, and whoever asks for that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import gdb
 
@@ -16,10 +17,14 @@ from gdbext.gdb_api.run_gdb import warnings
 from gdbext.gdb_api.target import is_core
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import INSTEAD, MAY_CALL, NO_CALLS
+from pieglobalsfind.errors import RanklensError
 
 GO_ON = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
 CALL = ("hook-call", "compile hook-code", "compile hook-file", "compile hook-print")
 CHECK, CHECK_CALL, CHECK_SETTING = "ranklens-check-running", "ranklens-check-call", "ranklens-check-may-call"
+# AMPI's manual tells its users to `call pieglobalsfind($rip)`.
+OWN_COMMAND = "the command `pieglobalsfind ADDRESS` reports which rank owns an address, and what is there"
+BESIDES = f"; `print EXPR` shows what needs no call, and {OWN_COMMAND}"
 SETTING_HOOKS = {f"set hookpost-{MAY_CALL}": CHECK_SETTING, f"show hookpost-{MAY_CALL}": CHECK_SETTING}
 
 
@@ -36,6 +41,9 @@ class CheckRunning(gdb.Command):
         selection = self._face.selection
         if gdb.selected_thread() is None:
             return  # GDB itself says what is lacking
+        if selection.rank is None and argument == "call" and is_core():
+            self._report_own_command()
+            return
         if selection.rank is None or not selection.is_suspended:
             with warnings("a rank that leaves may take the step's end along"):
                 self._before()
@@ -52,6 +60,12 @@ class CheckRunning(gdb.Command):
             f"it goes on, as by `rank tbreak LOCATION {rank.rank}`, and `continue`{self._besides}"
         )
 
+    def _report_own_command(self) -> None:
+        """Before GDB refuses to call a function in a core file with ranks, in words that do not help."""
+        with suppress(RanklensError):
+            self._face.job()
+            gdb.write(f"No function can be called in a core file; {OWN_COMMAND}.\n")
+
 
 def keep_calls_off(face: GdbDebugger) -> None:
     """After `set` and `show may-call-functions`: it is off while a suspended rank is selected, which we say."""
@@ -65,7 +79,7 @@ def keep_calls_off(face: GdbDebugger) -> None:
 def bind(face: GdbDebugger, before_step: Callable[[], None]) -> None:
     """`before_step` is called before a command that makes a rank go on."""
     CheckRunning(CHECK, face, before_step, "")
-    CheckRunning(CHECK_CALL, face, lambda: None, "; `print EXPR` shows what needs no call")
+    CheckRunning(CHECK_CALL, face, lambda: None, BESIDES)
     hooks.Called(CHECK_SETTING, lambda: keep_calls_off(face))
     hooks.define(
         *({f"hook-{command}": f"{CHECK} {command}"} for command in GO_ON),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
-from pieglobalsfind.hints import Optional
 
 # 1       breakpoint     dis  y   0x0000555555555140 in tick at ticks.c:3
 LISTED = r"(?m)^(\d+)\s.*?\s(?:keep|dis|del)\s+[yn]\s.*\n((?:[^\d-].*\n?)*)"

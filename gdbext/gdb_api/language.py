@@ -6,12 +6,12 @@ Takes GDB's setting. GDB's Python tells it from version 13 on, before that GDB t
 from __future__ import annotations
 
 import re
+from typing import Any, Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.gdb_api.target import path_of
-from pieglobalsfind.hints import Any, Optional
 
 CURRENT_LANGUAGE = r'"(?:auto; currently )?([^";]+)"'
 C_FAMILY = ("c", "c++")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
 from gdbext.gdb_api.target import open_inferior, path_of
-from pieglobalsfind.hints import Optional
 
 IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)

@@ -10,12 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Union
 
 import gdb
 
 from gdbext.gdb_api import enable_counts
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
-from pieglobalsfind.hints import Union
 
 IN_MEMORY = (gdb.BP_BREAKPOINT, gdb.BP_HARDWARE_BREAKPOINT)
 

@@ -6,16 +6,15 @@ Takes commands as text; gives their output. GDB's users never see a traceback of
 
 from __future__ import annotations
 
-# What `signal` is made of: that one makes enumerations of it at first, which takes half a millisecond.
-import _signal as signal  # type: ignore[import-not-found]
+import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Optional
 
 import gdb
 
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.hints import Optional
 
 
 class DebuggerError(RanklensError):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.facts import NamedTuple
 
 SHN_XINDEX = 0xFFFF
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import Optional, Union
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import DebuggerError, UsersCommands, execute, gdb_errors, quoted, told
 from pieglobalsfind.errors import MemoryUnreadable, TargetError
-from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import PC, RSP, Absent
 from pieglobalsfind.target import KernelThread, MemoryMapping, Target
 from pieglobalsfind.targets.procfs import Process, is_file

@@ -6,11 +6,11 @@ Takes GDB's history of commands, which has what is typed at a terminal; scripts 
 from __future__ import annotations
 
 import re
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute
-from pieglobalsfind.hints import Optional
 
 ONE = r"(?:\d+|\$\w+)"
 LIST = rf"{ONE}(?:-{ONE})?(?:[ ,]+{ONE}(?:-{ONE})?)*"

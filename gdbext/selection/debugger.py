@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
@@ -25,7 +26,6 @@ from gdbext.selection.selection import rank_at
 from gdbext.selection.visiting import RankVisitor
 from pieglobalsfind.debugger.declare import Value
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
-from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
 from pieglobalsfind.model import Absent, Owner
 from pieglobalsfind.stacks.frame import Frame
 

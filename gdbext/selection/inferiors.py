@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Optional
 
 import gdb
 
@@ -20,7 +21,6 @@ from gdbext.symbols.focus import Focus
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
-from pieglobalsfind.hints import TYPE_CHECKING, Optional
 from pieglobalsfind.model import RankTable
 from pieglobalsfind.session.process_view import ProcessView
 

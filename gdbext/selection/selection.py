@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Optional
 
 import gdb
 
@@ -15,8 +17,6 @@ from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_conve
 from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
 from gdbext.selection.unwinder import PAST_MAIN, RankFilter, RankUnwinder, Stack, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.facts import replace
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_registers_here
@@ -76,7 +76,7 @@ class Selection:
         rank = rank_at(moment, stack_pointer())
         if rank is None:
             return self.clear(f"none runs on thread {thread.num}")
-        stack = Stack(rank.rank, None, entry_of(moment))
+        stack = Stack(rank.rank, None, moment.entry)
         return self._set(rank.rank, stack, f"it runs on the stopped thread {thread.num}")
 
     def _set(self, rank: Optional[int], stack: Optional[Stack], reason: str) -> None:
@@ -158,16 +158,12 @@ def stack_of(moment: ProcessView, rank: Rank) -> Stack:
     """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
     check_is_here(rank)
     if switch_to_thread_of(rank):
-        return Stack(rank.rank, None, entry_of(moment))
+        return Stack(rank.rank, None, moment.entry)
     if isinstance(rank.context, Absent):
         raise no_registers_here(rank) if rank.address_space else no_registers(rank.rank, rank.context)
     registers = moment.contexts.registers(rank)
     frame = gdb.newest_frame()
-    return Stack(rank.rank, registers, entry_of(moment), frame.pc(), stack_pointer(), gdb.selected_inferior().num)
-
-
-def entry_of(moment: ProcessView) -> Region:
-    return Region(moment.table.entry_function, moment.table.entry_function_size)
+    return Stack(rank.rank, registers, moment.entry, frame.pc(), stack_pointer(), gdb.selected_inferior().num)
 
 
 def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 import gdb.unwinder
@@ -16,8 +18,6 @@ from gdbext.backtraces import frame_style
 from gdbext.gdb_api import frame as stacks
 from gdbext.gdb_api.language import is_fortran, language
 from gdbext.gdb_api.target import NAMES
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
 from pieglobalsfind.model import PC, RSP, Region
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
@@ -127,8 +127,14 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
         if ends_before_main is None:
             ends_before_main = is_fortran(frame)
         yield item
-        if is_main or frame.pc() in stack.entry:
+        if is_main or is_entry(stack, frame):
             return
+
+
+def is_entry(stack: Stack, frame: gdb.Frame) -> bool:
+    """Whether a frame is of the function that every rank's stack begins with, which may end in a call for good."""
+    pc = frame.pc()
+    return pc in stack.entry or (pc == stack.entry.end and stack.entry.size > 0 and frame.level() > 0)
 
 
 def is_chained(stack: Stack) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, TypeVar
 
 import gdb
 
@@ -23,8 +25,6 @@ from gdbext.selection.unwinder import RankFilter, RankUnwinder, select_level
 from gdbext.symbols.displays import Displays
 from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import TYPE_CHECKING, Optional, TypeVar
 from pieglobalsfind.model import PC
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.frame import Backtrace

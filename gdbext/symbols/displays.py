@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import gdb
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import DebuggerError, execute
-from pieglobalsfind.facts import dataclass
 
 NOT_NOW = " (cannot be evaluated in the current context)"  # GDB's words of a variable of another function
 LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)(?:{re.escape(NOT_NOW)})?$"

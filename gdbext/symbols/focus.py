@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Optional, Union
 
 import gdb
 
@@ -25,8 +27,6 @@ from gdbext.watchpoints.watchpoints import Watches
 from pieglobalsfind.elf.file import SHF_EXECINSTR, open_elf
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import ObjectFileError, TargetError
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
 from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.ranks.variable_address import data_place, lies_apart
 from pieglobalsfind.session.process_view import ProcessView

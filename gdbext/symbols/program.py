@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Optional
 
 import gdb
 
@@ -19,7 +20,6 @@ from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.locate import identity_by_headers, object_path
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import Target

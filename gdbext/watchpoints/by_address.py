@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.language import IN_C, language, lookup, names_pattern
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import Optional
 
 REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import execute
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.watchpoints.by_address import Place

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Optional
 
 import gdb
 
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, warnings
 from gdbext.watchpoints.missed_changes import Changes
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
     from gdbext.watchpoints.by_address import Place

@@ -5,7 +5,7 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,18 +16,23 @@ from pieglobalsfind.dwarf.types import ROOT, Array, MemberPointer, Pointer, Stru
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
+from pieglobalsfind.targets.paused import NOT_COPIED
+from pieglobalsfind.values.address_names import AddressNames
+from pieglobalsfind.values.containers.contents import MOST_BYTES, Contents
+from pieglobalsfind.values.containers.recognize import holds_containers
+from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
+from pieglobalsfind.values.variable_text import Object as Bytes
+from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of
 
 from ..job.job import Job
 from ..job.memory import RankMemory
 from ..job.pristine import Pristine
 from ..terminal.progress import through
 from ..terminal.text import DIFFERENCE, harmless
-from ..values.addresses import AddressNames
 from ..values.equality import Meaning, shown_whole
 from ..values.layout import WORD, address_offsets
+from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import by_symbols, undescribed
-from ..values.values import Object as Bytes
-from ..values.values import Surroundings, decode, elements_of
 
 # What the ranks' values say of a variable
 DIFFERS = "differs"  # it has to be private
@@ -41,7 +46,12 @@ UNKNOWN = "unknown"
 NOT_DESCRIBED = "variables of the program that its debug information does not describe"
 UNREAD = b"unread"  # in place of a digest, which is longer
 SMALL = 64  # bytes that are their own key
+Choose = Callable[[Variables], Iterable[Variable]]
 PIECE = 1 << 20  # bytes of large variables that are compared at once
+# Bytes of containers that are compared of all ranks together: a pause copies them
+CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
+BEHIND_POINTERS = "what its pointers lead to"
+NOT_STATIC = ("<heap+", "<range+", "<stack+", "<runtime", "0x")  # names of what no variable of static storage is
 NOBODY = -1  # whose own no address is: what ranks share is the same whoever looks
 VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
@@ -65,6 +75,7 @@ class GlobalValues:
     """A variable and its values; `size` in bytes, `object` the path of the file that declares it.
 
     `verdict` is one of VERDICTS. `needless`: bytes that each rank has of its own, though they are the same on all.
+    `uncompared`: what of equal values was not compared, "" if all was.
     """
 
     name: str
@@ -78,10 +89,23 @@ class GlobalValues:
     verdict: str
     needless: int = 0
     place: int = 0  # vaddr, or offset in the TLS block
+    uncompared: str = ""
 
     @property
     def differs(self) -> bool:
         return sum(one.is_known for one in self.groups) > 1
+
+    @property
+    def statistics(self) -> Optional[Statistics]:
+        """Of a number that has more values than a list is good for, else None."""
+        if len(self.groups) <= DISTINCT or not all(one.is_known for one in self.groups):
+            return None
+        return statistics_of(self.by_rank)
+
+    @property
+    def by_rank(self) -> dict[int, str]:
+        """Each rank's value, ascending."""
+        return dict(sorted((rank, one.value) for one in self.groups for rank in one.ranks))
 
     @property
     def is_known(self) -> bool:
@@ -91,10 +115,14 @@ class GlobalValues:
 
 @dataclass(frozen=True)
 class Globals:
-    """All variables of all copied objects; `absent` says which objects could not be looked into."""
+    """The variables of all copied objects; `absent` says which objects could not be looked into.
+
+    `apart`: how many of the runtime's own and the C library's are left out.
+    """
 
     values: tuple[GlobalValues, ...]
     absent: tuple[Absent, ...]
+    apart: int = 0
 
     @property
     def needless(self) -> int:
@@ -105,15 +133,26 @@ class Globals:
         return sum(places.values())
 
 
-def read_globals(job: Job) -> Globals:
-    """Read and group every variable of every copied object that debug information describes."""
-    columns, absent = [], []
+def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None) -> Globals:
+    """Read and group the variables of every copied object that debug information describes.
+
+    `every`: also the runtime's own and the C library's. `choose` gives the variables to read in place of an object's,
+    such as elements of an array.
+    """
+    columns, absent, apart = [], [], 0
     for found in job.privatized:
         declared = job.declared(found)
         if isinstance(declared, Variables):
             pristine = job.pristine(found)
-            columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
-            for bare in beside(job, found, declared) if found.is_program else ():
+            wanted = [one for one in declared.variables if one.size > 0]
+            if choose is not None:
+                wanted = [one for one in choose(declared) if one.size > 0]
+            elif not every:
+                own = RuntimeVariables(found.path, wanted)
+                apart += sum(one in own for one in wanted)
+                wanted = [one for one in wanted if one not in own]
+            columns += [Column(found, declared.types, one, pristine) for one in wanted]
+            for bare in beside(job, found, declared) if found.is_program and choose is None else ():
                 columns += [Column(found, bare.types, one, pristine) for one in bare]
                 absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
         elif found.is_program:
@@ -126,12 +165,19 @@ def read_globals(job: Job) -> Globals:
             columns += [Column(found, known.types, one, None) for one in known.variables]
         else:
             absent.append(known)
-    memory, names = RankMemory(job.target), AddressNames(job)
+    share_bytes([one for one in columns if one.holds_containers], len(job.present))
+    memory, names = RankMemory(job.target), AddressNames(job.table, job.translator, job.symbolizer)
     for rank in through(job.present, "globals"):
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
-    return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+    return Globals(tuple(one.result(memory) for one in columns), tuple(absent), apart)
+
+
+def share_bytes(columns: Sequence[Column], ranks: int) -> None:
+    """How much of each variable's containers is compared: less of each where there are many."""
+    for one in columns:
+        one.most_bytes = min(max(CONTAINER_BYTES // (ranks * len(columns)), LEAST_BYTES), MOST_BYTES)
 
 
 def untyped(job: Job, program: Object) -> Iterator[Variables]:
@@ -232,7 +278,11 @@ class Column:
         self._types = types
         self._variable = variable
         self._place_matters = holds_pointers(types, variable.type)
-        self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
+        self.holds_containers = variable.language == "C++" and holds_containers(types, variable.type)
+        self.most_bytes = MOST_BYTES
+        self._is_shown_whole = shown_whole(types, variable.type)
+        self._meaning = None if self._is_shown_whole or self.holds_containers else Meaning(types, variable.type)
+        self._uncompared = ""
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
@@ -264,8 +314,12 @@ class Column:
     def _decoded(
         self, rank: Rank, address: int, data: memoryview, key: bytes, memory: RankMemory, name: Callable[[int], str]
     ) -> tuple[str, bytes]:
-        around = Surroundings(self._types, self._variable.language, memory.read, name)
         whole = Bytes(address, bytes(data))
+        if self.holds_containers:
+            return self._contained(whole, memory, name)
+        contents = Contents(self.most_bytes)
+        named = partial(self._named, name)
+        around = Surroundings(self._types, self._variable.language, memory.read, named, contents, leads_away)
         text = decode(around, self._variable.type, whole)
         if not self._place_matters:
             self._known[key] = text
@@ -273,6 +327,26 @@ class Column:
         if self._meaning is None:
             return text, b""
         return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
+
+    def _named(self, name: Callable[[int], str], address: int) -> str:
+        """Note that a pointer leads to what is no variable: that is not compared."""
+        text = name(address)
+        if text.startswith(NOT_STATIC):
+            self._uncompared = self._uncompared or BEHIND_POINTERS
+        return text
+
+    def _contained(self, whole: Bytes, memory: RankMemory, name: Callable[[int], str]) -> tuple[str, bytes]:
+        """What containers hold, wherever that is; where a pause did not copy it, it is for the next one."""
+        contents = Contents(self.most_bytes)
+        if not self._is_shown_whole:
+            contents.lacking = "it is too large"
+        memory.is_torn = False
+        around = Surroundings(self._types, self._variable.language, memory.follow, partial(self._named, name), contents)
+        text = decode(around, self._variable.type, whole)
+        if memory.is_torn:
+            return f"<{NOT_COPIED}>", UNREAD
+        self._uncompared = self._uncompared or contents.lacking
+        return text, contents.digest
 
     def result(self, memory: RankMemory) -> GlobalValues:
         variable = self._variable
@@ -290,6 +364,7 @@ class Column:
             verdict=self._evidence.verdict(sum(one.is_known for one in groups), is_whole),
             needless=self._evidence.needless if is_whole else 0,
             place=variable.address or variable.tls_offset or 0,
+            uncompared=self._uncompared if len(groups) == 1 else "",
         )
 
     def _groups(self, memory: RankMemory) -> Iterator[Group]:
@@ -331,6 +406,11 @@ class Column:
     def _is_described(self) -> bool:
         bare = self._types.strip(self._variable.type)
         return isinstance(bare, Array) and bare.data_location is not None
+
+
+def leads_away(name: str) -> bool:
+    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 
 def variable_path(path: str) -> str:

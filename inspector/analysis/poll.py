@@ -9,22 +9,28 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Union
 
+from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
 
 from ..job import stacks
-from ..job.job import Job, with_waits
+from ..job.job import Job, subject_of, with_waiting_calls
 from ..job.reading import Way, read_quietly
 from ..job.recorder import is_running
 from ..job.stacks import Stacks
+from ..pointers.findings import Audit
 from ..terminal.progress import told_to
+from .confirmed_waits import waits_of
 from .globals import Globals, read_globals
-from .payload import read_payload
+from .judge import places_of, verdict_of
+from .payload import Payload, read_payload
 from .rank_memory import Holding, holdings
+from .report import Report
+from .verdict import Verdict
 
 GRACE = 2.0  # seconds; the thread ends with the process anyhow
 LARGEST_SHARE = 0.25  # of the time, that looking may take
@@ -42,22 +48,38 @@ class Look:
     at: float
     seconds: float
     job_pid: int
+    verdict: Verdict
 
 
 def look(pid: int, way: Way) -> Look:
     """Raises `RanklensError` if the process can't be read or has no ranks."""
     began, at = time.monotonic(), time.time()
-    return read_quietly(str(pid), None, way, lambda job: look_at(with_waits(job), pid, began, at), with_data=True)
+    return read_quietly(str(pid), None, way, lambda job: look_at(job, pid, began, at), with_data=True)
 
 
-def look_at(job: Job, pid: int, began: float, at: float) -> Look:
+def look_at(opened: Job, pid: int, began: float, at: float) -> Look:
+    raw = with_waiting_calls(opened)
+    known = communicators(raw.target, raw.table)
+    job = replace(raw, table=of_world(raw.table, known))
     payload = read_payload(job.bulk)
     ranks = holdings(job.table.ranks, payload)
     try:
         found: Union[Stacks, Absent] = stacks.read(job, rankset.parse("all"), False)
     except RanklensError as error:
         found = Absent(error.sentence, error.hint)
-    return Look(job, ranks, found, read_globals(job), at, time.monotonic() - began, pid)
+    values = read_globals(job)
+    verdict = judge(raw, pid, known, values, payload)
+    return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict)
+
+
+def judge(job: Job, pid: int, known: Communicators, values: Globals, payload: tuple[Payload, ...]) -> Verdict:
+    """The verdict of a look, which checks no pointers."""
+    homes = dict.fromkeys((one.rank for one in job.table.ranks), job)
+    waits = waits_of(job.table, known, homes)
+    places = places_of(job.table, waits, homes)
+    no_pointers = Audit((), {}, (), 0)
+    report = Report(subject_of(job), values, no_pointers, payload, waits=waits, communicators=known, places=places)
+    return verdict_of(report, str(pid))
 
 
 class Stopped(Exception):  # noqa: N818 - it reads as what it says

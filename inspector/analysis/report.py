@@ -5,9 +5,11 @@ Takes a `Job`; each part is read by its own module. It formats nothing for peopl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Optional, Union
 
+from pieglobalsfind.decoders.communicators import Communicators
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks.rankset import compact
@@ -18,21 +20,34 @@ from .payload import CATEGORIES, Payload, read_payload
 from .rank_memory import Holding, holdings
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
+    from pieglobalsfind.values.statistics import Statistics
+
     from ..pointers.findings import Alarm, Audit, Finding
+    from .crash import Crash
     from .diagnoses import Diagnosis
     from .globals import Globals, GlobalValues
     from .migration_cost import Link, WhatIf
+    from .verdict import Verdict
+    from .wait_graph import Waits
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `inspector report` knows of a job."""
+    """What `inspector report` knows of a job.
+
+    `waits` is None where nothing is known of them, `communicators` are those in which ranks wait. `places`: the
+    innermost calls of the ranks that others wait for, as far as they could be read.
+    """
 
     subject: Subject
     globals: Globals
     pointers: Audit
     payload: tuple[Payload, ...]
     diagnoses: tuple[Diagnosis, ...] = ()
+    waits: Optional[Waits] = None
+    communicators: Communicators = field(default_factory=dict)
+    crashes: tuple[Crash, ...] = ()
+    places: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -67,7 +82,7 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     return applying(found, job.table)
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
     """The report in the form of `schema.SCHEMA`."""
     from .schema import NAME
 
@@ -82,13 +97,42 @@ def as_json(report: Report) -> dict[str, Any]:
         "runtime": harmless(table.runtime),
         "rewrite_mode": harmless(table.rewrite_mode),
         "rank_count": table.rank_count,
+        "verdict": verdict_as_json(verdict),
+        "crashes": [crash_as_json(one) for one in report.crashes],
         "ranks": [rank_as_json(one) for one in holdings(table.ranks, report.payload)],
         "globals": [global_as_json(one) for one in report.globals.values],
         "needless": report.globals.needless,
+        "apart": report.globals.apart,
         "diagnoses": [diagnosis_as_json(one) for one in report.diagnoses],
         "pointers": pointers_as_json(report.pointers),
         "payload": [payload_as_json(one) for one in report.payload],
         "warnings": list(report.warnings),
+    }
+
+
+def verdict_as_json(found: Verdict) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "sentence": harmless(found.sentence),
+        "ranks": compact(found.ranks),
+        "command": harmless(found.command),
+        "findings": [
+            {"sentence": harmless(one.sentence), "ranks": compact(one.ranks), "command": harmless(one.command)}
+            for one in found.findings
+        ],
+        "diagnoses": [one.id for one in found.diagnoses],
+    }
+
+
+def crash_as_json(found: Crash) -> dict[str, Any]:
+    return {
+        "signal": found.signal,
+        "rank": found.rank,
+        "address": None if found.address is None else hex(found.address),
+        "owner": harmless(found.owner),
+        "place": harmless(found.place),
+        "message": harmless(found.message),
+        "diagnosis": None if found.diagnosis is None else diagnosis_as_json(found.diagnosis),
     }
 
 
@@ -130,7 +174,23 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "differs": found.differs,
         "verdict": found.verdict,
         "needless": found.needless,
+        "uncompared": found.uncompared,
+        "statistics": statistics_as_json(found.statistics),
         "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
+    }
+
+
+def statistics_as_json(found: Optional[Statistics]) -> Optional[dict[str, Any]]:
+    """None where there are none."""
+    if found is None:
+        return None
+    return {
+        "count": found.count,
+        "minimum": found.minimum,
+        "maximum": found.maximum,
+        "mean": found.mean,
+        "deviation": found.deviation,
+        **{name: compact(getattr(found, name)) for name in ("lowest", "highest", "beyond", "not_finite")},
     }
 
 
@@ -161,7 +221,7 @@ def alarm_as_json(found: Alarm) -> dict[str, Any]:
 def diagnosis_as_json(found: Diagnosis) -> dict[str, str]:
     return {
         "id": found.id,
-        "gravity": found.gravity,
+        "severity": found.severity,
         "cause": harmless(found.cause),
         "evidence": harmless(found.evidence),
         "cure": found.cure,

@@ -10,10 +10,12 @@ from typing import Any
 from ..pointers.findings import VERDICTS
 from .globals import VERDICTS as VERDICTS_OF_GLOBALS
 from .payload import CATEGORIES
+from .verdict import KINDS
 
-NAME = "ranklens-report-1"
+NAME = "ranklens-report-2"
 
 _TEXT = {"type": "string"}
+_NUMBER: dict[str, Any] = {"type": "number"}
 _COUNT = {"type": "integer", "minimum": 0}
 _OPTIONAL_COUNT = {"type": ["integer", "null"], "minimum": 0}
 _RANKS = {"type": "string", "pattern": "^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"}
@@ -51,6 +53,13 @@ _RANK = _object(
         "unknown": _list(_TEXT),
     }
 )
+_STATISTICS = _object(
+    {
+        "count": _COUNT,
+        **dict.fromkeys(("minimum", "maximum", "mean", "deviation"), _NUMBER),
+        **dict.fromkeys(("lowest", "highest", "beyond", "not_finite"), _RANKS),
+    }
+)
 _GLOBAL = _object(
     {
         "name": _TEXT,
@@ -63,10 +72,13 @@ _GLOBAL = _object(
         "differs": {"type": "boolean"},
         "verdict": {"enum": list(VERDICTS_OF_GLOBALS)},
         "needless": _COUNT,
+        "uncompared": _TEXT,
+        "statistics": {"anyOf": [_STATISTICS, {"type": "null"}]},
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
-    }
+    },
+    optional=("uncompared", "statistics"),
 )
-_DIAGNOSIS = _object(dict.fromkeys(("id", "gravity", "cause", "evidence", "cure"), _TEXT))
+_DIAGNOSIS = _object(dict.fromkeys(("id", "severity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(
     {
         "rank": _COUNT,
@@ -83,6 +95,28 @@ _FINDING = _object(
         "demangled": {"anyOf": [_ADDRESS, {"type": "null"}]},
         "rewritten": {"type": "boolean"},
         "past_end": {"type": "boolean"},
+    }
+)
+_OUTLIER = _object({"sentence": _TEXT, "ranks": _RANKS, "command": _TEXT})
+_VERDICT = _object(
+    {
+        "kind": {"enum": list(KINDS)},
+        "sentence": _TEXT,
+        "ranks": _RANKS,
+        "command": _TEXT,
+        "findings": _list(_OUTLIER),
+        "diagnoses": _list(_TEXT),
+    }
+)
+_CRASH = _object(
+    {
+        "signal": _TEXT,
+        "rank": _OPTIONAL_COUNT,
+        "address": {"anyOf": [_ADDRESS, {"type": "null"}]},
+        "owner": _TEXT,
+        "place": _TEXT,
+        "message": _TEXT,
+        "diagnosis": {"anyOf": [_DIAGNOSIS, {"type": "null"}]},
     }
 )
 _ALARM = _object({"object": _TEXT, "ranks": _RANKS, "of_ranks": _COUNT, "sentence": _TEXT})
@@ -112,13 +146,17 @@ SCHEMA: dict[str, Any] = {
             "runtime": _TEXT,
             "rewrite_mode": _TEXT,
             "rank_count": _COUNT,
+            "verdict": _VERDICT,
+            "crashes": _list(_CRASH),
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
             "needless": _COUNT,
+            "apart": _COUNT,
             "diagnoses": _list(_DIAGNOSIS),
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),
-        }
+        },
+        optional=("verdict", "crashes", "apart"),
     ),
 }

@@ -13,8 +13,8 @@ import signal
 from contextlib import suppress
 from typing import Optional
 
-from pieglobalsfind.shell.exit_status import complain
-from pieglobalsfind.shell.signals import TOLD_BY, status_of
+from pieglobalsfind.shell.exit_status import print_error
+from pieglobalsfind.shell.signals import ENDING, exit_status
 
 # MPICH's mpiexec sends it to all processes where one has died (-disable-auto-cleanup), which would end them.
 IGNORED = signal.SIGUSR1
@@ -22,7 +22,7 @@ IGNORED = signal.SIGUSR1
 
 def keep() -> Optional[int]:
     """None in the collector; where it was called, the collector's exit status, once it has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD_BY)  # until both know what to do with them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # until both know what to do with them
     collector = os.fork()
     if not collector:
         os.setsid()
@@ -32,15 +32,15 @@ def keep() -> Optional[int]:
     def end(number: int, frame: object) -> None:
         with suppress(ProcessLookupError):
             os.kill(collector, signal.SIGKILL)  # what it has started ends with it
-        os._exit(status_of(number))
+        os._exit(exit_status(number))
 
-    for number in TOLD_BY:
+    for number in ENDING:
         signal.signal(number, end)
     signal.signal(IGNORED, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     _, ended = os.waitpid(collector, 0)
     status = os.waitstatus_to_exitcode(ended)
     if status < 0:
-        complain("inspector", f"the collector was ended by signal {-status} ({signal.strsignal(-status)})")
-        return status_of(-status)
+        print_error("inspector", f"the collector was ended by signal {-status} ({signal.strsignal(-status)})")
+        return exit_status(-status)
     return status

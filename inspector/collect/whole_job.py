@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Optional, Union
+from typing import Optional, TypedDict, Union
 
+from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import Member, Members, missing, strength
@@ -19,12 +20,17 @@ from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis import stack_groups
+from ..analysis.confirmed_waits import unconfirmed, waits_of
+from ..analysis.crash import Crash, crash_of
 from ..analysis.globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN, Globals, GlobalValues, Group
+from ..analysis.judge import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
 from ..analysis.stack_groups import Message
+from ..analysis.wait_graph import Waits
 from ..job import stacks
-from ..job.job import Job, Subject, with_waits
+from ..job.job import Job, Subject, with_waiting_calls
+from ..job.processes import homes_of as job_homes
 from ..job.processes import read_together
 from ..job.reading import Way
 from ..pointers.findings import Alarm, Audit
@@ -62,23 +68,61 @@ def read_members(
 
     `handed`: debug information by build-id that is there already.
     """
-    read = read_together(members, way, lambda job: read_one(job, pictures)[0], True, handed)
-    return merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
+    read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
+    found = merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
+    return with_waits_of(found, [one for _, one in read if not isinstance(one, RanklensError)])
 
 
-def findings_of(member: Member, found: Union[Findings, RanklensError]) -> Findings:
+def findings_of(member: Member, found: Union[Process, RanklensError]) -> Findings:
     if isinstance(found, RanklensError):
         return Findings(None, frozenset((member.index,)), (member.saying(found.sentence),))
-    return replace(found, processes=frozenset((member.index,)))
+    return replace(found.findings, processes=frozenset((member.index,)))
+
+
+def with_waits_of(found: Findings, processes: Sequence[Process]) -> Findings:
+    """The waits of all processes together, which were read at one moment."""
+    if found.report is None or not processes:
+        return found
+    homes = job_homes([one.job for one in processes])
+    table = subject_table(homes)
+    waits = waits_of(table, found.report.communicators, homes)
+    report = replace(found.report, waits=waits, places=places_of(table, waits, homes))
+    return replace(found, report=report)
+
+
+def subject_table(homes: Mapping[int, Job]) -> RankTable:
+    """The ranks as their homes tell of them, with peers as they are published."""
+    ranks = {id(job): {one.rank: one for one in job.table.ranks} for job in homes.values()}
+    first = next(iter(homes.values())).table
+    return replace(first, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process: the job as it was read, with the calls that its ranks wait in, and what it tells."""
+
+    job: Job
+    findings: Findings
+
+
+def process_of(opened: Job, pictures: bool) -> Process:
+    """What one process tells, without its waits: other processes may have a part in them."""
+    raw = with_waiting_calls(opened)
+    known = communicators(raw.target, raw.table)
+    job = replace(raw, table=of_world(raw.table, known))
+    crash = crash_of(job)
+    report = replace(make_report(job), communicators=known, crashes=() if crash is None else (crash,))
+    if not pictures:
+        return Process(raw, Findings(report))
+    return Process(raw, Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)))
 
 
 def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
     """What one process tells, and its report, which is in it."""
-    job = with_waits(job)
-    report = make_report(job)
-    if not pictures:
-        return Findings(report), report
-    return Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)), report
+    process = process_of(job, pictures)
+    found = with_waits_of(process.findings, [process])
+    assert found.report is not None
+    return found, found.report
 
 
 def stacks_of(job: Job) -> Message:
@@ -156,8 +200,30 @@ def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
         merge_audits([one.pointers for one in reports], own),
         tuple(payload[rank] for rank in sorted(payload)),
         tuple(dict.fromkeys(found for one in reports for found in one.diagnoses)),
+        **merge_waits(reports, table),
     )
     return merged, tuple(mixed([one.subject.table for one in reports]))
+
+
+class WaitParts(TypedDict):
+    """The parts of a report that its verdict is made from."""
+
+    waits: Optional[Waits]
+    communicators: Communicators
+    crashes: tuple[Crash, ...]
+    places: Mapping[int, str]
+
+
+def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
+    """Of several processes that were not read together, nothing is sure until `with_waits_of` says so."""
+    known = {number: ranks for one in reports for number, ranks in one.communicators.items()}
+    waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, known)
+    return {
+        "waits": waits,
+        "communicators": known,
+        "crashes": tuple(crash for one in reports for crash in one.crashes),
+        "places": {rank: place for one in reports for rank, place in one.places.items()},
+    }
 
 
 def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
@@ -197,7 +263,8 @@ def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> 
             key = one.object, one.file, one.line, one.name
             variables.setdefault(key, []).append(replace(one, groups=tuple(kept(one.groups, ranks))))
     absent = dict.fromkeys(one for found in several for one in found.absent)
-    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent))
+    apart = max((one.apart for one in several), default=0)
+    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent), apart)
 
 
 def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:
@@ -218,7 +285,8 @@ def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     if verdict in (ADDRESSED, EQUAL) and len(groups) > 1:
         verdict = DIFFERS
     needless = min(one.needless for one in several) if len(groups) == 1 else 0
-    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless)
+    uncompared = next((one.uncompared for one in several if one.uncompared), "") if len(groups) == 1 else ""
+    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless, uncompared=uncompared)
 
 
 def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, Optional
 
-from pieglobalsfind.shell.signals import TOLD_BY
+from pieglobalsfind.shell.signals import ENDING
 
 PR_SET_PDEATHSIG = 1
 LENGTH = struct.Struct("=Q")
@@ -85,10 +85,10 @@ class Worker:
         self.channel = Channel(ours)
         self._status: Optional[int] = None
         starter = os.getpid()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, TOLD_BY)  # it is not to do what we do when we are told to end
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # it is not to do what we do when we are told to end
         self._pid = os.fork()
         if not self._pid:
-            for number in TOLD_BY:
+            for number in ENDING:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             ours.close()

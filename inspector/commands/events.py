@@ -20,14 +20,15 @@ from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import RanklensError, TargetError
 from pieglobalsfind.jobs.members import Member, Members, is_folder, members_of
 from pieglobalsfind.shell.atomic_file import check_place
-from pieglobalsfind.shell.exit_status import complain
-from pieglobalsfind.shell.signals import Heard, status_of
+from pieglobalsfind.shell.exit_status import print_error
+from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets import open_target
 
 from ..job.event_sources import Ended, Follower, Lost, Notice, Source
 from ..job.recorder import seconds_of
 from ..output import chrome_trace
 from ..terminal.text import harmless
+from .renamed_option import RenamedOption
 
 SCHEMA = "ranklens-events-1"
 SENTENCES = {
@@ -49,8 +50,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="PID|JOB|CORE|DIR",
         help="a job: its launcher's pid, one of its processes', or its id; or a core file, or a checkpoint's folder",
     )
-    parser.add_argument("--past", action="store_true", help="only what has happened so far")
-    parser.add_argument("--for", metavar="TIME", dest="duration", help="for so long, not until the job ends: 10s, 2min")
+    parser.add_argument("--no-follow", action="store_true", help="only what has happened so far")
+    parser.add_argument("--past", action=RenamedOption, new_name="--no-follow")
+    parser.add_argument("--duration", metavar="TIME", help="for so long, not until the job ends: 10s, 2min")
+    parser.add_argument("--for", action=RenamedOption, new_name="--duration")
     parser.add_argument("--every", metavar="TIME", default="50ms", help="how often to look for new ones (50ms)")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each (docs/events-schema.md)")
     parser.add_argument(
@@ -60,7 +63,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    duration = seconds_of(options.duration, "--for") if options.duration is not None else None
+    duration = seconds_of(options.duration, "--duration") if options.duration is not None else None
     every = seconds_of(options.every, "--every")
     if options.chrome is not None:
         check_place(Path(options.chrome), chrome_trace.HINT)
@@ -70,8 +73,8 @@ def run(options: argparse.Namespace) -> int:
     trace = chrome_trace.Trace(members.name, {one.member.index: one.member.pid for one in sources})
     found, asked = 0, Asked()
     try:
-        with Heard(asked.hear):
-            for one in followed(Follower(sources), every, 0.0 if options.past else duration, asked):
+        with on_signal(asked.hear):
+            for one in followed(Follower(sources), every, 0.0 if options.no_follow else duration, asked):
                 found += isinstance(one, Event)
                 trace.add(one)
                 print(json.dumps(as_json(one)) if options.json else as_line(one), flush=True)
@@ -79,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         if options.chrome is not None:
             trace.write(Path(options.chrome))
     if asked.by not in (0, signal.SIGINT):
-        return status_of(asked.by)
+        return exit_status(asked.by)
     return 0 if found else 1
 
 
@@ -109,7 +112,7 @@ def opened(members: Members) -> list[Source]:
     if not sources:
         raise TargetError(f"no process of {members.name} tells of events", "; ".join(problems))
     for text in (*problems, *(one.note for one in sources if one.note)):
-        complain("inspector", text)
+        print_error("inspector", text)
     return sources
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.jobs.members import members_of
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 
 PUBLISHER = "rankmpir"
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if len(pids) < len(members.found) or not pids:
         raise UsageError(f"{members.name} has no process", "name a job that is running")
     for problem in members.problems:
-        complain("inspector", problem)
+        print_error("inspector", problem)
     beside = Path(sys.argv[0]).resolve().parent
     publisher = shutil.which(PUBLISHER, path=str(beside)) or shutil.which(PUBLISHER)
     if publisher is None:

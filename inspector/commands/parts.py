@@ -1,4 +1,4 @@
-"""`inspector ranks`, `globals`, `pointers` and `payload`: the parts of a report, one at a time.
+"""`inspector ranks`, `pointers` and `payload`: the parts of a report, one at a time.
 
 Takes a process or a core file; shows one part, read alone, as a table or as that part of the report's JSON.
 """
@@ -6,32 +6,25 @@ Takes a process or a core file; shows one part, read alone, as a table or as tha
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.ranks import rankset
-from pieglobalsfind.ranks.rankset import compact
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.payload import read_payload
 from ..analysis.rank_memory import holdings
-from ..analysis.report import global_as_json, payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
+from ..analysis.report import payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
 from ..job.job import Job, say_warnings, subject_of, with_waits
-from ..job.rank_option import add_to as add_rank_option
-from ..job.rank_option import by_reason, of_one
 from ..job.reading import add_way, read_target, way_of
-from ..terminal.text import harmless, of_ranks
+from ..terminal.text import harmless
 from . import COMMANDS
 
 if TYPE_CHECKING:  # the other parts are loaded when they are read, and what prints when something is printed
     from rich.console import Console
-
-    from ..analysis.globals import Globals, GlobalValues
 
 Part = Callable[[Job, argparse.Namespace], "Shown"]
 
@@ -57,19 +50,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
     add_way(parser)
     parser.set_defaults(run=run)
-    if command == "globals":
-        add_globals_to(parser)
-    elif command == "payload":
+    if command == "payload":
         add_payload_to(parser)
-
-
-def add_globals_to(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="names to show, with * and ?")
-    add_rank_option(parser)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
-    which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
-    which.add_argument("--unused", action="store_true", help="only those that nobody has written since the start")
 
 
 def add_payload_to(parser: argparse.ArgumentParser) -> None:
@@ -84,17 +66,15 @@ def add_payload_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.command == "payload" and not options.what_if and (options.bandwidth or options.latency) is not None:
         raise UsageError("--bandwidth and --latency are of a link", "add --what-if, or leave them out")
-    is_of_one_moment = options.command == "globals"  # a registry vouches for no rank's memory
     job, shown = read_target(
         options.target,
         options.exe,
         way_of(options),
         lambda job: (job, PARTS[options.command](job, options)),
-        with_data=is_of_one_moment,
-        is_whole=None if is_of_one_moment else lambda read: True,
+        is_whole=lambda read: True,
     )
     for one in shown.complaints:
-        complain("inspector", one)
+        print_error("inspector", one)
     say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
@@ -104,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         from ..terminal.console import console
 
         screen = console()
-        print_how(subject_of(job if is_of_one_moment else job.bulk), screen)
+        print_how(subject_of(job.bulk), screen)
         shown.show(screen)
     return 0 if shown.found else 1
 
@@ -119,79 +99,6 @@ def ranks(job: Job, options: argparse.Namespace) -> Shown:
         print_memory(found, screen)
 
     return Shown(show, [rank_as_json(one) for one in found], bool(found))
-
-
-def globals_(job: Job, options: argparse.Namespace) -> Shown:
-    from ..analysis.globals import Globals, read_globals
-
-    read = read_globals(job)
-    meant = of_one(job, rankset.parse(options.rank))
-    chosen = frozenset(meant.ranks)
-    found = [one for one in on_ranks(read, chosen) if wanted(one, options)]
-    complaints = tuple(
-        f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
-        for sentence, unknown in by_reason(meant.unknown)
-    )
-    shown = Globals(tuple(found), read.absent)
-    summary = summary_of(found, chosen, len(job.present)) if found else f"no global matches{which(options)}"
-    content = [global_as_json(one) for one in found]
-    return Shown(lambda screen: print_globals(shown, summary, screen), content, bool(found), complaints)
-
-
-def which(options: argparse.Namespace) -> str:
-    """What was asked for, as far as it leaves something out."""
-    words = [] if options.pattern == "*" else [repr(harmless(options.pattern))]
-    words += [f"--{name}" for name in ("differ", "equal", "unused") if getattr(options, name)]
-    words += [] if options.rank == "all" else [f"--rank {harmless(options.rank)}"]
-    return f" {' '.join(words)}" if words else ""
-
-
-def summary_of(found: list[GlobalValues], chosen: frozenset[int], present: int) -> str:
-    """How many of the shown differ between the ranks that are shown."""
-    from ..output.render import counted
-
-    if len(chosen) == 1 < present:
-        return f"{len(found)} on rank {min(chosen)}; verdicts are of all ranks"
-    among, note = (
-        ("ranks", "") if len(chosen) >= present else (f"ranks {compact(chosen)}", "; verdicts are of all ranks")
-    )
-    return f"{counted(found, among)}{note}"
-
-
-def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
-    """The variables with the values of certain ranks alone."""
-    for one in read.values:
-        groups = (replace(group, ranks=tuple(rank for rank in group.ranks if rank in chosen)) for group in one.groups)
-        yield replace(one, groups=tuple(group for group in groups if group.ranks))
-
-
-def wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
-    from ..analysis.globals import NEVER_WRITTEN
-
-    if not found.groups or not fnmatch.fnmatchcase(found.name, options.pattern):
-        return False
-    if options.unused:
-        return found.verdict == NEVER_WRITTEN
-    if options.differ or options.equal:
-        return found.differs == options.differ and found.is_known
-    return True
-
-
-def print_globals(read: Globals, summary: str, screen: Console) -> None:
-    from rich.text import Text
-
-    from ..output.listing import Listing
-    from ..output.render import add_global, heading, print_needless
-
-    heading(screen, "Globals", summary)
-    if read.values:
-        print_needless(read, screen)
-        table = Listing(("variable", "declared", "type", "ranks", "value", "verdict"))
-        for one in read.values:
-            add_global(table, one, verdicts=True)
-        screen.print(table)
-    for absent in read.absent:
-        screen.print(Text(f"! {harmless(f'{absent.reason}: {absent.hint}')}", style="bold red"))
 
 
 def pointers(job: Job, options: argparse.Namespace) -> Shown:
@@ -237,4 +144,4 @@ def payload(job: Job, options: argparse.Namespace) -> Shown:
     return Shown(show, [payload_as_json(one) for one in found], bool(found))
 
 
-PARTS: dict[str, Part] = {"ranks": ranks, "globals": globals_, "pointers": pointers, "payload": payload}
+PARTS: dict[str, Part] = {"ranks": ranks, "pointers": pointers, "payload": payload}

@@ -16,7 +16,7 @@ from pieglobalsfind.elf.symbol_table import read_symbols
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent, Object, Rebase
 from pieglobalsfind.shell.atomic_file import write_whole
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 
 from ..job.job import Job
 from ..job.reading import Way, read_target
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         options.target, None, Way(nonblocking=True), lambda job: (job, sorted(entries(job, merge)))
     )
     for reason in lacking(job):
-        complain("inspector", reason)
+        print_error("inspector", reason)
     if not lines:
         return 1
     place = Path(options.output or f"/tmp/perf-{job.table.process_id or int(options.target)}.map")

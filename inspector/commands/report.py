@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.atomic_file import check_place
 
 from ..analysis import stack_groups
+from ..analysis.judge import verdict_of
 from ..analysis.report import Report, as_json
+from ..analysis.verdict import Verdict
 from ..collect import whole_job
 from ..job.job import add_target, job_named
 from ..job.reading import Way, add_way, read_target, way_of
@@ -27,8 +30,8 @@ from ..terminal.console import console
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
-        "Show a job's ranks, the globals that differ between them, wrongly rewritten and forgotten "
-        "pointers, and what would move with each rank."
+        "Show a job's ranks, the globals that differ between them, pointers that the "
+        "runtime rewrote wrongly or missed, and what would move with each rank."
     )
     parser.epilog = "exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target"
     add_target(parser)
@@ -44,10 +47,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_report)
 
 
-def write_html(found: whole_job.Findings, report: Report, path: str) -> None:
+def write_html(found: whole_job.Findings, report: Report, verdict: Verdict, path: str) -> None:
     from ..output import html  # late: a report without it needs no template engine
 
-    html.write(path, html.as_html(report, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
+    html.write(path, html.as_html(report, verdict, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -67,6 +70,12 @@ def run_report(options: argparse.Namespace) -> int:
     return show_report(found, report, options)
 
 
+def named(options: argparse.Namespace) -> str:
+    """The target as the user typed it, for the commands that the verdict names."""
+    words = ["--job", options.job] if options.job is not None else [options.target]
+    return shlex.join([*words, *(["--exe", options.exe] if options.exe is not None else [])])
+
+
 def run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors, launcher_guard  # late: only this needs them
 
@@ -83,11 +92,12 @@ def run_collector(options: argparse.Namespace) -> int:
 
 
 def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
+    verdict = verdict_of(report, named(options))
     if options.html is not None:
-        write_html(found, report, options.html)
+        write_html(found, report, verdict, options.html)
     if options.json:
-        json.dump(as_json(report), sys.stdout, indent=1)
+        json.dump(as_json(report, verdict), sys.stdout, indent=1)
         print(flush=True)
     else:
-        print_report(report, console())
+        print_report(report, verdict, console())
     return 0 if report.subject.table.ranks else 1

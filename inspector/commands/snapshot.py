@@ -1,12 +1,14 @@
-"""`inspector snapshot`: keeps what is needed of a job in one file, for after the job and for other machines.
+"""`inspector snapshot`: keeps what is needed of a job, for after the job and for other machines.
 
-Takes a process or a core file; writes what pieglobalsfind/targets/snapshot.py reads. The target is not changed.
+Takes a process, a core file or a whole job; writes what pieglobalsfind/targets/snapshot.py reads: a file, or a folder
+with one for each process of a job, which `jobs/members.py` reads. The target is not changed.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.text import Text
 
@@ -14,18 +16,22 @@ from pieglobalsfind.decoders import communicators
 from pieglobalsfind.decoders.registry import layout
 from pieglobalsfind.decoders.saved_context import guard_places
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.jobs.members import DESCRIPTION, Member, Members
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
+from pieglobalsfind.shell.atomic_file import whole_folder
 from pieglobalsfind.targets.snapshot import Written, write
 
 from ..analysis.payload import stack_pointer
 from ..job import discovery
-from ..job.job import Job, say_warnings
+from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
 from ..job.memory import data_segments
+from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import add_way, read_target, way_of
 from ..pointers.allocator import is_libc, ranges_of_ranks
 from ..pointers.libc_heap import mappings_of_libc
+from ..terminal import progress
 from ..terminal.console import console
-from ..terminal.progress import of_bytes, through
+from ..terminal.progress import through
 from ..terminal.text import byte_count, harmless
 
 NONE, RANKS, DATA, ALL = "none", "ranks", "data", "all"
@@ -38,12 +44,18 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Write a file that every command here, and pieglobalsfind, reads instead of the job: registry, "
-        "memory map, build-ids, kernel threads' registers, and memory as far as --memory says."
+        "memory map, build-ids, kernel threads' registers, and memory as far as --memory says. Of a whole job, write "
+        "a folder with a file for each process, all of one moment."
     )
     parser.epilog = "exit status: 0 done, 2 bad call, unreadable target or unwritable file"
-    parser.add_argument("target", metavar="PID|CORE", help="a running process, or a core file")
-    parser.add_argument("-o", dest="file", metavar="FILE", required=True, help="where to; an old file is replaced")
-    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    add_target(parser)
+    parser.add_argument(
+        "-o",
+        dest="file",
+        metavar="FILE",
+        required=True,
+        help="where to; an old file is replaced. Of a whole job, a folder that is not there yet",
+    )
     parser.add_argument(
         "--memory",
         choices=(NONE, RANKS, DATA, ALL),
@@ -56,17 +68,58 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    def keep(job: Job) -> tuple[Job, Written]:
-        tell = of_bytes("snapshot")
-        return job, write(job.bulk.target, regions(job.bulk, options.memory), job.taken, options.file, tell)
-
-    job, found = read_target(options.target, options.exe, way_of(options), keep, with_data=options.memory != RANKS)
-    say_warnings(job)
-    ranks = len(job.table.ranks)
-    untouched = f" ({byte_count(found.zeros)} more were never touched)" if found.zeros else ""
-    line = f"{options.file}: {byte_count(found.size)}, {byte_count(found.memory)} of memory{untouched}, {ranks} ranks"
-    console().print(Text(harmless(line)))
+    members = job_named(options.job, options.target, options.exe)
+    if members is not None:
+        with progress.shown():
+            subject, written = write_members(members, options)
+    else:
+        job, one = read_target(
+            options.target,
+            options.exe,
+            way_of(options),
+            lambda job: write_one(job, options.memory, options.file),
+            with_data=is_with_data(options),
+        )
+        say_warnings(job)
+        subject, written = subject_of(job), [one]
+    show(subject, written, options.file)
     return 0
+
+
+def is_with_data(options: argparse.Namespace) -> bool:
+    return str(options.memory) != RANKS
+
+
+def write_one(job: Job, memory: str, file: str) -> tuple[Job, Written]:
+    tell = progress.of_bytes("snapshot")
+    return job, write(job.bulk.target, regions(job.bulk, memory), job.taken, file, tell)
+
+
+def write_members(members: Members, options: argparse.Namespace) -> tuple[Subject, list[Written]]:
+    """A file for each process of a job in a new folder, and what says that these are all."""
+    numbers = {member: index for index, member in enumerate(members.found)}
+    if all(member.index >= 0 for member in numbers):
+        numbers = {member: member.index for member in numbers}
+    with whole_folder(Path(options.file), "name another folder by -o") as folder:
+
+        def keep(job: Job, member: Member) -> tuple[Job, Written]:
+            return write_one(job, options.memory, str(folder / f"process-{numbers[member]}.snapshot"))
+
+        read = read_each(members, way_of(options), keep, with_data=is_with_data(options))
+        (folder / DESCRIPTION).write_text(f"processes {max(members.count, len(numbers))}\nend\n")
+    jobs = [job for job, _ in read]
+    return subject_of_all(members, jobs, homes_of(jobs)), [one for _, one in read]
+
+
+def show(subject: Subject, written: Sequence[Written], file: str) -> None:
+    size, memory, zeros = (sum(getattr(one, name) for one in written) for name in ("size", "memory", "zeros"))
+    untouched = f" ({byte_count(zeros)} more were never touched)" if zeros else ""
+    several = f"{len(written)} processes, " if len(written) > 1 else ""
+    line = f"{file}: {several}{byte_count(size)}, {byte_count(memory)} of memory{untouched}"
+    screen = console()
+    screen.print(Text(harmless(f"{line}, {len(subject.table.ranks)} ranks")), soft_wrap=True)
+    if several:
+        screen.print(Text(subject.how, style="dim"), soft_wrap=True)
 
 
 def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:

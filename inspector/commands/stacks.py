@@ -27,6 +27,7 @@ from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import record, seconds_of
 from ..job.stacks import Stacks, label, read, read_one
 from ..terminal.text import harmless, of_ranks
+from .renamed_option import RenamedOption
 
 DEFAULT_KEEP = 6  # files of the flight recorder
 SCHEMA = "ranklens-stacks-1"
@@ -46,7 +47,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--tree", action="store_true", help="as one call tree (default)")
     form.add_argument("--flat", action="store_true", help="equal stacks together, innermost call first")
-    form.add_argument("--fold", action="store_true", help="folded, for flame graphs: `main;solve;MPI_Recv 7`")
+    form.add_argument("--folded", action="store_true", help="for flame graphs, a line a stack: `main;solve;MPI_Recv 7`")
+    form.add_argument("--fold", action=RenamedOption, new_name="--folded")
     form.add_argument("--json", action="store_true", help="as JSON (docs/stacks-schema.md)")
     recorder = parser.add_argument_group("flight recorder", "the last stacks before a hang or a crash, in files")
     recorder.add_argument("--every", metavar="TIME", help="read again and again until the job ends: 10s, 500ms")
@@ -71,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
-    elif options.fold:
+    elif options.folded:
         for line in folded(found):
             print(harmless(line))
     else:
@@ -116,7 +118,7 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
 
     Raises `UsageError` for ranks that none of them has.
     """
-    found = read_each(members, way, lambda job: (job, read(job, chosen, with_runtime)))
+    found = read_each(members, way, lambda job, _: (job, read(job, chosen, with_runtime)))
     homes = homes_of(job for job, _ in found)
     subject = subject_of_all(members, [job for job, _ in found], homes)
     rankset.check(chosen, subject.table, several=len(members.found) > 1)
@@ -144,7 +146,7 @@ def folded(found: Stacks) -> Iterator[str]:
 
 
 def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
-    from rich.text import Text  # late: not for --json, nor for --fold
+    from rich.text import Text  # late: not for --json, nor for --folded
 
     from ..output.render import print_how
     from ..terminal.console import console

@@ -10,26 +10,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pieglobalsfind.debugger.wording import waiting_text
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
-from pieglobalsfind.decoders.registry.live_state import read_again
-from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.model import Rank, Waiting
-from pieglobalsfind.mpi.call_from_stack import TIERS
 from pieglobalsfind.ranks.rankset import compact
 
-from ..analysis.quiescence import why_not_still
-from ..analysis.wait_graph import Collective, Waits, find
+from ..analysis.confirmed_waits import waits_of
+from ..analysis.wait_chains import Chains, chains
+from ..analysis.wait_graph import Collective, Waits
 from ..job.job import (
     Job,
     Subject,
     add_target,
     job_named,
-    running_process,
     say_warnings,
     subject_of,
     with_waiting_calls,
@@ -39,7 +36,7 @@ from ..job.reading import Way, add_way, read_target, way_of
 from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
-TELLS_MATCHES = ("SMPI",)  # runtimes whose requests tell whether the other side has come
+MOST_LINKS = 24  # lines of ranks that wait for others
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +48,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
     add_target(parser)
     add_way(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    form.add_argument("--dot", action="store_true", help="as a graph for Graphviz: --dot | dot -Tsvg")
     parser.set_defaults(run=run)
 
 
@@ -67,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_json(subject, found), sys.stdout, indent=1)
         print(flush=True)
+    elif options.dot:
+        from ..output.wait_picture import as_dot, picture  # late: only this draws
+
+        print(*as_dot(picture(subject.table, found, chains(subject.table, found))), sep="\n", flush=True)
     else:
         show(subject, found)
     return 0 if any(rank.waiting for rank in subject.table.ranks) else 1
@@ -89,7 +92,7 @@ def read_process(opened: Job) -> tuple[Job, tuple[Subject, Waits]]:
 
 def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
     """Of all processes of a job together; a rank's wait is told by the process where it is."""
-    read = read_each(members, way, read_one)
+    read = read_each(members, way, lambda job, _: read_one(job))
     jobs = [job for job, _ in read]
     homes = homes_of(jobs)
     known = {number: ranks for _, found in read for number, ranks in found.items()}
@@ -98,66 +101,8 @@ def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
 
 def told(subject: Subject, known: Communicators, homes: Mapping[int, Job]) -> tuple[Subject, Waits]:
     """The waits, and the subject with peers as ranks of MPI_COMM_WORLD."""
-    found = confirmed(find(subject.table, known), homes)
+    found = waits_of(subject.table, known, homes)
     return replace(subject, table=of_world(subject.table, known)), found
-
-
-def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
-    """Without what never was: tables of running processes, and ranks in them, are read one after the other.
-
-    Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
-    """
-
-    first = {id(job): {one.rank: one for one in job.table.ranks} for job in homes.values()}
-
-    def all_wait(ranks: Iterable[int]) -> bool:
-        return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
-
-    cycles = tuple(one for one in found.cycles if all_wait(one.witnesses))
-    called = tuple(one if all_wait(one.inside) else replace(one, needed=()) for one in found.collectives)
-    standstill = found.standstill if all_wait(found.standstill) else ()
-    found = replace(found, cycles=cycles, collectives=called, standstill=standstill)
-    return by_stillness(found, homes)
-
-
-def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
-    """What was read from stacks holds only where no message can be on its way."""
-    told = {rank for cycle in found.cycles for rank in cycle.witnesses}
-    told.update(found.standstill, *(one.inside for one in found.collectives))
-    reasons: dict[int, str] = {}
-    for job in {id(job): job for job in homes.values()}.values():
-        is_told = job.table.evidence.tier not in TIERS or (
-            job.table.runtime in TELLS_MATCHES and not job.target.is_live
-        )
-        unpublished = set() if is_told else {one.rank for one in job.table.ranks if homes.get(one.rank) is job}
-        reason = why_not_still(job, unpublished & told) if unpublished & told else ""
-        reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
-
-    lacking = {rank for rank, _ in found.unknown if homes[rank].table.runtime in TELLS_MATCHES}
-    reasons.update(dict.fromkeys(lacking, "what they wait for is not known"))
-
-    def why(ranks: Iterable[int]) -> str:
-        return next((reasons[rank] for rank in ranks if rank in reasons), "")
-
-    return replace(
-        found,
-        cycles=tuple(one for one in found.cycles if not why(one.witnesses)),
-        unsure=tuple((one, why(one.witnesses)) for one in found.cycles if why(one.witnesses)),
-        standstill=() if why(found.standstill) else found.standstill,
-        collectives=tuple(replace(one, needed=()) if why(one.inside) else one for one in found.collectives),
-    )
-
-
-def still_waits(job: Job, before: Rank) -> bool:
-    """Also after a pause: a message may have been on its way while all stood still."""
-    running = running_process(job.target)
-    if running is None or not before.record:
-        return True
-    try:
-        now = read_again(running, job.table, before)
-    except RanklensError:
-        return False
-    return (now.state, now.waiting, now.switches) == (before.state, before.waiting, before.switches)
 
 
 def show(subject: Subject, found: Waits) -> None:
@@ -170,17 +115,19 @@ def show(subject: Subject, found: Waits) -> None:
     screen = console()
     print_how(subject, screen)
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
+    for sentence in map(deadlock, (one.ranks for one in found.cycles)):
+        screen.print(Text(harmless(sentence), style="bold red"))
+    for sentence in chain_sentences(chains(subject.table, found)):
+        screen.print(Text(harmless(sentence)))
     table = Listing(("ranks", "wait in"))
     rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
-    if is_long := len(rows) > MOST_RANK_ROWS:
+    if len(rows) > MOST_RANK_ROWS:
         rows = by_cells((rank.rank, (waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
     for (text,), ranks in rows.items():
         table.add((ranks_text(ranks), harmless(text)))
     screen.print(table)
-    if is_long:
-        screen.print(Text("  whom each of so many ranks waits for: see --json", style="dim"))
     for sentence in sentences(found):
-        screen.print(Text(harmless(sentence), style="bold red" if sentence.startswith("deadlock") else ""))
+        screen.print(Text(harmless(sentence)))
 
 
 def waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
@@ -191,9 +138,18 @@ def source(subject: Subject) -> str:
     return "as ranks publish them" if subject.table.evidence.tier == "registry" else "by the calls on their stacks"
 
 
+def chain_sentences(found: Chains) -> Iterator[str]:
+    """What waits for what: cycles first, then roots, then who waits for these, near ones first."""
+    for root in found.roots:
+        waits = "1 rank waits" if root.waiters == 1 else f"{root.waiters} ranks wait"
+        where = f" in {root.call}" if root.call else ""
+        yield f"{waits} in the end for {of_ranks(compact(root.ranks))}, {root.state or 'unknown'}{where}"
+    yield from (f"  {one.text}" for one in found.links[:MOST_LINKS])
+    if len(found.links) > MOST_LINKS:
+        yield f"  and {len(found.links) - MOST_LINKS} more groups of ranks: see --json"
+
+
 def sentences(found: Waits) -> Iterator[str]:
-    for cycle in found.cycles:
-        yield deadlock(cycle.ranks)
     for cycle, reason in found.unsure:
         yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
     if found.standstill:
@@ -258,6 +214,10 @@ def as_json(subject: Subject, found: Waits) -> dict[str, object]:
         "waits": [{"rank": rank, "for": peer} for rank, peer in found.peers.items()],
         "any": compact(found.of_any),
         "untold": compact(found.untold),
+        "chains": [
+            {"ranks": compact(one.ranks), "for": one.peer, "distance": one.distance, "call": one.call}
+            for one in chains(subject.table, found).links
+        ],
         "cycles": [list(one.ranks) for one in found.cycles],
         "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in found.unsure],
         "unknown": [{"rank": rank, "reason": reason} for rank, reason in found.unknown],

@@ -25,7 +25,7 @@ from pieglobalsfind.mpi.call_from_stack import with_calls
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.session.one_moment import decoded
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.target import KernelThread, Target
@@ -187,7 +187,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "target",
         nargs="?",
         metavar="PID|FILE|DIR",
-        help="a running process, a core file, a snapshot, or a checkpoint's folder",
+        help="a running process, a core file, a snapshot, or the folder of a checkpoint or of a job's snapshots",
     )
     parser.add_argument(
         "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
@@ -218,7 +218,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
     if what.isdecimal():
         return open_target(pid=int(what), exe=exe)
     if is_folder(what):
-        hint = "`report`, `stacks`, `waits` and `events` take a checkpoint's; give others one of the core files in it"
+        hint = "`report`, `stacks`, `waits`, `globals` and `events` take a job's; give others one of the files in it"
         raise UsageError(f"{what} is a folder", hint)
     if os.access(what, os.F_OK):
         return open_target(core=what, exe=exe)
@@ -252,7 +252,7 @@ def running_process(target: Target) -> Optional[LiveTarget]:
 def say_warnings(job: Job) -> None:
     """On standard error, for what has no place for them."""
     for one in dict.fromkeys(job.table.warnings):
-        complain("inspector", one)
+        print_error("inspector", one)
 
 
 def with_waits(job: Job) -> Job:

@@ -15,7 +15,7 @@ from pieglobalsfind.errors import NotStoppableError, RanklensError
 from pieglobalsfind.jobs.members import Member, Members, strength
 from pieglobalsfind.model import Rank
 from pieglobalsfind.session.one_moment import Process, at_one_moment, plan_for
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
@@ -32,22 +32,22 @@ Value = TypeVar("Value")
 Read = Union[Value, RanklensError]  # what was read of a process, or why it could not be
 
 
-def read_each(members: Members, way: Way, read: Callable[[Job], Value]) -> list[Value]:
+def read_each(members: Members, way: Way, read: Callable[[Job, Member], Value], with_data: bool = False) -> list[Value]:
     """What `read` makes of every process; raises `RanklensError` if none can be read.
 
-    `read` may be called several times for each.
+    `read` may be called several times for each. `with_data`: it reads globals.
     """
     found: list[Value] = []
     warnings: list[str] = []
-    for member, value in read_together(members, way, lambda job: (job, read(job))):
+    for member, value in read_together(members, way, lambda job, member: (job, read(job, member)), with_data):
         if isinstance(value, RanklensError):
-            complain("inspector", member.saying(value.sentence))
+            print_error("inspector", member.saying(value.sentence))
             continue
         job, result = value
         found.append(result)
         warnings += [member.saying(one) for one in job.table.warnings]
     for one in (*dict.fromkeys(warnings), *members.problems):
-        complain("inspector", one)
+        print_error("inspector", one)
     if not found:
         raise RanklensError(f"no process of {members.name} can be read")
     return found
@@ -56,16 +56,16 @@ def read_each(members: Members, way: Way, read: Callable[[Job], Value]) -> list[
 def read_together(
     members: Members,
     way: Way,
-    read: Callable[[Job], Value],
+    read: Callable[[Job, Member], Value],
     with_data: bool = False,
     handed: Optional[Mapping[bytes, Variables]] = None,
 ) -> list[tuple[Member, Read[Value]]]:
     """What `read` makes of each process: at one moment, unless the way is to stop none, or they are in files."""
 
-    def one(target: Target) -> Read[Value]:
+    def one(target: Target, member: Member) -> Read[Value]:
         try:
             with checked(job_of(target, handed)) as job:
-                return read(job)
+                return read(job, member)
         except RanklensError as error:
             return error
 
@@ -74,16 +74,13 @@ def read_together(
     together: dict[Member, Read[Value]] = {}
     if live and way.freeze:
         with _frozen(members.name, [target for _, target in live]) as frozen:
-            together = {member: one(target) for (member, _), target in zip(live, frozen)}
+            together = {member: one(target, member) for (member, _), target in zip(live, frozen)}
     elif live and not way.nonblocking:
         together = _paused(live, one, with_data)
-    return [
-        (
-            member,
-            together[member] if member in together else target if isinstance(target, RanklensError) else one(target),
-        )
-        for member, target in opened
-    ]
+    for member, target in opened:
+        if member not in together:
+            together[member] = target if isinstance(target, RanklensError) else one(target, member)
+    return [(member, together[member]) for member, _ in opened]
 
 
 def _opened(member: Member) -> Union[Target, RanklensError]:
@@ -94,7 +91,7 @@ def _opened(member: Member) -> Union[Target, RanklensError]:
 
 
 def _paused(
-    live: Sequence[tuple[Member, LiveTarget]], one: Callable[[Target], Read[Value]], with_data: bool
+    live: Sequence[tuple[Member, LiveTarget]], one: Callable[[Target, Member], Read[Value]], with_data: bool
 ) -> dict[Member, Read[Value]]:
     """What was read of those that could be stopped; without the others."""
     found: dict[Member, Read[Value]] = {}
@@ -107,13 +104,13 @@ def _paused(
             planned.append((member, plan))
 
     def read_all(paused: Sequence[PausedTarget]) -> None:
-        found.update({member: one(target) for (member, _), target in zip(planned, paused)})
+        found.update({member: one(target, member) for (member, _), target in zip(planned, paused)})
 
     try:
         if planned:
             at_one_moment([process for _, process in planned], with_data, read_all)
     except NotStoppableError as error:
-        complain("inspector", f"{error}, {UNPAUSED}")
+        print_error("inspector", f"{error}, {UNPAUSED}")
     return found
 
 

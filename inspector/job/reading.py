@@ -18,7 +18,7 @@ from pieglobalsfind.errors import NotStoppableError, NotVirtualizedError, Rankle
 from pieglobalsfind.model import REGISTRY, Absent
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.one_moment import at_one_moment, plan_for
-from pieglobalsfind.shell.exit_status import complain
+from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget, check_is_process
 from pieglobalsfind.targets.paused import PausedTarget
@@ -119,7 +119,7 @@ def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool) -
         plan = plan_for(target, with_data)
         return at_one_moment([plan], with_data, lambda paused: _running(job_of(paused[0]), read))
     except NotStoppableError as error:
-        complain("inspector", f"{error}, {UNPAUSED}")
+        print_error("inspector", f"{error}, {UNPAUSED}")
         return _running(job_of(target), read)
     except NotVirtualizedError as error:
         raise explained(target, error) from error

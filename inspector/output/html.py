@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
@@ -22,12 +22,14 @@ from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.shell.atomic_file import write_whole
 from pieglobalsfind.stacks.call_tree import Call
 
+from ..analysis.globals import Globals
 from ..analysis.migration_cost import WhatIf
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings
-from ..analysis.report import Report, diagnosis_as_json
+from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
+from ..analysis.verdict import Verdict
 from ..terminal.text import byte_count, declared, harmless, of_ranks
-from .render import by_cells, rank_row, ranks_text, summary, value_rows
+from .render import by_cells, left_out, rank_row, ranks_text, summary, value_rows
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes
@@ -99,7 +101,7 @@ def write(path: str, text: str) -> None:
     write_whole(Path(path), text, "name another file by --html")
 
 
-def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
+def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]], cases: Sequence[WhatIf]) -> str:
     """The whole file."""
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     script = (FOLDER / "report.js").read_text()
@@ -110,7 +112,8 @@ def as_html(report: Report, stacks: dict[int, tuple[Call, ...]], cases: Sequence
         how=report.subject.how,
         taken=report.subject.taken,
         alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
-        diagnoses=[diagnosis_as_json(one) for one in report.diagnoses],
+        verdict=verdict_as_json(verdict),
+        diagnoses=[diagnosis_as_json(one) for one in verdict.diagnoses],
         flame=flame(stacks, [one.rank for one in report.subject.present]),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),
@@ -150,7 +153,12 @@ def globals_sheet(report: Report) -> Sheet:
         for ranks, value in value_rows(one):
             rows.append((one.name, place, one.type, one.size, one.verdict, ranks, value))
     columns = ("variable", "declared", "type", "bytes", "verdict", "ranks", "value")
-    return Sheet("globals", "Globals", columns, tuple(rows))
+    return Sheet("globals", "Globals", columns, tuple(rows), tuple(apart_notes(report.globals)))
+
+
+def apart_notes(found: Globals) -> Iterator[str]:
+    if found.apart:
+        yield left_out(found.apart, "inspector globals --all")
 
 
 def pointers_sheet(report: Report) -> Sheet:

@@ -5,6 +5,7 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
@@ -15,6 +16,7 @@ from rich.text import Text
 from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.ranks.rankset import compact
+from pieglobalsfind.values.statistics import sparkline
 
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import Holding, holdings
@@ -27,6 +29,7 @@ if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..analysis.globals import Globals, GlobalValues
     from ..analysis.migration_cost import Link, WhatIf
     from ..analysis.report import Report
+    from ..analysis.verdict import Verdict
     from ..pointers.findings import Audit, Finding
 
 MOST_GROUPS = 6
@@ -39,18 +42,33 @@ MOST_RANK_ROWS = 24
 WIDE = 100  # columns from which on addresses are not folded
 
 
-def print_report(report: Report, console: Console) -> None:
-    """All parts, headed by what was read and how."""
+def print_report(report: Report, verdict: Verdict, console: Console) -> None:
+    """All parts, headed by what was read and how, and by what is wrong."""
     table = report.subject.table
     console.print(Text(subject_summary(report.subject), style="bold"))
     print_how(report.subject, console)
+    print_verdict(verdict, console)
     for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
-    print_diagnoses(report.diagnoses, console)
     print_ranks(holdings(table.ranks, report.payload), console)
     print_globals(report, console)
     print_pointers(report.pointers, console)
     print_payload(report.payload, console)
+
+
+def print_verdict(found: Verdict, console: Console) -> None:
+    """What is wrong, which ranks stand out and in what, and what to type next."""
+    console.print(Text(harmless(found.headline), style=verdict_style(found)))
+    for one in found.findings:
+        console.print(Text(f"- {harmless(one.sentence)}"))
+    console.print(Text(f"next: {harmless(found.command)}", style="dim"))
+    print_diagnoses(found.diagnoses, console)
+
+
+def verdict_style(found: Verdict) -> str:
+    from ..analysis.verdict import HEALTHY, IMBALANCE
+
+    return {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(found.kind, "bold red")
 
 
 def print_how(subject: Subject, console: Console) -> None:
@@ -92,7 +110,9 @@ def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
     from ..analysis.diagnoses import RISK
 
     for one in found:
-        console.print(Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.gravity != RISK else "yellow"))
+        console.print(
+            Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.severity != RISK else "yellow")
+        )
         console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
 
 
@@ -162,10 +182,12 @@ def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
 
 def print_globals(report: Report, console: Console) -> None:
     from ..analysis.globals import differing
+    from ..analysis.outliers import by_rarity
 
-    found = list(differing(report.globals))
+    found = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
+    print_apart(report.globals, "inspector globals --all", console)
     print_shared(report.globals, console)
     if not found:
         return
@@ -180,8 +202,21 @@ def counted(found: Sequence[GlobalValues], among: str) -> str:
     if found and all(sum(len(group.ranks) for group in one.groups) == 1 for one in found):
         return f"{len(found)} on the only rank, with none to compare them with"
     differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
+    partly = sum(bool(one.uncompared) for one in found if one.is_known and not one.differs)
     unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
-    return f"{differing} of {len(found)} differ between {among}; {known - differing} are equal{unread}"
+    uncompared = f"; {partly} not compared" if partly else ""
+    equal = known - differing - partly
+    return f"{differing} of {len(found)} differ between {among}; {equal} are equal{uncompared}{unread}"
+
+
+def print_apart(found: Globals, how: str, console: Console) -> None:
+    """How many variables of the runtime's own are left out, and how to see them."""
+    if found.apart:
+        console.print(Text(f"  {left_out(found.apart, how)}"), soft_wrap=True)
+
+
+def left_out(count: int, how: str) -> str:
+    return f"{count} variables of the MPI runtime and the C library are left out, `{how}` shows them"
 
 
 def print_needless(found: Globals, console: Console) -> None:
@@ -205,14 +240,24 @@ def print_shared(found: Globals, console: Console) -> None:
 def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> None:
     verdict = (found.verdict,) if verdicts else ()
     lead = (found.name, declared(found.file, found.line), found.type)
-    for ranks, value in value_rows(found):
+    for ranks, value in (*value_rows(found), *spark_rows(found)):
         table.add((*lead, ranks, shortened(value, LONGEST_VALUE), *verdict))
         lead, verdict = ("", "", ""), ("",) if verdicts else ()
+
+
+def spark_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+    """A bar for each rank, where a terminal shows them."""
+    if found.statistics is None or not (sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf")):
+        return []
+    return [("", sparkline(found.by_rank.values()))]
 
 
 def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
     """A row per value; many short values of one rank each in a single row, `0: 17, 1: 18, ...`."""
     groups = found.groups
+    statistics = found.statistics
+    if statistics is not None:
+        return [(ranks_text(found.by_rank), f"{len(groups)} values, {statistics.sentence}")]
     if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
         ranks = ranks_text(rank for one in groups for rank in one.ranks)
         return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]
@@ -254,12 +299,13 @@ def print_findings(found: list[Finding], console: Console) -> None:
 
 def add_finding(table: Listing, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
-    from ..pointers.findings import FALSE_POSITIVE
+    from ..pointers.findings import ANOTHER_RANKS, FALSE_POSITIVE
 
     first = same[0]
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
-    cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
+    kind = first.ground.source if first.verdict == ANOTHER_RANKS else first.ground.type or first.ground.source
+    cells = (first.verdict, word, kind, hex(first.old), hex(first.new), right)
     table.add((ranks_text(one.rank for one in same), *cells), "yellow" if first.verdict == FALSE_POSITIVE else "red")
 
 

@@ -24,7 +24,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from ..analysis.poll import Look, Lookout
 from ..job.reading import Way
 from ..terminal.text import harmless
-from .render import job_summary
+from .render import job_summary, verdict_style
 from .watch_tables import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
 
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
@@ -85,11 +85,12 @@ class Watch(App[str]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #head, #status, #moment { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    #head, #verdict, #status, #moment { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     #head { text-style: bold; }
     #filter { height: 1; border: none; padding: 0; }
     DataTable { height: 1fr; }
     .-low DataTable { scrollbar-size-horizontal: 0; }
+    .-low #verdict { display: none; }
     """
     VERTICAL_BREAKPOINTS = WINDOWS
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -128,6 +129,7 @@ class Watch(App[str]):
 
     def compose(self) -> ComposeResult:
         yield Static("", id="head", markup=False)
+        yield Static("", id="verdict", markup=False)
         yield DataTable[Text](id="rows", cursor_type="row", zebra_stripes=True)
         yield Input(id="filter", placeholder="rows that hold ...", compact=True)
         yield Static("", id="status", markup=False)
@@ -245,6 +247,8 @@ class Watch(App[str]):
         self._titles = columns
         self._rows = rows
         self.screen_stack[0].query_one("#head", Static).update(Text(harmless(job_summary(self.look.job))))
+        headline = Text(harmless(self.look.verdict.headline), style=verdict_style(self.look.verdict))
+        self.screen_stack[0].query_one("#verdict", Static).update(headline)
         self._draw_status()
 
     def _draw_status(self) -> None:

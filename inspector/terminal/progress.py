@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Callable, Optional, TypeVar
 
-from pieglobalsfind.shell.signals import Finished, Undone
+from pieglobalsfind.shell.signals import cleanup_on_signal, deferred_signals
 
 from .restore import ONE_LINE, Drawn
 
@@ -75,7 +75,7 @@ def shown() -> Iterator[None]:
         return
     bar = Bar()
     try:
-        with Undone(bar.wipe), told_to(bar.update):
+        with cleanup_on_signal(bar.wipe), told_to(bar.update):
             yield
     finally:
         bar.close()
@@ -117,7 +117,7 @@ class Bar:
     def close(self) -> None:
         """Take the line off the screen; it will not come back."""
         self._timer.cancel()
-        with Finished(), self._lock:  # rich goes to the next line first, and takes the bar away from there
+        with deferred_signals(), self._lock:  # rich goes to the next line first, and takes the bar away from there
             self._closed = True
             self._progress.stop()
             self._is_drawn = False

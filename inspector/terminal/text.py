@@ -5,16 +5,9 @@ Takes any string that was read from a target, its files or its debug information
 
 from __future__ import annotations
 
-from pieglobalsfind.shell.escape import escape
+from pieglobalsfind.shell.escape import harmless as harmless
 
-LONGEST = 400
 DIFFERENCE = " (differs from rank "
-
-
-def harmless(text: str, most: int = LONGEST) -> str:
-    """`text` in one line, control and invisible characters spelled out, cut at `most` characters with "..."."""
-    shown = escape(text[:most]).replace("\n", "\\012")
-    return shown + "..." if len(text) > most else shown
 
 
 def shortened(value: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""From bytes of variables to text, by their types.
+"""What variables of ranks have in common and where their pointers are, by their types.
 
 It imports `job` and `pieglobalsfind`.
 """

@@ -13,10 +13,10 @@ from typing import Optional
 
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable, Void
 from pieglobalsfind.model import Rank, Rebase, Region
+from pieglobalsfind.values.scalar_text import MOST_ELEMENTS
+from pieglobalsfind.values.variable_text import DEEPEST
 
 from .layout import WORD, address_offsets, is_told_whole, leaves_at
-from .scalar_text import MOST_ELEMENTS
-from .values import DEEPEST
 
 
 def shown_whole(types: TypeTable, index: int, depth: int = 0) -> bool:

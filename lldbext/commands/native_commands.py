@@ -36,6 +36,9 @@ AFTER_PRINTING = (
     *(f"thread step-{way}" for way in ("in", "inst", "inst-over", "out", "over", "scripted")),
     *("thread select", "frame select"),
 )
+# AMPI's manual tells its users to `call pieglobalsfind($rip)`, which ends a job where no rank runs.
+AMPIS_OWN = re.compile(r"\bpieglobalsfind\s*\(")
+OWN_COMMAND = "ranklens: the command `pieglobalsfind ADDRESS` reports which rank owns an address, without a call"
 QUALIFIED = re.compile(r"\w\s*::\s*~?[A-Za-z_]")
 
 
@@ -85,6 +88,8 @@ def callback(debugger: Any, command: str) -> Callable[..., bool]:
             with kept_frame(session):
                 follow(session)
             warn_of_lost_frame(session)
+            if command in EXPRESSIONS and AMPIS_OWN.search(" ".join(words)):
+                session.tell_once(OWN_COMMAND, f"pieglobalsfind {session.process.GetStopID()}")
             if command in EXPRESSIONS and QUALIFIED.search(" ".join(words)):
                 return run_with_one_rank(debugger, session, line_of(words))
         return False

@@ -147,9 +147,10 @@ class Selection:
 
     def is_outermost(self, frame: Any) -> bool:
         """Whether nothing of the program, or of what a rank is, lies behind a frame."""
-        table = self._session.moment().table
-        first, end = table.entry_function, table.entry_function + table.entry_function_size
-        return bool(first <= frame.GetPC() < end or frame.GetFunctionName() == "main")
+        entry, pc = self._session.moment().entry, frame.GetPC()
+        # It may end in a call that never returns.
+        is_entry = pc in entry or (pc == entry.end and entry.size > 0 and frame.GetFrameID() > 0)
+        return bool(is_entry or frame.GetFunctionName() == "main")
 
     @contextmanager
     def visiting(self, rank: int) -> Iterator[None]:

@@ -10,13 +10,13 @@ when nothing stands for them yet.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import lldb
 
 from lldbext.threads.thread_breakpoints import ThreadBreakpoints
 from lldbext.threads.thread_ids import rank_of_tid
-from pieglobalsfind.facts import dataclass
 
 
 @dataclass(frozen=True)

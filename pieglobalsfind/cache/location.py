@@ -6,8 +6,7 @@ Takes the environment; gives a path. It makes nothing and looks at nothing on th
 from __future__ import annotations
 
 import os
-
-from pieglobalsfind.hints import Optional
+from typing import Optional
 
 
 def cache_folder(name: str) -> Optional[str]:

@@ -1,25 +1,24 @@
-"""The command `pieglobalsfind`, from its first moment on: what it does is in `command_line`, how it ends in `shell`."""
+"""The command `pieglobalsfind`: its options and answers are in `command_line`."""
 
 from __future__ import annotations
 
-from pieglobalsfind.shell.early import TYPE_CHECKING, status_of
+from collections.abc import Sequence
+from typing import Optional
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Optional
-
-    from pieglobalsfind.shell.exit_status import Run
+from pieglobalsfind.shell import signals
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command; returns the exit status."""
-    return status_of("pieglobalsfind", lambda: load(words))
+    """Run the command; returns its exit status."""
+    signals.install()  # before the other imports take their time: Ctrl-C then prints no traceback
+    from pieglobalsfind.shell.exit_status import Run, status_of
 
+    def load() -> Run:
+        from pieglobalsfind.cli import command_line
 
-def load(words: Optional[Sequence[str]]) -> Run:
-    from pieglobalsfind.cli import command_line  # late: somebody may interrupt it
+        return lambda: command_line.run(command_line.parser().parse_args(words))
 
-    return lambda: command_line.run(command_line.parser().parse_args(words))
+    return status_of("pieglobalsfind", load)
 
 
 if __name__ == "__main__":

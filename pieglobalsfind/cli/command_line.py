@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pieglobalsfind.cli.version import Version
 from pieglobalsfind.errors import NotVirtualizedError, UsageError
-from pieglobalsfind.shell.exit_status import DONE, NOTHING_FOUND, check_words, complain
+from pieglobalsfind.shell.exit_status import DONE, NOTHING_FOUND, check_words, print_error
 
 if TYPE_CHECKING:
     from pieglobalsfind.cli.address_report import Answer, Finder
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     finders = open_finders(arguments)
     for warning in dict.fromkeys(text for one in finders for text in one.table.warnings):
-        complain(NAME, warning)
+        print_error(NAME, warning)
     if arguments.filter:
         from pieglobalsfind.cli.filter import annotate
 
@@ -99,7 +99,7 @@ def open_finders(arguments: argparse.Namespace) -> list[Finder]:
         raise UsageError("--filter needs one process", "give --core with a file of the checkpoint")
     members = in_checkpoint(Path(arguments.checkpoint))
     for problem in members.problems:
-        complain(NAME, problem)
+        print_error(NAME, problem)
     return [Finder(one.open()) for one in members.found]
 
 

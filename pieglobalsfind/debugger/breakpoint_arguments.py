@@ -6,9 +6,9 @@ Takes text; gives its parts. What a location and a condition are is the debugger
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.facts import dataclass
 from pieglobalsfind.ranks import rankset
 
 _IF = r"(?:^|\s+)if\s+"

@@ -7,9 +7,9 @@ prints, never formats for a terminal, and never knows which debugger it runs in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, Protocol, Union
 
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import TYPE_CHECKING, Optional, Protocol, Union
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import Target
 

@@ -5,11 +5,12 @@ Takes a target; gives a `RankTable` whose evidence says which way it was. Nothin
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Optional
+
 from pieglobalsfind.decoders.registry.decode import decode as by_registry
 from pieglobalsfind.decoders.running import with_running
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError
-from pieglobalsfind.facts import replace
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import HOOK, RankTable
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import check_is_alive, check_is_same, cut_short

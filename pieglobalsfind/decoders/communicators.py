@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Optional
 
 from pieglobalsfind.decoders.mpi_constants import members_of_world
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.facts import replace
-from pieglobalsfind.model import EXITED, MIGRATED_OUT, Rank, RankTable, Waiting
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, REGISTRY, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
 Communicators = dict[int, tuple[int, ...]]
 
 MOST_MEMBERS = 1 << 22  # of one communicator; ten times as many ranks as have ever been one job's
 MOST_ATTEMPTS = 100  # ranks that are asked for one communicator: in a damaged registry nobody may know it
+OF_WORLD = 0  # the communicator of a record that names none, as the ABI has it
 ELEMENT = struct.calcsize("i")
 
 
@@ -33,10 +34,13 @@ def communicators(target: Target, table: RankTable) -> Communicators:
         waited = {one.waiting.communicator for one in table.ranks if one.waiting is not None}
         return Requests(target, table).members(waited - {0})
     found: Communicators = members_of_world(table)
+    unnamed = (one.waiting is not None and one.waiting.communicator == OF_WORLD for one in table.ranks)
+    if table.evidence.tier == REGISTRY and any(unnamed):
+        found[OF_WORLD] = tuple(range(table.rank_count))
     attempts: dict[int, int] = {}
     for rank, waiting in _waiting(table):
         number = waiting.communicator
-        if number in found or attempts.get(number, 0) >= MOST_ATTEMPTS:
+        if (number in found and number != OF_WORLD) or attempts.get(number, 0) >= MOST_ATTEMPTS:
             continue
         attempts[number] = attempts.get(number, 0) + 1
         members = _members(target, table, rank)

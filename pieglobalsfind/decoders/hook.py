@@ -5,9 +5,10 @@ Takes a target and the table of its registry; gives the table, completed. What t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pieglobalsfind.decoders.registry.external_state import MAY_RUN, NO_CONTEXT
 from pieglobalsfind.decoders.running import with_running
-from pieglobalsfind.facts import replace
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
 from pieglobalsfind.target import Target
 

@@ -7,9 +7,8 @@ on its thread: to make a thousand for it would take longer than all else that it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Optional, Union, overload
 
-from pieglobalsfind.facts import NamedTuple
-from pieglobalsfind.hints import Optional, Union, overload
 from pieglobalsfind.model import MIGRATED_OUT, Rank, Rebase, Region
 
 Extent = tuple[int, int]  # start, end

@@ -6,9 +6,9 @@ Takes the name of a runtime as its rank table has it; gives values, None where t
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import RankTable
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of, with_changes
-from pieglobalsfind.facts import replace
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable
 from pieglobalsfind.target import KernelThread
 

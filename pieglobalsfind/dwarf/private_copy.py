@@ -15,7 +15,7 @@ from pathlib import Path
 from pieglobalsfind.elf.file import ONLY_READ, ElfFile, open_regular
 from pieglobalsfind.elf.locate import DEBUG_ROOT, LARGEST_LINK, debug_path
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.shell.signals import Undone
+from pieglobalsfind.shell.signals import cleanup_on_signal
 
 MAGIC = b"\x7fELF"  # libdw would take packed files too, however large they become
 LARGEST_IN_MEMORY = 64 << 20  # bytes; copies of larger files are on the disk
@@ -105,7 +105,7 @@ def _nameless(size: int) -> int:
     if size <= LARGEST_IN_MEMORY:
         return os.memfd_create(ONLY_READ, os.MFD_CLOEXEC)
     place = Path(os.environ.get("TMPDIR") or LARGE_FILES) / f"ranklens-{os.urandom(8).hex()}"
-    with Undone(lambda: place.unlink(missing_ok=True)):
+    with cleanup_on_signal(lambda: place.unlink(missing_ok=True)):
         try:
             return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         finally:

@@ -37,7 +37,6 @@ from pieglobalsfind.dwarf.types import (
 from pieglobalsfind.dwarf.variables import LANGUAGES, VariableReader
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.garbage import unsearched
 from pieglobalsfind.model import Absent
 
 KIND = f"variables-5-{sys.byteorder}"  # changes with the form of what is stored, and with what it says
@@ -65,11 +64,10 @@ def declared(path: str, build_id: bytes) -> Variables:
             return decode(stored, path, build_id)
         except (ValueError, struct.error):
             pass  # a damaged cache is no cache
-    with unsearched():
-        information = DebugInfo.open(path, build_id)
-        found = information.declared
-        is_whole = information.is_there and not information.missing
-        encoded = encode(found, information.reader) if file is not None and is_whole else None
+    information = DebugInfo.open(path, build_id)
+    found = information.declared
+    is_whole = information.is_there and not information.missing
+    encoded = encode(found, information.reader) if file is not None and is_whole else None
     if encoded is not None:
         store(file, KIND, encoded)
     return found

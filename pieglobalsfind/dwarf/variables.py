@@ -43,7 +43,6 @@ from pieglobalsfind.dwarf.types import (
     Variable,
     Variables,
 )
-from pieglobalsfind.garbage import unsearched
 
 TLS = (dw.DW_OP_form_tls_address, dw.DW_OP_GNU_push_tls_address)
 CONSTANTS = (dw.DW_OP_const1u, dw.DW_OP_const2u, dw.DW_OP_const4u, dw.DW_OP_const8u, dw.DW_OP_constu)
@@ -198,10 +197,6 @@ class VariableReader:
 
     def read(self) -> Variables:
         """Every variable, in ascending order of place; what several units repeat, once."""
-        with unsearched():
-            return self._read()
-
-    def _read(self) -> Variables:
         # units of types first: they say in which namespaces the types of variables are
         units = sorted(self._list, key=lambda one: not one.holds_type)
         rows = [row for unit in units for row in self._rows(unit)]

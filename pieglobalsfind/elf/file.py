@@ -11,12 +11,12 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
+from typing import Optional
 
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import Optional
 
 ET_DYN, ET_CORE = 3, 4
 EM_X86_64, EM_AARCH64 = 62, 183

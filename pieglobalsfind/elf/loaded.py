@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Optional
 
 from pieglobalsfind.elf.file import (
     DT_GNU_HASH,
@@ -28,7 +29,6 @@ from pieglobalsfind.elf.file import (
     parse_program_headers,
 )
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.target import MemoryMapping
 

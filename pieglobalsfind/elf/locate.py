@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Optional, Union
 
 from pieglobalsfind.elf.file import PT_LOAD, ElfFile, ProgramHeader
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.target import Target
 

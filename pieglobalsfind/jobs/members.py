@@ -7,6 +7,7 @@ job is theirs; those without one belong to their launch. It decides nothing abou
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,13 +27,15 @@ from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.charm_checkpoint import check_is_none
 from pieglobalsfind.targets.procfs import no_process
 
 MOST_PROCESSES = 1 << 20
+NUMBER = re.compile("[0-9]{1,7}")
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
 STARTERS = launch.LAUNCHERS | {"rankrun"}
 LARGEST_DESCRIPTION = 1 << 20  # characters
-DESCRIPTION = "job"  # a checkpoint's own file about its job
+DESCRIPTION = "job"  # in the folder of a checkpoint or of snapshots: what says that it is whole
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def launcher_error(pid: int) -> Optional[UsageError]:
     listed = ", ".join(map(str, pids[:8])) + (", ..." if len(pids) > 8 else "")
     return UsageError(
         f"process {pid} has no ranks itself, it has started {members.name} with processes {listed}",
-        f"give the pid of one, or to `inspector report`, `stacks` or `waits` the whole job by --job {pid}",
+        f"give the pid of one, or to `inspector report`, `stacks`, `waits` or `globals` the whole job by --job {pid}",
     )
 
 
@@ -141,21 +144,24 @@ def launcher_error(pid: int) -> Optional[UsageError]:
 
 
 def in_checkpoint(folder: Path) -> Members:
-    """The newest whole checkpoint in a folder, or the one that it is."""
+    """The newest whole checkpoint in a folder, or the one that it is; or the snapshots that it holds of a job."""
     if not folder.is_dir():
         raise TargetError(f"{folder} is no folder", "give the folder that rankrun --checkpoint wrote to")
     numbered = sorted(one for one in folder.iterdir() if len(one.name) == 6 and one.name.isdecimal())
     whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
     if not whole:
+        check_is_none(str(folder))
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
     with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
         said = dict(one.partition(" ")[::2] for one in file.read(LARGEST_DESCRIPTION).splitlines())
     count = said.get("processes", "")
-    if "end" not in said or not count.isdecimal() or not 0 < int(count) <= MOST_PROCESSES:
+    if "end" not in said or not NUMBER.fullmatch(count) or not 0 < int(count) <= MOST_PROCESSES:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
-    cores = [(index, whole[-1] / f"process-{index}.core") for index in range(int(count))]
-    found = tuple(Member(index, core=str(core)) for index, core in cores if core.is_file())
-    return Members(f"checkpoint {whole[-1].name}", found, int(count))
+    is_snapshot = any(whole[-1].glob("process-*.snapshot"))
+    form, suffix = ("snapshot", "snapshot") if is_snapshot else ("checkpoint", "core")
+    files = [(index, whole[-1] / f"process-{index}.{suffix}") for index in range(int(count))]
+    found = tuple(Member(index, core=str(file)) for index, file in files if file.is_file())
+    return Members(f"{form} {whole[-1].name}", found, int(count))
 
 
 # ---- processes with a registry ----

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
-from pieglobalsfind.facts import replace
 from pieglobalsfind.model import BLOCKED, HOOK, READY, RSP, RUNNING, Rank, RankTable, Waiting
 from pieglobalsfind.target import Target
 
@@ -40,7 +40,7 @@ def as_blocked(
     if rank.evidence.tier not in TIERS or not (_is_suspended(rank) or _is_task(table, rank)):
         return rank
     try:
-        name = _outermost(call.function for call in walker.stack(rank).calls)
+        name = outermost_call(call.function for call in walker.stack(rank).calls)
         if name is None:
             return rank
         if table.runtime == SMPI:
@@ -62,8 +62,8 @@ def _is_task(table: RankTable, rank: Rank) -> bool:
     return rank.state == RUNNING and table.runtime in OF_THREADS and not table.context_layout
 
 
-def _outermost(functions: Iterable[str]) -> Optional[str]:
-    """The first MPI call, functions' outermost first."""
+def outermost_call(functions: Iterable[str]) -> Optional[str]:
+    """The first MPI call, functions' outermost first; None if a stack has none."""
     names = (MPI_CALL.fullmatch(one.partition("(")[0]) for one in functions)
     return next((one[1] for one in names if one is not None), None)
 
@@ -76,7 +76,7 @@ def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Wa
 
     stack = stack_of(walker, rank)
     for frame in reversed(range(len(stack) if stack is not None else 0)):
-        if stack is not None and _outermost(reversed(stack.functions(frame))) == name:
+        if stack is not None and outermost_call(reversed(stack.functions(frame))) == name:
             convention = convention_of(table, stack.library(frame))
             return waiting(stack, frame, name, rank.rank, convention) if convention is not None else Waiting(name)
     return Waiting(name)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Optional, Union
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import STATES, UNKNOWN_STATE, RankTable
 
 HINT = "write 3, 0-3,7, all, a state such as running or blocked, or /REGEX/ on the innermost user function"

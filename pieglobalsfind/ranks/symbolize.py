@@ -18,7 +18,8 @@ from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.locate import Identity, debug_path, identity_by_headers, identity_of, object_path
 from pieglobalsfind.elf.symbol_table import KIND, FileSymbol, Symbols, read_symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
-from pieglobalsfind.model import Absent, Owner, RankTable, Symbol
+from pieglobalsfind.model import Absent, Owner, RankTable, Region, Symbol
+from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.target import Target
 
 if TYPE_CHECKING:  # DWARF is read only when a name or a line is asked for
@@ -217,3 +218,15 @@ def _of_variable(variable: Variable, place: Place, found: Optional[FileSymbol]) 
     linkage = variable.linkage_name or (found.name if found is not None else variable.name)
     offset = place.vaddr - (variable.address or 0)
     return Symbol(variable.name, linkage, offset, variable.size, variable.file, variable.line)
+
+
+def entry_of(table: RankTable, translator: Translator, symbolizer: Symbolizer) -> Region:
+    """The code of the function with which every rank's stack begins, by its symbol if its size is not known.
+
+    It is empty where neither is known.
+    """
+    start, size = table.entry_function, table.entry_function_size
+    if start and not size:
+        symbol = symbolizer.symbol(translator.owner(start))
+        size = symbol.size - symbol.offset if isinstance(symbol, Symbol) else 0
+    return Region(start, size)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Optional, Union
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.facts import dataclass
-from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import (
     MIGRATED_OUT,
     Absent,

@@ -6,8 +6,9 @@ reads no memory.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Optional, Union
+
 from pieglobalsfind.decoders.registry.live_state import GONE
-from pieglobalsfind.hints import TYPE_CHECKING, Optional, Union
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, Rebase, Redirect, Root, TlsBlock, Unplaced
 
 if TYPE_CHECKING:

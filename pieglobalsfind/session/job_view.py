@@ -7,11 +7,11 @@ process, as a rule.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.facts import dataclass, replace
 from pieglobalsfind.model import MIGRATED_OUT, Object, Rank, RankTable
 from pieglobalsfind.ranks.rankset import FunctionOf, RankSet, no_such_rank, select
 from pieglobalsfind.session.process_view import ProcessView, as_shown

@@ -126,13 +126,24 @@ def plan_for(live: LiveTarget, with_data: bool) -> Process:
     if with_data:
         ranges += _data(table, ranks)
     unsettled = switching_code(live) if table.runtime == "AMPI" else ()
-    plan = Plan(merged(ranges), tuple(_stacks(table, ranks)), unsettled)
+    plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled)
     others = []
     for pid in elsewhere:
         seen = [one for one in ranks if one.address_space == pid]
         data = tuple(_data(table, seen)) if with_data and any(_is_alias(one) for one in seen) else ()
-        others.append((LiveTarget(pid), Plan(merged(data), tuple(_stacks(table, seen)))))
+        others.append((LiveTarget(pid), Plan(merged(data), tuple(stacks_of(table, seen)))))
     return Process(live, plan, tuple(others))
+
+
+def light_plan(table: RankTable, plan: Plan) -> Plan:
+    """What to copy to see the ranks of a table at a later moment (`decoders.same_ranks`), if `plan` found them."""
+    ranges = [(one.thread, one.thread + 8) for one in table.ranks if one.thread]
+    ranges += [(one.context_at, one.context_at + 8) for one in table.ranks if one.context_at]
+    ranges += [(address, address + 8) for address in table.currents]
+    for rank in table.ranks:
+        if isinstance(rank.context, int) and not (isinstance(rank.stack, Region) and rank.context in rank.stack):
+            ranges.append((rank.context, rank.context + CONTEXT_SIZE))
+    return Plan(merged(ranges), tuple(stacks_of(table, table.ranks)), plan.unsettled)
 
 
 def _is_alias(rank: Rank) -> bool:
@@ -154,7 +165,8 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
     raise problem
 
 
-def _stacks(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Stack]:
+def stacks_of(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Stack]:
+    """What of the ranks' stacks is copied."""
     rule = next((one for one in table.context_layout if one.dwarf_register in STACK_POINTERS), None)
     for rank in ranks:
         if isinstance(rank.stack, Region):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import TYPE_CHECKING
 from pieglobalsfind.memory_map import of_files
-from pieglobalsfind.model import Rank, RankTable
+from pieglobalsfind.model import Rank, RankTable, Region
 from pieglobalsfind.ranks.rankset import EVERY, FunctionOf, InState, RankSet, no_such_rank, select
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -55,6 +55,15 @@ class ProcessView:
         from pieglobalsfind.stacks.saved_registers import Contexts
 
         return Contexts(self.target, self.table, self._maps)
+
+    @cached_property
+    def entry(self) -> Region:
+        """The code of the function with which every rank's stack begins, empty where that is not known."""
+        if self.table.entry_function_size or not self.table.entry_function:
+            return Region(self.table.entry_function, self.table.entry_function_size)
+        from pieglobalsfind.ranks.symbolize import entry_of  # late: few runtimes leave the size to the symbol
+
+        return entry_of(self.table, self.translator, self.symbolizer)
 
     @cached_property
     def _maps(self) -> Sequence[MemoryMapping]:

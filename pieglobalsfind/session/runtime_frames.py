@@ -8,10 +8,10 @@ program; but where program and runtime are one file, names alone tell: what MPI 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Optional, TypeVar
 
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import MPI_CALL
 from pieglobalsfind.ranks.translate import Translator

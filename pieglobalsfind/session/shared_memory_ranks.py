@@ -6,7 +6,8 @@ Nothing is attached to or stopped.
 
 from __future__ import annotations
 
-from pieglobalsfind.hints import Optional
+from typing import Optional
+
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, Absent, Rank, Rebase
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.process_view import ProcessView

@@ -1,4 +1,4 @@
-"""Writes a file in one step: a reader never sees half of it, and whoever is interrupted leaves nothing behind.
+"""Writes a file or a folder in one step: a reader never sees half of it, and an interrupted command leaves nothing.
 
 Takes a place and content; the file is its owner's alone, since it may hold a program's data. What is no regular file,
 as /dev/null or a FIFO, is never replaced by one.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.shell.signals import Undone
+from pieglobalsfind.shell.signals import cleanup_on_signal
 
 MOST_LINKS = 40  # as the kernel follows
 NEW, OWNERS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
@@ -47,7 +47,7 @@ def replacing(place: Path, prefix: str) -> Iterator[IO[bytes]]:
     Its name, with `prefix`, is made up before the file is: there is no moment at which nobody knows what to remove.
     """
     partial = place.parent / f"{prefix}{os.urandom(8).hex()}"
-    with Undone(lambda: partial.unlink(missing_ok=True)):
+    with cleanup_on_signal(lambda: partial.unlink(missing_ok=True)):
         try:
             with open(os.open(partial, NEW, OWNERS), "wb") as file:
                 yield file
@@ -55,6 +55,30 @@ def replacing(place: Path, prefix: str) -> Iterator[IO[bytes]]:
         except BaseException:  # a debugger's Ctrl-C, too
             partial.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def whole_folder(place: Path, hint: str) -> Iterator[Path]:
+    """A new folder to write to; it takes its name when the block ends well, else it is gone.
+
+    Raises `UsageError` with `hint` if it can't be written, or if something of that name is there already.
+    """
+    from shutil import rmtree  # late: only this needs it
+
+    partial = place.parent / f".{place.name[:40]}-{os.urandom(8).hex()}"
+    try:
+        with cleanup_on_signal(lambda: rmtree(partial, ignore_errors=True)):
+            try:
+                if place.is_symlink() or place.exists():
+                    raise UsageError(f"{place} is there already", hint)
+                partial.mkdir(mode=0o700)
+                yield partial
+                partial.rename(place)
+            except BaseException:
+                rmtree(partial, ignore_errors=True)
+                raise
+    except OSError as error:
+        raise UsageError(f"{place} can't be written, {error.strerror}", hint) from error
 
 
 def is_open_file(place: Path) -> bool:

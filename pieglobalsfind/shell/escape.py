@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 
+LONGEST = 400  # characters
 _UNSAFE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # Unicode categories a terminal may take for more than letters
 
 
@@ -15,6 +16,12 @@ def escape(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(one if one == "\n" or unicodedata.category(one) not in _UNSAFE else _spelled(one) for one in text)
+
+
+def harmless(text: str, most: int = LONGEST) -> str:
+    """`text` in one line, control and invisible characters spelled out, cut at `most` characters with "..."."""
+    shown = escape(text[:most]).replace("\n", "\\012")
+    return shown + "..." if len(text) > most else shown
 
 
 def _spelled(character: str) -> str:

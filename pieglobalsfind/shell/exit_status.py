@@ -1,7 +1,6 @@
-"""How a command ends in a shell: with an exit status, and a sentence at most, whatever happens to it or its streams.
+"""Turn what a command returns or raises into an exit status and at most one sentence on standard error.
 
-Takes a command's name, and what loads and runs it. It imports nothing that takes time, and knows nothing of what the
-command does, nor of signals: those end it wherever it is (`ending`).
+It knows nothing of what the command does. Signals end a command elsewhere (`signals`).
 """
 
 from __future__ import annotations
@@ -34,26 +33,26 @@ def status_of(name: str, load: Callable[[], Run]) -> int:
         finally:
             sys.stdout.flush()
     except RanklensError as error:
-        complain(name, str(error))
+        print_error(name, str(error))
         return BAD
     except BrokenPipeError:
-        forget_streams()
+        discard_streams()
         return DONE
     except OSError as error:
-        complain(name, said_of(error))
-        forget_streams()
+        print_error(name, os_error_message(error))
+        discard_streams()
         return BAD
     except MemoryError:
-        complain(name, "there is not enough memory for this: see `ulimit -v`")
+        print_error(name, "there is not enough memory for this: see `ulimit -v`")
         return BAD
 
 
 def prepare_streams() -> None:
-    """Raises `UsageError` if there is no standard output; the others may be closed."""
+    """Replace closed streams by /dev/null; raises `UsageError` if standard output is closed."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     if sys.stdout is None:
-        raise UsageError("standard output is closed", "send it to /dev/null if nobody wants to see it")
+        raise UsageError("standard output is closed", "send it to /dev/null if it is not wanted")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout.errors == "strict":  # names of files may be no text, and a terminal may lack letters
@@ -62,14 +61,14 @@ def prepare_streams() -> None:
 
 
 def check_words(options: Mapping[str, object]) -> None:
-    """Raises `UsageError` for an empty text, which scripts give for variables that are not set."""
+    """Raise `UsageError` for an empty text, which a script gives for a variable that is not set."""
     for name, value in options.items():
         if value == "" or (isinstance(value, list) and "" in value):
             raise UsageError(f"an empty text is given for {name}", "give a value, or leave it out")
 
 
-def complain(name: str, sentence: str) -> None:
-    """One line on standard error, whatever is in it."""
+def print_error(name: str, sentence: str) -> None:
+    """Print one line on standard error, whatever characters the sentence has; a closed stream is no error."""
     if sys.stderr is None:
         return
     from pieglobalsfind.shell.escape import escape  # late: most commands end without
@@ -78,21 +77,23 @@ def complain(name: str, sentence: str) -> None:
         print(f"{name}: " + escape(sentence).replace("\n", "\\012"), file=sys.stderr)
 
 
-def said_of(error: OSError) -> str:
+def os_error_message(error: OSError) -> str:
+    """Return a sentence that names the file, or says that a stream or the system refused."""
     why = (error.strerror or str(error)).lower()
     if isinstance(error.filename, (str, bytes)):  # a number is a descriptor of ours
         return f"{os.fsdecode(error.filename)!r} can't be used, {why}"
     return f"standard output can't be written, {why}" if error.errno in UNWRITABLE else f"the system refused, {why}"
 
 
-def forget_streams() -> None:
-    """What can't be written any more is not tried again, as Python would at its end, complaining."""
-    for one in (sys.stdout, sys.stderr):
-        if one is not None and not is_flushed(one):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), one.fileno())
+def discard_streams() -> None:
+    """Give up output that can't be written, so that Python does not try again, and complain, when it exits."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not is_flushed(stream):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def is_flushed(stream: TextIO) -> bool:
+    """Flush a stream; returns whether that worked."""
     try:
         stream.flush()
     except OSError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pieglobalsfind.facts import dataclass
+from dataclasses import dataclass
 
 # What stands in place of a function's name where none was called, as GDB writes it.
 SIGNAL_HANDLER, CALLED_BY_DEBUGGER = "<signal handler called>", "<function called from gdb>"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Optional
 
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 from pieglobalsfind.targets import cut_short

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
@@ -17,7 +19,7 @@ from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
-from pieglobalsfind.ranks.symbolize import Symbolizer
+from pieglobalsfind.ranks.symbolize import Symbolizer, entry_of
 from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
@@ -77,6 +79,21 @@ class Walker:
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
         self._shapes: list[Shape] = []  # the one that was met last comes first
+
+    def at_moment(self, target: Target, table: RankTable, contexts: Contexts) -> Walker:
+        """The same for a later moment of a process whose code lies where it did; names and rules are kept."""
+        later = copy(self)
+        later._target, later._table, later._contexts, later._threads = target, table, contexts, None
+        return later
+
+    @property
+    def known_stacks(self) -> int:
+        """How many different stacks it keeps the names of."""
+        return len(self._stacks)
+
+    @cached_property
+    def _entry(self) -> Region:
+        return entry_of(self._table, self._translator, self._symbolizer)
 
     def stack(self, rank: Rank) -> Walked:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
@@ -286,7 +303,7 @@ class Walker:
         pcs: list[int] = []
         while len(pcs) < MOST_FRAMES:
             pc = registers[PC]
-            if self._table.entry_function <= pc < self._table.entry_function + self._table.entry_function_size:
+            if pc - is_call in self._entry:  # it may end in the call, which never returns
                 return pcs, ""
             pcs.append(pc - is_call)
             if kept is not None:

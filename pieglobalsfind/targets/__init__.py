@@ -6,9 +6,9 @@ Takes what the user named; gives a `Target`. It knows nothing of ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Optional, Union
 
 from pieglobalsfind.errors import TargetEndedError, TargetError, UsageError
-from pieglobalsfind.hints import Optional, Union
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import Target
 

@@ -27,7 +27,8 @@ from pieglobalsfind.elf.file import (
 from pieglobalsfind.elf.loaded import LoadedElf, build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.target import KernelThread, MemoryMapping
-from pieglobalsfind.targets.core_notes import FileMapping, Notes, read_notes
+from pieglobalsfind.targets import charm_checkpoint
+from pieglobalsfind.targets.core_notes import FatalSignal, FileMapping, Notes, read_notes
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
 from pieglobalsfind.targets.procfs import is_file
 
@@ -108,6 +109,11 @@ class CoreTarget:
     def threads(self) -> Sequence[KernelThread]:
         """Every thread that the core file has registers of."""
         return self._notes.threads
+
+    @property
+    def signal(self) -> Optional[FatalSignal]:
+        """The signal that a thread got when the core file was written, None if none did."""
+        return self._notes.signal
 
     def _mapping_at(self, address: int) -> Optional[FileMapping]:
         index = bisect_right(self._mapped_starts, address) - 1
@@ -304,6 +310,7 @@ def _open_core(path: str) -> ElfFile:
     try:
         elf = ElfFile(path)
     except ObjectFileError as error:
+        charm_checkpoint.check_is_none(path)
         raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
     if elf.header.type != ET_CORE:
         raise TargetError(f"{path} is no core file", "it is a program or library; a core file is made by gcore PID")

@@ -1,4 +1,4 @@
-"""The notes of a core file: kernel threads with their registers, and which files were mapped where.
+"""The notes of a core file: kernel threads with their registers, the signal of the first, and the mapped files.
 
 Takes the bytes of PT_NOTE segments; what is damaged or cut short is left out. It reads no memory and no file.
 """
@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Union
+from dataclasses import dataclass
+from typing import Optional, Union
 
 from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, parse_notes
-from pieglobalsfind.facts import dataclass
 from pieglobalsfind.model import Absent
 from pieglobalsfind.target import KernelThread
 
 NT_PRSTATUS = 1
 NT_FILE = 0x46494C45
-PRSTATUS_PID = 32  # struct elf_prstatus of a 64-bit Linux: pr_pid, pr_reg
+NT_SIGINFO = 0x53494749
+PRSTATUS_SIGNAL = 12  # struct elf_prstatus of a 64-bit Linux: pr_cursig, pr_pid, pr_reg
+PRSTATUS_PID = 32
 PRSTATUS_REGISTERS = 112
+SIGINFO_ADDRESS = 16  # siginfo_t of a 64-bit Linux: si_addr
 
 # struct user_regs_struct (sys/user.h) in the kernel's order, as DWARF numbers (x86-64 psABI, figure 3.36); -1: none
 X86_64 = (15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7)
@@ -37,24 +40,57 @@ class FileMapping:
 
 
 @dataclass(frozen=True)
+class FatalSignal:
+    """The signal that thread `tid` got when the core file was written.
+
+    `code` is si_code, `address` si_addr (which means something for faults alone); 0 both where the file does not say.
+    """
+
+    tid: int
+    number: int
+    code: int = 0
+    address: int = 0
+
+
+@dataclass(frozen=True)
 class Notes:
-    """What the notes tell; both in the order of the file."""
+    """What the notes tell; threads and files in the order of the file. `signal` is None if no thread got one."""
 
     threads: tuple[KernelThread, ...]
     files: tuple[FileMapping, ...]
+    signal: Optional[FatalSignal] = None
 
 
 def read_notes(parts: Iterable[bytes], order: str, machine: int) -> Notes:
-    """Threads and file mappings of all PT_NOTE segments."""
+    """Threads, the first thread's signal and file mappings of all PT_NOTE segments."""
     threads: list[KernelThread] = []
     files: list[FileMapping] = []
+    signal: Optional[FatalSignal] = None
     for data in parts:
         for owner, kind, description in parse_notes(data, order):
             if owner == b"CORE" and kind == NT_PRSTATUS and len(description) >= PRSTATUS_PID + 4:
                 threads.append(_thread(description, order, machine))
+                signal = signal or _signal(description, order)
+            elif owner == b"CORE" and kind == NT_SIGINFO and signal is not None and not signal.code:
+                signal = _with_address(signal, description, order) if len(threads) <= 1 else signal
             elif owner == b"CORE" and kind == NT_FILE:
                 files += _files(description, order)
-    return Notes(tuple(threads), tuple(files))
+    return Notes(tuple(threads), tuple(files), signal)
+
+
+def _signal(prstatus: bytes, order: str) -> Optional[FatalSignal]:
+    """None for a thread that had none. The kernel writes the thread that got the signal first."""
+    (number,) = struct.unpack_from(order + "h", prstatus, PRSTATUS_SIGNAL)
+    (tid,) = struct.unpack_from(order + "I", prstatus, PRSTATUS_PID)
+    return FatalSignal(tid, number) if number > 0 else None
+
+
+def _with_address(signal: FatalSignal, siginfo: bytes, order: str) -> FatalSignal:
+    if len(siginfo) < SIGINFO_ADDRESS + 8:
+        return signal
+    number, _, code = struct.unpack_from(order + "iii", siginfo)
+    (address,) = struct.unpack_from(order + "Q", siginfo, SIGINFO_ADDRESS)
+    return FatalSignal(signal.tid, number, code, address) if number == signal.number else signal
 
 
 def _thread(data: bytes, order: str, machine: int) -> KernelThread:

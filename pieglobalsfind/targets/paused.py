@@ -66,7 +66,8 @@ class Plan:
 class Pause:
     """How long processes stood still, all `stops` together, and how much later the last one than the first (seconds).
 
-    `taken` is when the copy was made (UTC, ISO 8601), `processes` how many stood still together.
+    `taken` is when the copy was made (UTC, ISO 8601), `clock` the same by `time.monotonic`, `processes` how many stood
+    still together.
     """
 
     seconds: float
@@ -74,6 +75,7 @@ class Pause:
     taken: str
     processes: int = 1
     stops: int = 1
+    clock: float = 0.0
 
     @property
     def sentence(self) -> str:
@@ -255,7 +257,7 @@ def _copied(copiers: Sequence[_Copier]) -> Pause:
     for _ in range(MOST_SETTLING):
         standstill = Standstill([one.live.pid for one in copiers])
         try:
-            taken = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+            taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
             for one in copiers:
                 one.read_registers(standstill)
             is_settled = all(one.is_settled for one in copiers)
@@ -266,7 +268,7 @@ def _copied(copiers: Sequence[_Copier]) -> Pause:
             seconds += time.monotonic() - standstill.began
             standstill.release()
         if is_settled:
-            return Pause(seconds, standstill.skew, taken, len(copiers))
+            return Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
     raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from typing import Optional
 
 from pieglobalsfind.elf.file import EM_AARCH64, EM_X86_64, MACHINES, open_elf
 from pieglobalsfind.errors import ObjectFileError, TargetEndedError, TargetError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.targets.pagemap import populated
 from pieglobalsfind.targets.procmap_query import StandingMaps, is_private_anonymous

@@ -12,8 +12,8 @@ import fcntl
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Optional
 
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import ProcMaps
 from pieglobalsfind.target import MemoryMapping
 

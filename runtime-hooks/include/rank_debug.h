@@ -1,5 +1,8 @@
 /*
- * rank_debug.h: the debug ABI, version 1.
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rank_debug.h: the debug ABI, version 1.  It needs stddef.h and stdint.h alone, in C11 or C++11: copy it into your
+ * tree.
  *
  * What r_debug is for shared libraries, this is for virtual ranks: a versioned structure in the target's memory that a
  * debugger reads, and one empty function that it may break on.  A runtime writes it through rank_hooks.h; nothing in it
@@ -107,9 +110,9 @@ struct rank_debug_header {
     uint32_t process_count;
     uint32_t rank_count; /* ranks in the whole job; constant */
     uint32_t reserved0;
-    uint64_t event_function; /* address of rank_debug_event, for targets without symbols */
-    uint64_t entry_function; /* first function of every rank's stack: backtraces end there */
-    uint64_t entry_function_size;
+    uint64_t event_function;            /* address of rank_debug_event, for targets without symbols */
+    uint64_t entry_function;            /* first function of every rank's stack: backtraces end there */
+    uint64_t entry_function_size;       /* bytes; 0: as many as its symbol has */
     uint64_t constructor_heap;          /* heap that the originals' constructors allocated from, 0 if none */
     uint64_t constructor_heap_size;     /* a block at constructor_heap + x was replayed at the rank's heap_start + x */
     char method[16];                    /* "pie", "pip", ...; NUL-terminated */
@@ -181,7 +184,8 @@ struct rank_debug_rank {
     uint32_t call;              /* [live] index in calls while inside such a call, else 0 */
     int32_t wait_peer;          /* [live] rank in wait_communicator that the call waits for, -1 any, -2 none */
     int32_t wait_tag;           /* [live] message tag, -1 any, -2 none */
-    uint64_t wait_communicator; /* [live] the communicator's context number, equal on all its members */
+    uint64_t wait_communicator; /* [live] the communicator's context number, equal on all its members; 0, unless some
+                                   rank gives it wait_members: MPI_COMM_WORLD */
     uint64_t switches;          /* [live] how often it was switched to */
     /* Since header.header_size and the stride tell of them (a job of several processes): */
     uint32_t process; /* index of the process where the rank is, or is on its way to, as far as this process knows */

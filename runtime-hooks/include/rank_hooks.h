@@ -56,6 +56,12 @@ uint32_t rank_hooks_string(const char *text);
  * is full.
  */
 uint32_t rank_hooks_add_object(const struct rank_debug_object *object, const struct rank_debug_segment *segments);
+/*
+ * Likewise for a file that the dynamic loader has loaded, by its program headers in memory: segments, build-id, path,
+ * TLS.  `inside`: any address in the file, such as that of its main function or its link_map's l_ld.  `flags`:
+ * RANK_DEBUG_OBJECT_*.  RANK_DEBUG_NONE also if no loaded file has the address.  tls_offset stays 0.
+ */
+uint32_t rank_hooks_add_program(const void *inside, uint32_t flags);
 uint32_t rank_hooks_add_rank(const struct rank_debug_rank *rank); /* one that never moved is in this process */
 uint32_t rank_hooks_add_copy(const struct rank_debug_copy *copy);
 uint32_t rank_hooks_add_tls_block(const struct rank_debug_tls_block *block);

@@ -27,7 +27,7 @@ VALUES = {
 def job(tmp_path: Path, start_job: StartJob) -> Job:
     program, runtime = tmp_path / "program.so", tmp_path / "two_copies"
     build(program, "-shared", "-fPIC", PROGRAMS / "two_copies_program.c")
-    build(runtime, PROGRAMS / "two_copies.c", HOOKS / "src" / "registry.c", "-ldl")
+    build(runtime, PROGRAMS / "two_copies.c", *(HOOKS / "src").glob("*.c"), "-ldl")
     found = start_job(runtime, program, TURNS)
     found.wait_for("ready")
     return found

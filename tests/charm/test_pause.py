@@ -13,7 +13,9 @@ from inspector.job import stacks
 from inspector.job.job import Job, job_of
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.one_moment import at_one_moment, plan_for
+from pieglobalsfind.session.sampler import Sampler
 from pieglobalsfind.targets.live import LiveTarget
+from tests.inspector.job.test_sampling import check
 from tests.support.busy import SOURCE, WAYS, why_impossible
 from tests.support.busy_values import value_of
 from tests.support.charm.jobs import AMPICC, WORKERS, build
@@ -34,6 +36,20 @@ def started(folder: Path, way: str, turns: int) -> Iterator[subprocess.Popen[str
             yield job
         finally:
             job.kill()
+
+
+def test_later_looks_know_the_ranks(tmp_path: Path) -> None:
+    """A sampler reads again what changes of them, and sees every rank where it can be."""
+    build(tmp_path, "pie", "c", source=SOURCE)
+    with started(tmp_path, "exchange", FOR_EVER) as process:
+        sampler = Sampler(LiveTarget(process.pid))
+        check(sampler.look(), RANKS, "exchange")
+        again = 0
+        for _ in range(LOOKS):
+            sample = sampler.look_again()
+            again += sample is not None
+            check(sample or sampler.look(), RANKS, "exchange")
+        assert again > 0, "no look has used what was known"
 
 
 def seen(job: Job) -> tuple[Job, stacks.Stacks]:

@@ -42,7 +42,7 @@ def has_made_its_ranks(job: Job) -> bool:
 
 def past(target: object) -> str:
     """What has happened so far; "" while there is nothing to tell of."""
-    command = [str(BIN / "inspector"), "events", "--past", str(target)]
+    command = [str(BIN / "inspector"), "events", "--no-follow", str(target)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
 
 
@@ -193,12 +193,12 @@ def test_it_neither_attaches_nor_hinders_a_debugger(
 def test_for_a_time_only_and_of_what_is_past(wandering: Job, start_job: StartJob) -> None:
     first, rows = rows_of(json_past(wandering.pid))
     assert [one["event"] for one in rows if one["rank"] >= 0] == ["created"] * RANKS and "job" in first["target"]
-    events = start_job(BIN / "inspector", "events", wandering.pid, "--for", "10ms")
+    events = start_job(BIN / "inspector", "events", wandering.pid, "--duration", "10ms")
     assert events.finish() == 0 and sum("created" in one for one in events.lines) == RANKS
 
 
 def json_past(target: object) -> list[str]:
-    command = [str(BIN / "inspector"), "events", "--past", "--json", str(target)]
+    command = [str(BIN / "inspector"), "events", "--no-follow", "--json", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
@@ -247,7 +247,7 @@ def test_a_core_file_remembers(wandering: Job, gdb: Path, tmp_path: Path) -> Non
     [
         (("nobody",), "no process of job nobody can be found here"),
         (("1", "--every", "soon"), "--every takes a time of 10ms to 10000min, and not 'soon'"),
-        (("1", "--for", "0"), "--for takes a time of 10ms to 10000min, and not '0'"),
+        (("1", "--duration", "0"), "--duration takes a time of 10ms to 10000min, and not '0'"),
     ],
 )
 def test_bad_calls(words: tuple[str, ...], says: str) -> None:
@@ -256,6 +256,6 @@ def test_bad_calls(words: tuple[str, ...], says: str) -> None:
 
 
 def test_a_trace_that_can_not_be_written(wandering: Job, tmp_path: Path) -> None:
-    command = [BIN / "inspector", "events", "--past", wandering.pid, "--chrome", tmp_path / "no" / "trace.json"]
+    command = [BIN / "inspector", "events", "--no-follow", wandering.pid, "--chrome", tmp_path / "no" / "trace.json"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "can't be written" in done.stderr and "Traceback" not in done.stderr

@@ -143,7 +143,7 @@ def test_one_report_of_two_hosts_whose_pids_are_the_same(
 
 def test_events_of_a_host_are_of_its_processes(placed: Job, namespaces: Site, build: Build) -> None:
     one = children(agents(build("placed.c"), placed.pid)["beta"])[0]
-    words = namespaces.on(1, BIN / "inspector", "events", "--past", "--json", inside(one))
+    words = namespaces.on(1, BIN / "inspector", "events", "--no-follow", "--json", inside(one))
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     head, *rows = map(json.loads, done.stdout.splitlines())
     assert [(one["process"], one["node"]) for one in head["processes"]] == [(1, "beta"), (2, "beta")]

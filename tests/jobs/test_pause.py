@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from inspector.job.job import Job as InspectorJob
 from inspector.job.processes import read_together
 from inspector.job.reading import Way
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import members_of
+from pieglobalsfind.jobs.members import Member, members_of
 from pieglobalsfind.ranks import rankset
 from tests.support.busy import SOURCE, why_impossible
 from tests.support.busy_values import value_of
@@ -36,7 +37,7 @@ def busy(start_job: StartJob, tmp_path: Path) -> Job:
     return job
 
 
-def seen(job: InspectorJob) -> tuple[dict[int, int], stacks.Stacks]:
+def seen(job: InspectorJob, _: Member) -> tuple[dict[int, int], stacks.Stacks]:
     """How many steps each rank has made, and its stack."""
     steps = {one.rank: value_of(job, one, "before") for one in job.present}
     return steps, stacks.read(job, rankset.parse("all"), with_runtime=False)
@@ -54,6 +55,53 @@ def test_no_process_is_ahead(busy: Job) -> None:
                 assert why_impossible([one.function for one in calls], "exchange") == ""
         assert sorted(steps) == list(range(RANKS))
         assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
+
+
+def steps_of(found: list[dict[str, Any]]) -> dict[int, int]:
+    """How many steps each rank has made, by the JSON of `globals`."""
+    (before,) = (one for one in found if one["name"] == "before")
+    return {int(rank): int(one["value"]) for one in before["groups"] for rank in members(one["ranks"])}
+
+
+def members(ranks: str) -> list[int]:
+    spans = [[int(end) for end in part.split("-")] for part in ranks.split(",")]
+    return [rank for span in spans for rank in range(span[0], span[-1] + 1)]
+
+
+def test_globals_of_one_moment(busy: Job) -> None:
+    """In all processes: as above, by the command."""
+    for _ in range(3):
+        found = json.loads(inspected("globals", "--job", busy.pid).stdout)
+        steps = steps_of(found)
+        assert sorted(steps) == list(range(RANKS))
+        assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
+        (number,) = (one for one in found if one["name"] == "number")
+        assert number["groups"] == [{"ranks": str(rank), "value": str(rank)} for rank in range(RANKS)]
+    some = json.loads(inspected("globals", "--job", busy.pid, "num*", "--rank", "2,5-6").stdout)
+    assert [(one["name"], [group["ranks"] for group in one["groups"]]) for one in some] == [("number", ["2", "5", "6"])]
+
+
+def test_a_snapshot_of_one_moment(busy: Job, tmp_path: Path) -> None:
+    """Its files, one for each process, are read together as the job was."""
+    folder = tmp_path / "kept"
+    command = [str(built("inspector")), "snapshot", "--job", str(busy.pid), "-o", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert re.match(rf".*kept: {PROCESSES} processes, .* of memory.*, {RANKS} ranks\n", done.stdout)
+    assert f"copied from {PROCESSES} processes while they stood still for" in done.stdout
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (again.returncode, again.stderr.partition("kept ")[2]) == (
+        2,
+        "is there already: name another folder by -o\n",
+    )
+    busy.close()
+    steps = steps_of(json.loads(inspected("globals", folder).stdout))
+    assert sorted(steps) == list(range(RANKS))
+    assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
+    stacks = json.loads(inspected("stacks", folder).stdout)
+    assert stacks["missing"] == [] and stacks["target"] == "snapshot kept"
+    assert sorted(rank for one in stacks["stacks"] for rank in members(one["ranks"])) == list(range(RANKS))
+    for one in stacks["stacks"]:
+        assert why_impossible([call["function"] for call in one["calls"]], "exchange") == ""
 
 
 def inspected(*words: object) -> subprocess.CompletedProcess[str]:

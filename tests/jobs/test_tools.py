@@ -68,8 +68,8 @@ def test_a_launcher_has_no_ranks_itself(job: Job, pieglobalsfind: Path) -> None:
     processes = ", ".join(str(one) for one in children(job.pid))
     sentence = (
         f"process {job.pid} has no ranks itself, it has started {report('--job', job.pid)['target']} with processes "
-        f"{processes}: give the pid of one, or to `inspector report`, `stacks` or `waits` the whole job by --job "
-        f"{job.pid}\n"
+        f"{processes}: give the pid of one, or to `inspector report`, `stacks`, `waits` or `globals` the whole job "
+        f"by --job {job.pid}\n"
     )
     for words in (["report"], ["stacks"], ["ranks"], ["report", "--freeze"]):
         done = inspector(*words, job.pid)
@@ -107,6 +107,25 @@ def test_a_rank_that_moves_all_the_time_is_there_once(start_job: StartJob, build
         was_found = [one["rank"] for one in found["payload"]] == [0, 1]
         lost = "rank 1 was moving while the job was read: what is theirs was not found"
         assert found["warnings"] == ([] if was_found else [lost])
+
+
+def test_globals_and_a_snapshot_of_a_job(job: Job, tmp_path: Path) -> None:
+    """They are what the report of the job has, also when the job is gone."""
+    whole = report("--job", job.pid)
+    done = inspector("globals", "--job", job.pid, "--json")
+    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout) == whole["globals"]
+    done = inspector("globals", "--job", job.pid, "--rank", 9)
+    assert (done.returncode, done.stderr) == (2, "inspector: there is no rank 9: these processes have 0-5\n")
+    folder = tmp_path / "kept"
+    assert inspector("snapshot", "--job", job.pid, "-o", folder).returncode == 0
+    job.close()
+    kept = report(folder)
+    check_ranks(kept)
+    assert kept["target"] == "snapshot kept" and kept["warnings"] == []
+    assert kept["globals"] == whole["globals"] and kept["payload"] == whole["payload"]
+    (folder / "process-1.snapshot").unlink()
+    lacking = report(folder)["warnings"]
+    assert "of 3 processes of the job 1 can't be found: 1" in lacking
 
 
 def test_two_jobs_of_one_program_are_two(job: Job, start_job: StartJob, build: Build, rankrun: Path) -> None:
@@ -213,7 +232,7 @@ def test_addresses_of_a_checkpoint(checkpoint: Path, pieglobalsfind: Path) -> No
 
 
 def test_what_is_about_one_process_takes_no_checkpoint(checkpoint: Path) -> None:
-    done = inspector("globals", checkpoint)
+    done = inspector("ranks", checkpoint)
     assert done.returncode == 2 and done.stderr.startswith(f"inspector: {checkpoint} is a folder: `report`, `stacks`")
 
 

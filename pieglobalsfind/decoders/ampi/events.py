@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container
+from typing import Optional
 
 from pieglobalsfind.decoders.registry.layout import AFTER_COPIES, AFTER_UNPACK, BEFORE_COPIES, BEFORE_PACK, CREATED
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.model import RankTable, Region
 from pieglobalsfind.target import Target
 

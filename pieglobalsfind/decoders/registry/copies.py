@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Optional
 
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import Records
 from pieglobalsfind.elf.file import HEADER_SIZE, PROGRAM_HEADER_SIZE, parse_header
 from pieglobalsfind.errors import ObjectFileError
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.target import Target, read_many, read_or_none
 
 LARGEST_HEAD = 4096  # bytes of ELF header and program headers that are compared

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Optional, TypeVar, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders.lazy_ranks import NOWHERE, Columns, RanksOnDemand
@@ -17,8 +18,6 @@ from pieglobalsfind.decoders.registry.layout import Records, path_text, text
 from pieglobalsfind.decoders.registry.live_state import GONE, SWITCHING, context_of, waiting_of
 from pieglobalsfind.decoders.registry.read_consistent import Snapshot, is_current, take, too_fast
 from pieglobalsfind.decoders.registry.validate import check
-from pieglobalsfind.garbage import unsearched
-from pieglobalsfind.hints import Optional, TypeVar, Union
 from pieglobalsfind.model import Absent, Evidence, Object, Placement, RankTable, Region, Segment
 from pieglobalsfind.target import Target
 
@@ -35,16 +34,15 @@ _NO_RANGE = Absent("it has no address range of its own")
 
 def decode(target: Target) -> Optional[RankTable]:
     """The rank table of the target's registry; raises `RegistryError` if there is one that can't be believed."""
-    with unsearched():
-        for _ in range(MOST_MOMENTS):
-            snapshot = take(target)
-            if snapshot is None:
-                return None
-            check(snapshot.records)
-            table = _table(target, snapshot)
-            if not snapshot.records.kept or is_current(target, snapshot):
-                return table  # else the runtime's own words may be of ranks that the records do not know yet
-        raise too_fast(target)
+    for _ in range(MOST_MOMENTS):
+        snapshot = take(target)
+        if snapshot is None:
+            return None
+        check(snapshot.records)
+        table = _table(target, snapshot)
+        if not snapshot.records.kept or is_current(target, snapshot):
+            return table  # else the runtime's own words may be of ranks that the records do not know yet
+    raise too_fast(target)
 
 
 def _table(target: Target, snapshot: Snapshot) -> RankTable:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Union
 
 from pieglobalsfind.decoders.registry.layout import Kept, ProcessingElement, Records
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.facts import dataclass, replace
-from pieglobalsfind.hints import Union
 from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.model import READY, RUNNING, Absent, Rank, Region, RegisterRule
 from pieglobalsfind.target import MemoryMapping, Target

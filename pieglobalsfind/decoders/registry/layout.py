@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-
-from pieglobalsfind.facts import NamedTuple, dataclass
-from pieglobalsfind.hints import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 MAGIC = 0x014742444B4E4152
 ABI_VERSION = 1

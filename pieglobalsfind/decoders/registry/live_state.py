@@ -10,13 +10,13 @@ import itertools
 import struct
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import Optional, TypeVar, Union
 
 from pieglobalsfind import model
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, RegistryError
-from pieglobalsfind.facts import replace
-from pieglobalsfind.hints import Optional, TypeVar, Union
 from pieglobalsfind.model import Absent, Rank, RankTable, Region, Waiting
 from pieglobalsfind.target import Target, read_many
 

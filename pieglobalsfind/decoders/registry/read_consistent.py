@@ -9,14 +9,14 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
 
 from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import Header, Records, Table, parse_header, parse_records
 from pieglobalsfind.decoders.registry.live_state import standing_still
 from pieglobalsfind.elf.file import MACHINES
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
-from pieglobalsfind.facts import NamedTuple, dataclass
-from pieglobalsfind.hints import Optional
 from pieglobalsfind.memory_map import mapping_at, of_files
 from pieglobalsfind.target import MemoryMapping, Target
 
@@ -75,7 +75,7 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
     if len(named) == 1:
         return named[0], layout.MAPPING_NAME
     unset = False
-    for variable in _variables(target, maps):
+    for variable in variables(target, maps):
         address = _word(target, variable)
         if address:
             return address, layout.SYMBOL
@@ -89,7 +89,7 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
     return None
 
 
-def _variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
+def variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
     """Addresses of `rank_debug_registry` in every loaded object that exports it."""
     from pieglobalsfind.elf.loaded import LoadedElf  # late: most registries have a name
 

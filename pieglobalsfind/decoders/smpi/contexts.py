@@ -43,10 +43,11 @@ THREAD = Absent("it is a kernel thread of its own", "its registers are that thre
 
 @dataclass(frozen=True)
 class Saved:
-    """An actor's stack, and the address of its saved registers."""
+    """An actor's stack, the address of its saved registers, and where the word is that holds that (0: none does)."""
 
     stack: Union[Region, Absent]
     context: Union[int, Absent]
+    context_at: int = 0
 
 
 def saved_contexts(
@@ -147,7 +148,7 @@ def _with_pointers(actors: Sequence[Actor], found: Sequence[Saved], factory: Opt
     whole = []
     for actor, one in zip(actors, found):
         pointer = actor.context_words[at] if at in _pointers(actor, one, factory) else None
-        whole.append(one if pointer is None else Saved(one.stack, pointer))
+        whole.append(one if pointer is None else Saved(one.stack, pointer, actor.context + 8 * at))
     return whole
 
 

@@ -221,6 +221,7 @@ def _made(
         placements=placements,
         evidence=EVIDENCE,
         thread=thread,
+        context_at=saved.context_at,
     )
 
 

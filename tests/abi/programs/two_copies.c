@@ -70,34 +70,6 @@ static void load(struct rank *rank, const char *path) {
     *(wait_function **)dlsym(handle, "wait_for") = wait_in_call;
 }
 
-/* The first rank's copy is called the original: nothing asks that nobody runs it. */
-static uint32_t add_program(const struct link_map *map, const char *path) {
-    const ElfW(Ehdr) *file = (const void *)map->l_addr;
-    const ElfW(Phdr) *headers = (const void *)(map->l_addr + file->e_phoff);
-    struct rank_debug_segment segments[16] = {{0}};
-    struct rank_debug_object object = {
-        .base = map->l_addr,
-        .load_bias = map->l_addr,
-        .dynamic = (uint64_t)(uintptr_t)map->l_ld,
-        .path = rank_hooks_string(path),
-        .flags = RANK_DEBUG_OBJECT_PRIVATIZED | RANK_DEBUG_OBJECT_PROGRAM,
-    };
-    for (int i = 0; i < file->e_phnum && object.segment_count < 16; i++)
-        if (headers[i].p_type == PT_LOAD) {
-            const ElfW(Phdr) *one = &headers[i];
-            segments[object.segment_count++] =
-                (struct rank_debug_segment){one->p_vaddr, one->p_memsz, one->p_filesz, one->p_flags, 0};
-            object.span = one->p_vaddr + one->p_memsz;
-        } else if (headers[i].p_type == PT_NOTE) {
-            const ElfW(Nhdr) *note = (const void *)(map->l_addr + headers[i].p_vaddr);
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= sizeof object.build_id) {
-                object.build_id_size = note->n_descsz;
-                memcpy(object.build_id, (const char *)(note + 1) + note->n_namesz, note->n_descsz);
-            }
-        }
-    return rank_hooks_add_object(&object, segments);
-}
-
 /* Where swapcontext(3) keeps registers, from the address of a ucontext_t on. */
 static void describe_contexts(void) {
     static const struct {
@@ -131,17 +103,18 @@ static void add_rank(struct rank *rank, int number, uint32_t object) {
     rank_hooks_add_copy(&(struct rank_debug_copy){number, object, rank->copy->l_addr});
 }
 
-static void publish(const char *path) {
+static void publish(void) {
     rank_hooks_begin();
     struct rank_debug_header *header = rank_hooks_header();
     header->rank_count = RANKS;
     header->entry_function = (uint64_t)(uintptr_t)rank_entry;
-    header->entry_function_size = 1;
     strcpy(header->method, "namespaces");
     strcpy(header->runtime, "two copies");
     describe_contexts();
     waiting_call = rank_hooks_add_call("MPI_Recv");
-    uint32_t object = add_program(ranks[0].copy, path);
+    /* The first rank's copy is called the original: nothing asks that nobody runs it. */
+    uint32_t object =
+        rank_hooks_add_program(ranks[0].copy->l_ld, RANK_DEBUG_OBJECT_PRIVATIZED | RANK_DEBUG_OBJECT_PROGRAM);
     for (int number = 0; number < RANKS; number++)
         add_rank(&ranks[number], number, object);
     rank_hooks_commit();
@@ -162,7 +135,7 @@ int main(int count, char **words) {
     rank_hooks_event(RANK_DEBUG_EVENT_BEFORE_COPIES, NULL, RANK_DEBUG_NONE);
     for (int number = 0; number < RANKS; number++)
         load(&ranks[number], words[1]);
-    publish(words[1]);
+    publish();
     rank_hooks_event(RANK_DEBUG_EVENT_AFTER_COPIES, NULL, RANK_DEBUG_NONE);
     for (int number = 0; number < RANKS; number++)
         rank_hooks_event(RANK_DEBUG_EVENT_CREATED, ranks[number].record, RANK_DEBUG_NONE);

@@ -442,6 +442,7 @@ tell("stack", functions()[-4:])
     )
     word = command.split()[0]
     assert told["refused"].startswith(f"error: `{word}` needs a rank that runs, and rank 1 is blocked in MPI_Recv")
+    assert ("the command `pieglobalsfind ADDRESS` reports" in told["refused"]) == (word == "call")
     assert told["rank"] == 1 and told["stack"] == ["MPI_Recv", "wait_for", "stay", "main"]
 
 

@@ -93,12 +93,19 @@ def test_core(session: Session, places: Places, rankrun: Path, core: Path) -> No
     advice = """
 gdb.execute("rank 1")
 tell("refused", {command: ask(command) for command in ("step", "finish", "call move_on(1, 1)", "print move_on(1, 1)")})
+gdb.execute("rank none")
+try:
+    gdb.execute("call pieglobalsfind($rip)")
+except gdb.error:
+    pass
 """
     told = session.run(SCRIPT + advice, rankrun.resolve(), core)
     check(told, places)
     for command in ("step", "finish", "call"):
         sentence = f"error: `{command}` needs a rank that runs, and nothing runs in a core file"
         assert any(said.startswith(sentence) for said in told["refused"].values()), told["refused"]
+    for said in (told["refused"]["call move_on(1, 1)"], told.output):
+        assert "the command `pieglobalsfind ADDRESS` reports which rank owns an address" in said
     assert told["refused"]["print move_on(1, 1)"].startswith("error: You can't do that without a process to debug")
 
 

@@ -236,17 +236,12 @@ tell("variables", [one.enabled for one in gdb.breakpoints() if one.number > 1])
 def test_the_extension_is_quick_to_load(session: Session) -> None:
     """Only that nothing heavy is imported; how long it takes is for the benchmarks."""
     script = f"""
-import gc
 before = set(sys.modules)
 gdb.execute("source {EXTENSION}")
 tell("new", sorted(name for name in set(sys.modules) - before if "." not in name))
-tell("garbage", [gc.isenabled(), gc.get_freeze_count()])
 """
     told = session.run(script, source=False)
     heavy = {
-        "typing",
-        "dataclasses",
-        "inspect",
         "pathlib",
         "asyncio",
         "http",
@@ -260,8 +255,6 @@ tell("garbage", [gc.isenabled(), gc.get_freeze_count()])
         "numpy",
     }
     assert not heavy & set(told["new"]) - {"urllib"}
-    is_searched, forgotten = told["garbage"]
-    assert is_searched and forgotten > 1000, "what was imported is searched for garbage"
 
 
 @pytest.mark.parametrize("prompts", [False, True])

@@ -251,7 +251,7 @@ def hostile(start_job: StartJob, tmp_path: Path) -> Job:
     return job
 
 
-@pytest.mark.parametrize("form", ["--tree", "--flat", "--fold"])
+@pytest.mark.parametrize("form", ["--tree", "--flat", "--folded"])
 def test_hostile_function_names(hostile: Job, form: str) -> None:
     command = [str(built("inspector")), "stacks", str(hostile.pid), form]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -52,6 +52,14 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
     return refuse
 
 
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [("stacks", "--fold", "--folded"), ("events", "--past", "--no-follow"), ("events", "--for=2s", "--duration")],
+)
+def test_an_option_that_was_renamed(refusal: Refusal, command: str, old: str, new: str) -> None:
+    assert refusal(command, 1, old) == f"{old.partition('=')[0]} has another name now: use {new}"
+
+
 @pytest.mark.parametrize("words", CALLS)
 def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
     assert refusal(*words.split(), "") == CALLS[words]
@@ -63,7 +71,7 @@ def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
         (("stacks", 1, "--every", "x", "-o", "d"), f"--every {TIME} 'x': for instance --every 2s"),
         (("stacks", 1, "--every", "9ms", "-o", "d"), f"--every {TIME} '9ms': for instance --every 2s"),
         (("watch", 1, "--every", "9" * 30), f"--every {TIME} '{'9' * 30}': for instance --every 2s"),
-        (("events", 1, "--for", "1e400"), f"--for {TIME} '1e400': for instance --for 2s"),
+        (("events", 1, "--duration", "1e400"), f"--duration {TIME} '1e400': for instance --duration 2s"),
         (("events", 1, "--every", "nan"), f"--every {TIME} 'nan': for instance --every 2s"),
         (("events", 1, "--every", "\u0663s"), f"--every {TIME} '\u0663s': for instance --every 2s"),
         (
@@ -163,7 +171,9 @@ def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
         assert refusal(command, "--job", LONG).startswith(f"no process of job {LONG} can be found here: ")
 
 
-@pytest.mark.parametrize("command", ["inspector", "pieglobalsfind"])
+@pytest.mark.parametrize(
+    "command", ["inspector", "pieglobalsfind", "ranklens-gdb-path", "ranklens-lldb-path", "rankrun", "rankmpir"]
+)
 def test_version(command: str) -> None:
     """The one that pyproject.toml gives, whatever else a call would need."""
     told = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
@@ -180,7 +190,8 @@ def test_its_page_has_every_command_and_option() -> None:
     assert named == set(commands.choices)
     common = {"-h", "--help", "--json", "--tree", "--timeout"}
     for name, one in commands.choices.items():
-        options = {option for action in one._actions for option in action.option_strings} - common
+        shown = [action for action in one._actions if action.help != argparse.SUPPRESS]  # old names are not
+        options = {option for action in shown for option in action.option_strings} - common
         assert not {option for option in options if f"`{option}" not in page and f" {option} " not in page}, name
         for option, sentence in (("--job", r"^(.*) take it;"), ("--freeze", r"^(.*) take both options")):
             told = re.search(sentence, page, re.MULTILINE)

@@ -128,7 +128,7 @@ def ranks(text: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "{}", '{"schema": "x"}', '{"schema": "ranklens-stacks-1"}', "\x00", '{"schema": "ranklens-report-1"}',
+    ["", "[]", "{}", '{"schema": "x"}', '{"schema": "ranklens-stacks-1"}', "\x00", '{"schema": "ranklens-report-2"}',
      '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":1,"stacks":[{"ranks":"0-99999999","calls":[]}],"missing":[]}',
      '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":16777216,"stacks":[{"ranks":"0-16777215","calls":[]}],"missing":[]}',
      '{"schema":"ranklens-stacks-1","target":"","taken":"","rank_count":3,"stacks":[{"ranks":"0-2","calls":[]},{"ranks":"1","calls":[]}],"missing":[]}',
@@ -196,7 +196,7 @@ def test_values_by_spans_are_those_by_ranks(seed: int) -> None:
 def test_a_small_file_costs_little(tmp_path: Path) -> None:
     """Every variable of a report is in all of a million ranks, of which the file describes one."""
     groups = [{"ranks": "0-1048575", "value": "1"}]
-    content = {"schema": "ranklens-report-1", "rank_count": 1 << 20, "payload": [], "taken": ""}
+    content = {"schema": "ranklens-report-2", "rank_count": 1 << 20, "payload": [], "taken": ""}
     content["ranks"] = [{"rank": 7, "state": "ready"}]
     content["globals"] = [
         {"name": f"v{number}", "object": "p", "groups": groups, "differs": False} for number in range(5000)

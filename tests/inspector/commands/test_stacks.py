@@ -96,7 +96,7 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     nobody = inspect(held.pid, "--rank", "/even|odd/", "--nonblocking")
     assert nobody.returncode == 1 and nobody.stdout.splitlines()[2].startswith(f"! rank 3: {unknown}")
     assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
-    assert inspect(held.pid, "--rank", "running", "--fold").stdout == "main;turn 1\n"
+    assert inspect(held.pid, "--rank", "running", "--folded").stdout == "main;turn 1\n"
     shown = run("globals", held.pid, "--rank", "/^rec/", "--json", "--nonblocking")
     groups = [one["groups"] for one in json.loads(shown.stdout)]
     assert groups and {"0-2"} >= {",".join(group["ranks"] for group in one) for one in groups if len(one) == 1}
@@ -104,7 +104,7 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
 
 
 def test_forms(held: Job) -> None:
-    folded = inspect(held.pid, "--fold").stdout.splitlines()
+    folded = inspect(held.pid, "--folded").stdout.splitlines()
     assert sorted(folded) == sorted([f"{';'.join(EVEN)} 2", f"{';'.join(ODD)} 1", "main;turn 1"])
     tree = inspect(held.pid).stdout.splitlines()
     assert (

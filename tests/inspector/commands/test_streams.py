@@ -25,8 +25,8 @@ def calls(start_ranks: StartRanks) -> dict[str, list[str]]:
     return {
         "tables": [inspector, "report", pid],
         "JSON": [inspector, "stacks", pid, "--json"],
-        "lines": [inspector, "stacks", pid, "--fold"],
-        "a line at a time": [inspector, "events", pid, "--past"],
+        "lines": [inspector, "stacks", pid, "--folded"],
+        "a line at a time": [inspector, "events", pid, "--no-follow"],
         "much": [inspector, "audit", "/bin/true", "--json"],
         "addresses": [find, "--pid", pid, "0x10"],
     }
@@ -51,7 +51,7 @@ def test_a_full_disk(calls: dict[str, list[str]]) -> None:
 
 
 def test_no_standard_output(calls: dict[str, list[str]]) -> None:
-    why = "standard output is closed: send it to /dev/null if nobody wants to see it"
+    why = "standard output is closed: send it to /dev/null if it is not wanted"
     found = {name: ended(words, ">&-") for name, words in calls.items()}
     assert found == {name: (2, "", said_by(words, why)) for name, words in calls.items()}
 

@@ -51,7 +51,7 @@ COMMANDS = {
     "pieglobalsfind": "pieglobalsfind --pid PID ADDRESS",
 }
 # Those that have no end of their own: others that do as much, to tell how long they are
-AS_LONG = {"recorder": "inspector stacks PID", "events": "inspector events PID --past"}
+AS_LONG = {"recorder": "inspector stacks PID", "events": "inspector events PID --no-follow"}
 SAID = re.compile(
     r"([0-9]+ written, [0-9]+ ms each 0\.01 s \([0-9.]+ %\)\n)*|inspector: process [0-9]+ stood still for [0-9]+ ms\n"
 )

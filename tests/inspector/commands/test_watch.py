@@ -15,7 +15,6 @@ from tests.support.inspector.terminal import PROMPT, Terminal, terminal
 from tests.support.running import Job, StartJob, built
 
 RANKS = 5
-HEAD = 1  # the line of the titles
 PROGRAM = """
 #include <mpi.h>
 #include <stdio.h>
@@ -76,10 +75,11 @@ def watch(screen: Terminal, pid: int, *options: str) -> None:
 def column(shown: str, name: str, count: int = RANKS) -> list[str]:
     """The cells below a title, "" where a row is none; no cells while no such title is on the screen."""
     lines = shown.splitlines()
-    if len(lines) < 2 or f" {name}" not in lines[HEAD]:
+    head = next((at for at, line in enumerate(lines[:3]) if line.startswith(" ")), 0)  # a low window has no verdict
+    if not head or f" {name}" not in lines[head]:
         return []
-    start = lines[HEAD].index(f" {name}") + 1
-    return [line[start:].split("  ")[0].strip() for line in lines[HEAD + 1 : HEAD + 1 + count]]
+    start = lines[head].index(f" {name}") + 1
+    return [line[start:].split("  ")[0].strip() for line in lines[head + 1 : head + 1 + count]]
 
 
 def wait_for_columns(screen: Terminal, *texts: str, **columns: list[str]) -> str:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from dataclasses import replace as replace_fact
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from pieglobalsfind.decoders.registry import validate
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.decoders.registry.read_consistent import MOST_TRIES, take
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, RegistryError
-from pieglobalsfind.facts import replace as replace_fact
 from pieglobalsfind.model import Absent, RankTable, Region
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.target import KernelThread

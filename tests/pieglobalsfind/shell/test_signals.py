@@ -14,8 +14,8 @@ from tests.support.running import ROOT, hear_interrupts
 
 COMMAND = """
 import contextlib, gc, os, signal, sys, threading, time
-from pieglobalsfind.shell.early import status_of
-from pieglobalsfind.shell.signals import Finished, Heard, Undone
+from pieglobalsfind.shell.exit_status import status_of
+from pieglobalsfind.shell.signals import cleanup_on_signal, deferred_signals, on_signal, install
 
 def say(text):
     os.write(1, text.encode())
@@ -33,6 +33,7 @@ def run():
     say("it went on")
     return 0
 
+install()
 sys.exit(status_of("tool", lambda: run))
 """
 
@@ -71,31 +72,40 @@ def test_it_is_not_lost(where: str, number: signal.Signals) -> None:
 
 def test_what_was_begun_is_undone_innermost_first() -> None:
     body = """
-with Undone(lambda: say("never")):
+with cleanup_on_signal(lambda: say("never")):
     pass
-with Undone(lambda: say("outer")), Undone(lambda: 1 / 0), Undone(lambda: say("inner ")):
-    strike()"""
+with cleanup_on_signal(lambda: say("outer")), cleanup_on_signal(lambda: 1 / 0):
+    with cleanup_on_signal(lambda: say("inner ")):
+        strike()"""
     assert told(body, signal.SIGTERM) == (143, "inner outer", "")
 
 
 def test_who_listens_ends_by_itself() -> None:
     """The second signal is heard by nobody."""
-    assert told("with Heard(lambda number: say(str(number))):\n    strike()", signal.SIGTERM) == (0, "15it went on", "")
-    twice = "with Heard(lambda number: say(str(number))):\n    strike()\n    strike()"
+    assert told("with on_signal(lambda number: say(str(number))):\n    strike()", signal.SIGTERM) == (
+        0,
+        "15it went on",
+        "",
+    )
+    twice = "with on_signal(lambda number: say(str(number))):\n    strike()\n    strike()"
     assert told(twice, signal.SIGTERM) == (143, "15", "")
-    assert told("with Heard(say):\n    pass\nstrike()", signal.SIGTERM) == (143, "", "")
+    assert told("with on_signal(say):\n    pass\nstrike()", signal.SIGTERM) == (143, "", "")
 
 
 def test_what_is_short_is_finished() -> None:
-    body = "with Finished():\n    strike()\n    say('done')"
+    body = "with deferred_signals():\n    strike()\n    say('done')"
     assert told(body, signal.SIGTERM) == (143, "done", "")
-    assert told(body, signal.SIGTERM)[0] == 143 and told("with Finished():\n    pass", 15) == (0, "it went on", "")
+    assert told(body, signal.SIGTERM)[0] == 143 and told("with deferred_signals():\n    pass", 15) == (
+        0,
+        "it went on",
+        "",
+    )
 
 
 def test_undoing_takes_no_longer_than_a_moment() -> None:
     """A terminal may be stopped, or a file's server gone."""
     begun = time.monotonic()
-    assert told("with Undone(lambda: time.sleep(300)):\n    strike()", signal.SIGTERM) == (143, "", "")
+    assert told("with cleanup_on_signal(lambda: time.sleep(300)):\n    strike()", signal.SIGTERM) == (143, "", "")
     assert time.monotonic() - begun < 60
 
 

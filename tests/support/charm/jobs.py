@@ -31,6 +31,7 @@ RANKS = 4
 METHODS = ("pie", "pip", "fs", "tls", "none")
 COMPILERS = {"c": "ampicc", "migrating.c": "ampicc", "gated.c": "ampicc", "cpp": "ampicxx", "f90": "ampif90"}
 PATIENCE = 60  # seconds until a job must be up
+CLOCK_NANOSLEEP, RESTART_SYSCALL, REALTIME = "230", "219", "0x0"  # system calls of x86-64, and sleep()'s clock
 
 C_SOURCE = r"""
 #include <mpi.h>
@@ -288,14 +289,18 @@ def running(folder: Path, ranks: int = RANKS) -> Iterator[Running]:
 def wait_until_asleep(pid: int) -> None:
     """Until a thread of the process is in sleep(); the test fails if that never happens."""
     wait_until(
-        lambda: any("nanosleep" in _channel(one) for one in Path(f"/proc/{pid}/task").iterdir()),
+        lambda: any(_sleeps(one) for one in Path(f"/proc/{pid}/task").iterdir()),
         f"no thread of process {pid} came to sleep",
     )
 
 
-def _channel(task: Path) -> str:
-    """What the kernel thread waits in; "" once it has ended."""
+def _sleeps(task: Path) -> bool:
+    """Whether a kernel thread is in clock_nanosleep, or goes on in it after a pause, by restart_syscall (proc(5)).
+
+    The latter has the arguments of what it goes on with: a clock, where poll and futex have addresses.
+    """
     try:
-        return (task / "wchan").read_text()
-    except OSError:
-        return ""
+        words = (task / "syscall").read_text().split()
+    except OSError:  # it has ended
+        return False
+    return words[0] == CLOCK_NANOSLEEP or words[:2] == [RESTART_SYSCALL, REALTIME]

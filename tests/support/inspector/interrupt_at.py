@@ -90,13 +90,13 @@ def name_of(frame: FrameType) -> str:
 def main() -> int:
     report, when, number, command, *words = sys.argv[1:]
     sys.argv[:] = [command, *words]
-    strike, hear = Strike(report, when, int(number)), signals.hear
+    strike, install = Strike(report, when, int(number)), signals.install
 
-    def hear_and_begin() -> None:
-        hear()
+    def install_and_begin() -> None:
+        install()
         strike.begin()
 
-    signals.hear = hear_and_begin
+    signals.install = install_and_begin
     package = {"inspector": "ranklens_inspector", "pieglobalsfind": "pieglobalsfind"}[command]
     if sys.stderr.isatty():
         setattr(import_module(f"{package}.terminal.progress"), "PATIENCE", 0.0)  # noqa: B010 - the bar is there from the beginning

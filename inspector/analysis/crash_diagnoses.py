@@ -1,0 +1,193 @@
+"""Which known diagnosis fits a crash: cause, evidence from the core file, and cure.
+
+Takes the scene of a crash; gives the first diagnosis whose evidence is there, or None. Ids are stable,
+docs/diagnoses.md lists them.
+"""
+
+from __future__ import annotations
+
+import signal as signals
+import struct
+from collections.abc import Callable, Iterator
+from typing import Optional
+
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import PC, RSP, Region
+
+from ..terminal.text import harmless
+from .crash_scene import Scene
+from .diagnoses import BYTE_COPIES, OF_AMPI, REFUSED, Diagnosis
+
+FREES = ("free", "cfree", "realloc", "__libc_free", "__libc_realloc", "__GI___libc_free")
+# What glibc prints of a block that its own allocator did not give, or whose neighbourhood was overwritten
+NOT_ITS_OWN = ("munmap_chunk(): invalid pointer", "free(): invalid pointer", "free(): invalid size")
+NOT_ITS_OWN_EITHER = ("realloc(): invalid pointer", "munmap_chunk(): invalid size")
+HEAPS = ("heap", "range")
+THROWS = ("_Unwind_RaiseException", "__cxa_throw", "std::terminate()")
+LOWEST_PAGE = 4096
+BELOW_STACK = 1 << 20  # bytes below a stack: its guard, and what one frame may skip
+LARGEST_FRAMES = 1 << 16  # bytes of libc's frames that are searched
+CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # rbx, rbp, r12 to r15
+
+
+def diagnose(scene: Scene) -> Optional[Diagnosis]:
+    """The first that fits."""
+    found = (check(scene) for check in CHECKS)
+    return next((one for one in found if one is not None), None)
+
+
+def foreign_free(scene: Scene) -> Optional[Diagnosis]:
+    """libc's free got a block that the runtime's allocator gave."""
+    if scene.rank is None or not scene.message.startswith((*NOT_ITS_OWN, *NOT_ITS_OWN_EITHER)):
+        return None
+    depth = next((at for at, one in enumerate(scene.frames) if names_at(scene, at) & set(FREES)), None)
+    block = None if depth is None else block_of(scene, depth)
+    if depth is None or block is None:
+        return None
+    owner = scene.job.translator.owner(block)
+    caller = caller_text(scene, depth)
+    return Diagnosis(
+        "foreign-free",
+        REFUSED,
+        "libc's free got a block that the runtime's allocator gave: malloc and free of one block are two allocators'",
+        f"{scene.message}; free, called from {caller}, had a pointer to rank {owner.rank}'s {owner.kind}"
+        f"+{owner.offset:#x}",
+        "with AMPI link the hook module and set RANKDEBUG=malloc (docs/ampi.md); else free where it was allocated",
+    )
+
+
+def names_at(scene: Scene, depth: int) -> set[str]:
+    """The functions of libc that one frame is in."""
+    calls = scene.calls_at[depth]
+    return {one.function for one in calls if one.library.rpartition("/")[2].startswith("libc.so")}
+
+
+def caller_text(scene: Scene, depth: int) -> str:
+    """`libgfortran.so.5 (rank 0's copy)`: the file that the caller of a frame is in."""
+    if depth + 1 >= len(scene.frames):
+        return "an unknown caller"
+    owner = scene.job.translator.owner(scene.frames[depth + 1].lookup)
+    path = owner.path if owner.object is None else scene.job.table.objects[owner.object].path
+    whose = f" (rank {owner.rank}'s copy)" if owner.rank is not None else ""
+    return f"{harmless(path.rpartition('/')[2])}{whose}"
+
+
+def block_of(scene: Scene, depth: int) -> Optional[int]:
+    """An address in the rank's heap that the frames from the signal down to free hold."""
+    rank = scene.rank
+    for value in words_of(scene, depth):
+        owner = scene.job.translator.owner(value)
+        if rank is not None and owner.rank == rank.rank and owner.kind in HEAPS:
+            return value
+    return None
+
+
+def words_of(scene: Scene, depth: int) -> Iterator[int]:
+    """What free and the functions that it called have in saved registers and on the stack, outermost first."""
+    frames = scene.frames[: depth + 1]
+    for one in reversed(frames):
+        yield from (one.registers[number] for number in CALLEE_SAVED if number in one.registers)
+    start, end = frames[0].registers[RSP], frames[-1].cfa
+    try:
+        data = scene.job.target.read(start, min(max(end - start, 0), LARGEST_FRAMES) & -8)
+    except MemoryUnreadable:
+        return
+    yield from reversed(struct.unpack(f"<{len(data) // 8}Q", data))
+
+
+def stack_overflow(scene: Scene) -> Optional[Diagnosis]:
+    stack = scene.rank.stack if scene.rank is not None else None
+    address = scene.address
+    if scene.rank is None or not isinstance(stack, Region) or address is None:
+        return None
+    if not stack.start - BELOW_STACK <= address < stack.start + LOWEST_PAGE:
+        return None
+    return Diagnosis(
+        "stack-overflow",
+        REFUSED,
+        "the rank needs more stack than the runtime gave it",
+        f"the faulting address {address:#x} is {stack.start - address:,} bytes below its stack of {stack.size:,} bytes"
+        if address < stack.start
+        else f"the faulting address {address:#x} is at the very end of its stack of {stack.size:,} bytes",
+        "give ranks more: rankrun --stack-size, AMPI's +tcharm_stacksize; or end the recursion",
+    )
+
+
+def null_pointer(scene: Scene) -> Optional[Diagnosis]:
+    if scene.address is None or scene.address >= LOWEST_PAGE:
+        return None
+    called = scene.frames and scene.frames[0].registers.get(PC, -1) < LOWEST_PAGE
+    what = "a function pointer that is null was called" if called else "a null pointer was followed"
+    return Diagnosis(
+        "null-pointer",
+        REFUSED,
+        what,
+        f"the faulting address is {scene.address:#x}",
+        "look where the pointer comes from: `rank print` and `inspector globals` show it on every rank",
+    )
+
+
+def constant_written(scene: Scene) -> Optional[Diagnosis]:
+    owner = scene.owner
+    if scene.address is None or owner is None or owner.object is None:
+        return None
+    found = scene.job.table.objects[owner.object]
+    if any(one.writable and one.offset <= owner.offset < one.end for one in found.segments):
+        return None
+    return Diagnosis(
+        "constant-written",
+        REFUSED,
+        "the program wrote to memory that its file declares read-only",
+        f"{scene.address:#x} lies in {found.path.rpartition('/')[2]}+{owner.offset:#x}, no writable segment",
+        "find who writes there: the innermost line is the one above",
+    )
+
+
+def exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
+    functions = {one.function for one in scene.calls}
+    table = scene.job.table
+    if not functions & set(THROWS) or table.method not in BYTE_COPIES or table.runtime.startswith("embedded"):
+        return None
+    return Diagnosis(
+        OF_AMPI[1],
+        REFUSED,
+        "AMPI's PIEglobals does not tell the unwinder of its copies, so that no exception is caught in a rank",
+        f"{', '.join(sorted(functions & set(THROWS)))} on the stack",
+        "link the hook module and set RANKDEBUG=exceptions (docs/ampi.md), or use pip or fs",
+    )
+
+
+def uncaught_exception(scene: Scene) -> Optional[Diagnosis]:
+    if scene.signal.number != signals.SIGABRT or not {one.function for one in scene.calls} & set(THROWS):
+        return None
+    return Diagnosis(
+        "uncaught-exception",
+        REFUSED,
+        "no function on the rank's stack catches the exception that was thrown",
+        "std::terminate() on the stack",
+        "catch it in the rank: `catch throw` in GDB shows where it comes from",
+    )
+
+
+def heap_corruption(scene: Scene) -> Optional[Diagnosis]:
+    words = ("double free", "corrupted", "invalid next size", "invalid size", "invalid pointer", "invalid old size")
+    if scene.signal.number != signals.SIGABRT or not any(word in scene.message for word in words):
+        return None
+    return Diagnosis(
+        "heap-corruption",
+        REFUSED,
+        "libc's allocator found its own data overwritten, or a block freed twice",
+        scene.message,
+        "look for the write beyond a block: compile with -fsanitize=address and run one rank natively",
+    )
+
+
+CHECKS: tuple[Callable[[Scene], Optional[Diagnosis]], ...] = (
+    foreign_free,
+    stack_overflow,
+    null_pointer,
+    constant_written,
+    exception_in_copy,
+    uncaught_exception,
+    heap_corruption,
+)

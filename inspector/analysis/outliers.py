@@ -1,0 +1,36 @@
+"""Which ranks differ from the rest, and how remarkable that is: what few ranks differ in comes first.
+
+Takes the values of variables, grouped by ranks; gives the ranks outside of the largest group, and an order. A variable
+that has another value on every rank, as one that counts ranks, comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .globals import GlobalValues
+
+
+def outliers(found: GlobalValues) -> tuple[int, ...]:
+    """The ranks that don't have the value of most, ascending; () where no value is that of more than half of them."""
+    groups = [one for one in found.groups if one.is_known]
+    largest = max(groups, key=lambda one: len(one.ranks), default=None)
+    if largest is None or 2 * len(largest.ranks) <= sum(len(one.ranks) for one in groups):
+        return ()
+    return tuple(sorted(rank for one in groups if one is not largest for rank in one.ranks))
+
+
+def by_rarity(found: Iterable[GlobalValues]) -> list[GlobalValues]:
+    """First those in which fewest ranks differ, then those without a common value, by how many values they have."""
+
+    def order(one: GlobalValues) -> tuple[bool, int, int]:
+        ranks = outliers(one)
+        return not ranks, len(ranks), len(one.groups)
+
+    return sorted(found, key=order)
+
+
+def ranked(found: Iterable[GlobalValues]) -> list[GlobalValues]:
+    """All variables: those that differ by rarity, then the others as they are."""
+    variables = list(found)
+    return [*by_rarity(one for one in variables if one.differs), *(one for one in variables if not one.differs)]

@@ -1,0 +1,137 @@
+"""Which ranks wait for which, many ranks in one line: those whose waits have one form stand together.
+
+Takes a rank table and its waits; gives links, roots first. Ranks in a cycle are the roots of what waits for them, and
+come first of all. It reads no target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from pieglobalsfind.model import EXITED, RankTable
+from pieglobalsfind.ranks.rankset import compact
+
+from .wait_graph import Waits
+
+FEWEST = 3  # ranks whose peers lie at one distance; fewer are named by their peers
+NOT_IN_CALL = ""  # in place of a call: the rank is in none
+
+
+@dataclass(frozen=True)
+class Link:
+    """`ranks` wait in `call` for rank `peer`, or, where that is None, each for the rank `distance` from its own.
+
+    `is_cycle`: they are part of a deadlock. `depth` is how many ranks at most stand between these and the root.
+    """
+
+    ranks: tuple[int, ...]
+    call: str
+    peer: Union[int, None]
+    distance: int
+    is_cycle: bool
+    depth: int
+
+    def peer_of(self, rank: int) -> int:
+        return self.peer if self.peer is not None else rank + self.distance
+
+    @property
+    def text(self) -> str:
+        """`ranks 1-63 wait for rank r-1 in MPI_Waitall`, `rank 3 waits for rank 0 in MPI_Recv`."""
+        one = len(self.ranks) == 1
+        where = f"r{self.distance:+d}" if self.peer is None else str(self.peer)
+        call = f" in {self.call}" if self.call else ""
+        return f"rank{'' if one else 's'} {compact(self.ranks)} wait{'s' if one else ''} for rank {where}{call}"
+
+
+@dataclass(frozen=True)
+class Root:
+    """Ranks for which others wait, and that wait for no single rank themselves: what they do says why.
+
+    `waiters` is how many wait for them in the end.
+    """
+
+    ranks: tuple[int, ...]
+    state: str
+    call: str
+    waiters: int
+
+
+@dataclass(frozen=True)
+class Chains:
+    """`links` of cycles first, then from the roots outwards; `roots`, those with most waiters first."""
+
+    links: tuple[Link, ...]
+    roots: tuple[Root, ...]
+
+
+def chains(table: RankTable, waits: Waits) -> Chains:
+    """Every rank that waits for one rank is in exactly one link."""
+    calls = {one.rank: one.waiting.call if one.waiting else NOT_IN_CALL for one in table.ranks}
+    cycle = {rank for one in waits.cycles for rank in one.ranks}
+    ends = {rank: _end(rank, waits.peers, cycle) for rank in waits.peers}
+    links: list[Link] = []
+    for is_cycle in (True, False):
+        ranks = [rank for rank in sorted(waits.peers) if (rank in cycle) is is_cycle]
+        for call in sorted({calls[rank] for rank in ranks}):
+            links += _links([rank for rank in ranks if calls[rank] == call], waits.peers, call, is_cycle, ends)
+    links.sort(key=lambda one: (not one.is_cycle, one.depth, -len(one.ranks), one.ranks))
+    return Chains(tuple(links), tuple(_roots(table, waits, calls, {rank: end for rank, (end, _) in ends.items()})))
+
+
+def _end(rank: int, peers: Mapping[int, int], cycle: set[int]) -> tuple[int, int]:
+    """Where a rank's chain ends, in a cycle or at a rank that waits for no single one, and how many steps away."""
+    seen: set[int] = set()
+    while rank in peers and rank not in cycle and rank not in seen:
+        seen.add(rank)
+        rank = peers[rank]
+    return rank, len(seen)
+
+
+def _links(
+    ranks: Sequence[int], peers: Mapping[int, int], call: str, is_cycle: bool, ends: Mapping[int, tuple[int, int]]
+) -> list[Link]:
+    """Ranks of one call: many that wait for one rank, then many whose peers are at one distance, then the rest."""
+    left = list(ranks)
+    links: list[Link] = []
+
+    def take(together: Sequence[int], peer: Union[int, None], distance: int) -> None:
+        depth = max(ends[rank][1] for rank in together)
+        links.append(Link(tuple(together), call, peer, distance, is_cycle, depth))
+        left[:] = [rank for rank in left if rank not in set(together)]
+
+    while left:
+        together, peer = _largest(left, {rank: peers[rank] for rank in left})
+        apart, distance = _largest(left, {rank: peers[rank] - rank for rank in left})
+        if len(apart) > len(together) and len(apart) >= FEWEST:
+            take(apart, None, distance)
+        else:
+            take(together, peer, 0)
+    return links
+
+
+def _largest(ranks: Sequence[int], key_of: Mapping[int, int]) -> tuple[list[int], int]:
+    """The most ranks that have one key, the lowest rank's if several have as many; and the key."""
+    groups: dict[int, list[int]] = {}
+    for rank in ranks:
+        groups.setdefault(key_of[rank], []).append(rank)
+    key = min(groups, key=lambda one: (-len(groups[one]), groups[one][0]))
+    return groups[key], key
+
+
+def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mapping[int, int]) -> Iterable[Root]:
+    """Where chains end but in cycles; ranks that do the same stand together."""
+    states = {one.rank: one.state for one in table.ranks}
+    waiters: dict[int, int] = {}
+    for rank, end in ends.items():
+        if end != rank and end not in waits.peers:
+            waiters[end] = waiters.get(end, 0) + 1
+    groups: dict[tuple[str, str], list[int]] = {}
+    for rank in sorted(waiters):
+        state = states.get(rank, "")
+        groups.setdefault((state, "" if state == EXITED else calls.get(rank, "")), []).append(rank)
+    found = [
+        Root(tuple(ranks), state, call, sum(waiters[rank] for rank in ranks)) for (state, call), ranks in groups.items()
+    ]
+    return sorted(found, key=lambda one: (-one.waiters, one.ranks))

@@ -1,0 +1,201 @@
+"""`inspector globals`: every global's value on every rank, of one process, a file of one, or a whole job.
+
+Takes the command line's options; prints a table, or that part of the report's JSON. Every process is paused while its
+globals are read, all processes of a job together: no registry vouches for ranks' memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pieglobalsfind.dwarf.types import Variable, Variables
+from pieglobalsfind.jobs.members import Members
+from pieglobalsfind.ranks import rankset
+from pieglobalsfind.ranks.rankset import RankSet, compact
+from pieglobalsfind.shell.exit_status import print_error
+
+from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
+from ..analysis.report import global_as_json
+from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
+from ..job.processes import homes_of, read_each, subject_of_all
+from ..job.rank_option import Chosen, among, by_reason, of_one
+from ..job.rank_option import add_to as add_rank_option
+from ..job.reading import Way, add_way, read_target, way_of
+from ..terminal.text import harmless, of_ranks
+from ..values import slices
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Read = Callable[[Job], Globals]
+
+
+@dataclass(frozen=True)
+class ReadGlobals:
+    """All globals of a subject, and the ranks that --rank means."""
+
+    subject: Subject
+    globals: Globals
+    chosen: Chosen
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.description = (
+        "Show every global's value on every rank, equal values together. The target is not changed; a process is "
+        "paused for milliseconds at most."
+    )
+    parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
+    add_target(parser)
+    parser.add_argument(
+        "pattern", nargs="?", metavar="PATTERN", help="names to show, with * and ?, or elements: grid[3:10]"
+    )
+    parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    add_way(parser)
+    add_rank_option(parser)
+    parser.add_argument("--all", action="store_true", help="also the variables of the MPI runtime and the C library")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
+    which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
+    which.add_argument("--unused", action="store_true", help="only those that no rank has written since the start")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.job is not None and options.pattern is None:  # the only word is the pattern
+        options.target, options.pattern = None, options.target
+    options.pattern = "*" if options.pattern is None else options.pattern
+    every = options.all or not re.search(r"[*?[]", options.pattern)  # one name means that variable, whose ever it is
+    elements = slices.parse(options.pattern)
+    read_values = partial(read_globals, every=every, choose=partial(elements_of, elements) if elements else None)
+    members = job_named(options.job, options.target, options.exe)
+    wanted_ranks = rankset.parse(options.rank)
+    if members is not None:
+        read = read_members(members, way_of(options), wanted_ranks, read_values)
+    else:
+        job, read = read_target(
+            options.target,
+            options.exe,
+            way_of(options),
+            lambda job: (job, read_one(job, wanted_ranks, read_values)),
+            with_data=True,
+        )
+        say_warnings(job)
+    chosen = frozenset(read.chosen.ranks)
+    found = [one for one in on_ranks(read.globals, chosen) if is_wanted(one, options, elements is not None)]
+    for sentence, unknown in by_reason(read.chosen.unknown):
+        print_error(
+            "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
+        )
+    if options.json:
+        json.dump([global_as_json(one) for one in found], sys.stdout, indent=1)
+        print(flush=True)
+    else:
+        show(read, found, options)
+    return 0 if found else 1
+
+
+def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Variable]:
+    """The chosen elements of all arrays whose names match."""
+    for one in declared:
+        if fnmatch.fnmatchcase(one.name, chosen.name):
+            yield from slices.elements(declared.types, one, chosen)
+
+
+def read_one(job: Job, wanted: RankSet, read_values: Read) -> ReadGlobals:
+    """Of one process or file; raises `UsageError` for ranks that it does not have."""
+    return ReadGlobals(subject_of(job), read_values(job), of_one(job, wanted))
+
+
+def read_members(members: Members, way: Way, wanted: RankSet, read_values: Read) -> ReadGlobals:
+    """Of all processes of a job together; a rank's values are those of the process where it is.
+
+    Raises `UsageError` for ranks that none of them has.
+    """
+    from ..collect.whole_job import merge_globals  # late: not for one process
+
+    read = read_each(members, way, lambda job, _: (job, read_values(job), among(job, wanted)), with_data=True)
+    jobs = [job for job, _, _ in read]
+    homes = homes_of(jobs)
+    subject = subject_of_all(members, jobs, homes)
+    rankset.check(wanted, subject.table, several=len(members.found) > 1)
+    own = [frozenset(rank for rank, home in homes.items() if home is job) for job in jobs]
+    chosen = sorted({rank for (_, _, found), ranks in zip(read, own) for rank in found.ranks if rank in ranks})
+    unknown = {
+        rank: why for (_, _, found), ranks in zip(read, own) for rank, why in found.unknown.items() if rank in ranks
+    }
+    return ReadGlobals(subject, merge_globals([found for _, found, _ in read], own), Chosen(tuple(chosen), unknown))
+
+
+def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
+    """The variables with the values of certain ranks alone."""
+    for one in read.values:
+        groups = (replace(group, ranks=tuple(rank for rank in group.ranks if rank in chosen)) for group in one.groups)
+        yield replace(one, groups=tuple(group for group in groups if group.ranks))
+
+
+def is_wanted(found: GlobalValues, options: argparse.Namespace, is_element: bool) -> bool:
+    if not found.groups or not (is_element or fnmatch.fnmatchcase(found.name, options.pattern)):
+        return False
+    if options.unused:
+        return found.verdict == NEVER_WRITTEN
+    if options.differ or options.equal:
+        return found.differs == options.differ and found.is_known
+    return True
+
+
+def which(options: argparse.Namespace) -> str:
+    """What was asked for, as far as it leaves something out."""
+    words = [] if options.pattern == "*" else [repr(harmless(options.pattern))]
+    words += [f"--{name}" for name in ("differ", "equal", "unused") if getattr(options, name)]
+    words += [] if options.rank == "all" else [f"--rank {harmless(options.rank)}"]
+    return f" {' '.join(words)}" if words else ""
+
+
+def summary_of(found: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
+    """How many of the shown differ between the ranks that are shown."""
+    from ..output.render import counted
+
+    ranks = sorted(chosen)
+    if len(ranks) == 1 < present:
+        return f"{len(found)} on rank {ranks[0]}; verdicts are of all ranks"
+    if len(ranks) >= present:
+        return counted(found, "ranks")
+    return f"{counted(found, of_ranks(compact(ranks)))}; verdicts are of all ranks"
+
+
+def show(read: ReadGlobals, found: list[GlobalValues], options: argparse.Namespace) -> None:
+    from ..output.render import print_how
+    from ..terminal.console import console
+
+    screen = console()
+    print_how(read.subject, screen)
+    ranks = read.chosen.ranks
+    summary = summary_of(found, ranks, len(read.subject.present)) if found else f"no global matches{which(options)}"
+    print_globals(Globals(tuple(found), read.globals.absent, read.globals.apart), summary, screen)
+
+
+def print_globals(read: Globals, summary: str, screen: Console) -> None:
+    from rich.text import Text
+
+    from ..output.listing import Listing
+    from ..output.render import add_global, heading, print_apart, print_needless
+
+    heading(screen, "Globals", summary)
+    if read.values:
+        print_needless(read, screen)
+        table = Listing(("variable", "declared", "type", "ranks", "value", "verdict"))
+        for one in read.values:
+            add_global(table, one, verdicts=True)
+        screen.print(table)
+    print_apart(read, "--all", screen)
+    for absent in read.absent:
+        screen.print(Text(f"! {harmless(f'{absent.reason}: {absent.hint}')}", style="bold red"))

@@ -1,0 +1,75 @@
+"""The ranks of a table at a later moment: what changes of a rank is read again, and nothing is searched anew.
+
+Takes a target that stands still and the table of an earlier moment; gives the table of this one, or None where more
+than contexts may have changed and the target has to be decoded. It costs two reads however many ranks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from pieglobalsfind.decoders.running import with_running
+from pieglobalsfind.model import READY, RUNNING, STARTING, Absent, Rank, RankTable, Region
+from pieglobalsfind.target import Target, read_many
+
+TIER = "runtime"  # a registry is decoded as fast as this reads
+AMPI = "AMPI"  # whose current threads, unlike SimGrid's, are current until they have left their stacks
+WORD = 8
+MAY_RUN = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
+
+Marks = tuple[Optional[bytes], ...]
+
+
+@dataclass(frozen=True)
+class KnownRanks:
+    """A table, and the first word of each rank's thread structure: whoever frees a structure overwrites that."""
+
+    table: RankTable
+    marks: Marks
+
+    def at_moment(self, target: Target) -> Optional[RankTable]:
+        """The table as it is in `target`, None if a thread structure is another one now, or can't be read."""
+        marks = _marks(target, self.table)
+        if marks != self.marks or None in marks:
+            return None
+        contexts = _words(target, [one.context_at for one in self.table.ranks])
+        if any(word is None and one.context_at for word, one in zip(contexts, self.table.ranks)):
+            return None
+        current = set(_words(target, self.table.currents)) if self.table.runtime == AMPI else set()
+        ranks = tuple(_now(rank, word, rank.thread in current) for rank, word in zip(self.table.ranks, contexts))
+        return with_running(replace(self.table, ranks=ranks), target.threads())
+
+
+def known_ranks(target: Target, table: RankTable) -> Optional[KnownRanks]:
+    """What a later table can be made from, None where that takes decoding: a registry's, or of ranks that start."""
+    if table.evidence.tier != TIER or not table.ranks:
+        return None
+    if table.context_layout and not all(map(_can_be_followed, table.ranks)):
+        return None
+    return KnownRanks(table, _marks(target, table))
+
+
+def _can_be_followed(rank: Rank) -> bool:
+    if rank.state == STARTING:
+        return False
+    has_context = bool(rank.context_at) or isinstance(rank.context, int)
+    return not isinstance(rank.stack, Region) or bool(rank.thread and has_context)
+
+
+def _now(rank: Rank, context: Optional[int], is_current: bool) -> Rank:
+    if not rank.context_at:  # a kernel thread of its own, a context that never moves, or no thread at all
+        return rank
+    if is_current:
+        return replace(rank, state=RUNNING, context=MAY_RUN)
+    return replace(rank, state=READY, kernel_thread=0, context=MAY_RUN if context is None else context)
+
+
+def _marks(target: Target, table: RankTable) -> Marks:
+    return tuple(read_many(target, [(one.thread, WORD) for one in table.ranks if one.thread]))
+
+
+def _words(target: Target, places: Sequence[int]) -> list[Optional[int]]:
+    found = read_many(target, [(place, WORD) for place in places])
+    return [None if data is None else int.from_bytes(data, "little") for data in found]

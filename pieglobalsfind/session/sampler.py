@@ -1,0 +1,154 @@
+"""The stacks of a running process's ranks, again and again: each look is a pause, and prepares the next one.
+
+Takes a live process; gives samples. The first look finds the ranks. Later ones read again what changes of them, and
+copy no more than that; from time to time, and where a rank may have come or gone, the ranks are found anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from pieglobalsfind.decoders.lazy_ranks import columns_of
+from pieglobalsfind.decoders.same_ranks import KnownRanks, known_ranks
+from pieglobalsfind.dwarf.libdw import library
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import EXITED, MIGRATED_OUT, RankTable
+from pieglobalsfind.ranks.symbolize import Symbolizer
+from pieglobalsfind.ranks.translate import Translator
+from pieglobalsfind.session.one_moment import Process, at_one_moment, decoded, light_plan, plan_for
+from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
+from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.saved_registers import Contexts
+from pieglobalsfind.stacks.unwind import Walker
+from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.paused import Pause, PausedTarget, pause
+
+RENEWAL = 2.0  # seconds after which ranks are found anew at the earliest, where that takes longer than to read them
+LEAST_BETWEEN = 20  # times as long as finding them took
+MOST_NAMED = 20_000  # different stacks whose names are kept
+
+Calls = tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Where all ranks are at one moment: `calls` by rank, outermost first, and why other ranks have none.
+
+    `clock` is the moment (`time.monotonic`, seconds), `stopped` for how many seconds the process stood still for it.
+    """
+
+    clock: float
+    stopped: float
+    calls: Mapping[int, Calls]
+    missing: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What serves later looks: the ranks, what is copied of them, and until when (`time.monotonic`)."""
+
+    ranks: KnownRanks
+    process: Process
+    until: float
+
+
+class Sampler:
+    """One process; `with_runtime`: stacks go on into the MPI runtime's own calls. Raises `RanklensError` without ranks.
+
+    `table` is that of the last look.
+    """
+
+    def __init__(self, live: LiveTarget, with_runtime: bool = False) -> None:
+        library()
+        self._live = live
+        self._with_runtime = with_runtime
+        self._process = plan_for(live, False)
+        self._known: Optional[_Known] = None
+        self._walker: Optional[Walker] = None
+        self._runtime = ""
+        self._folded: dict[Calls, Calls] = {}
+        self.table: Optional[RankTable] = None
+
+    def look(self) -> Sample:
+        """Pause the process and read the stacks. Raises `RanklensError` if it has ended, or can't be stopped."""
+        return self.look_again() or self._look_anew()
+
+    def look_again(self) -> Optional[Sample]:
+        """The same with what is known of the ranks; None if that is too old, or does not fit any more."""
+        known = self._known
+        if known is None or time.monotonic() > known.until:
+            return None
+        (target,) = pause([(known.process.live, known.process.plan)])
+        table = known.ranks.at_moment(target)
+        if table is None:
+            return None
+        sample = self._read(target, table)
+        return sample if not any(target.missed()) else None
+
+    def _look_anew(self) -> Sample:
+        def read(targets: Sequence[PausedTarget]) -> tuple[Pause, Sample]:
+            (target,) = targets
+            table = decoded(target)
+            self._begin(target, table)
+            return target.pause, self._read(target, table)
+
+        began = time.monotonic()
+        how, sample = at_one_moment([self._process], False, read)
+        if how.stops > 1:  # more than was planned: the next plan has it
+            self._process = plan_for(self._live, False)
+        if self._known is not None:
+            took = time.monotonic() - began
+            self._known = replace(self._known, until=began + took + max(RENEWAL, LEAST_BETWEEN * took))
+        return sample
+
+    def _begin(self, target: PausedTarget, table: RankTable) -> None:
+        """Keep what is known of the process's code, unless it lies elsewhere now."""
+        is_known = self.table is not None and _same_code(self.table, table)
+        if not is_known or self._walker is None or self._walker.known_stacks > MOST_NAMED:
+            translator = Translator(table, target.maps())
+            symbolizer = Symbolizer(target, table)
+            self._walker = Walker(target, table, translator, Contexts(target, table, target.maps()), symbolizer)
+            self._runtime = "" if self._with_runtime else runtime_path(table, translator)
+            self._folded = {}
+        ranks = None if self._process.others else known_ranks(target, table)
+        self._known = None
+        if ranks is not None:
+            light = Process(self._live, light_plan(table, self._process.plan))
+            self._known = _Known(ranks, light, 0.0)
+
+    def _read(self, target: PausedTarget, table: RankTable) -> Sample:
+        assert self._walker is not None
+        self.table = table
+        self._walker = self._walker.at_moment(target, table, Contexts(target, table, target.maps()))
+        calls: dict[int, Calls] = {}
+        missing: dict[int, str] = {}
+        for rank, walked in self._walker.stacks(
+            [one for one in table.ranks if one.state not in (EXITED, MIGRATED_OUT)]
+        ):
+            if isinstance(walked, RanklensError):
+                missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")
+            elif walked.ends:  # which call of MPI it is in may be in the part that is lacking
+                missing[rank.rank] = "its stack is not whole"
+            else:
+                calls[rank.rank] = self._shown(walked.calls)
+        return Sample(target.pause.clock, target.pause.seconds, calls, missing)
+
+    def _shown(self, calls: Calls) -> Calls:
+        if self._with_runtime:
+            return calls
+        folded = self._folded.get(calls)
+        if folded is None:
+            if len(self._folded) > MOST_NAMED:
+                self._folded.clear()
+            folded = self._folded[calls] = tuple(fold_calls(self._runtime, calls))
+        return folded
+
+
+def _same_code(before: RankTable, table: RankTable) -> bool:
+    """Whether objects and ranks' copies of them are where they were: then a pc means what it meant."""
+    if before.objects != table.objects:
+        return False
+    return list(columns_of(before.ranks).copies) == list(columns_of(table.ranks).copies)

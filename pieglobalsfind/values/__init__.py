@@ -1,0 +1,4 @@
+"""From bytes of variables to text, by their types, and from addresses to the names that ranks have for them.
+
+It imports `ranks` and everything below.
+"""

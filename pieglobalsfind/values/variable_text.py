@@ -1,0 +1,441 @@
+"""Decodes the bytes of a variable by its type into text, in the way GDB's `print` writes it.
+
+Takes bytes, a `TypeTable` and a naming of addresses; every loop over elements is bounded. It reads no memory but
+through the `Surroundings` it is given, and it never believes a length that the target holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Optional, Union
+
+from pieglobalsfind.dwarf.expression import evaluate
+from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.types import (
+    Array,
+    Base,
+    Dimension,
+    Enum,
+    Function,
+    Member,
+    MemberPointer,
+    Pointer,
+    Struct,
+    Text,
+    TypeTable,
+)
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.model import Absent
+from pieglobalsfind.values.containers.contents import Contents, Part, Source
+from pieglobalsfind.values.containers.recognize import is_container, text_of
+from pieglobalsfind.values.scalar_text import (
+    MOST_ELEMENTS,
+    REPEATS,
+    decode_base,
+    decode_boolean,
+    decode_characters,
+    decode_enum,
+    quoted,
+    raw,
+)
+
+DEEPEST = 20  # GDB's `print max-depth`
+FOLLOWED = 1  # pointers in a variable's own members and elements are followed
+LARGEST_POINTEE = 4096  # bytes
+LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
+
+
+def never(name: str) -> bool:
+    """No pointer is followed."""
+    return False
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What decoding needs of the rank whose variable it is, and what it has read of that one's containers.
+
+    `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep.
+    """
+
+    types: TypeTable
+    language: str
+    read: Callable[[int, int], bytes]
+    name_address: Callable[[int], str]
+    contents: Contents = field(default_factory=Contents)
+    follow: Callable[[str], bool] = never
+
+
+@dataclass(frozen=True)
+class Object:
+    """Bytes of the target and where they lie."""
+
+    address: int
+    data: bytes
+
+
+def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> str:
+    """The value as text, one line."""
+    bare = around.types.strip(index)
+    if depth > DEEPEST:
+        return "{...}"
+    if isinstance(bare, Array):
+        return decode_array(around, bare, found, depth)
+    if len(found.data) < bare.size if not isinstance(bare, Function) else False:
+        return "<incomplete>"
+    if isinstance(bare, Struct):
+        return decode_class(around, index, bare, found, depth)
+    if isinstance(bare, Base):
+        return decode_base(bare, found.data[: bare.size], around.language)
+    if isinstance(bare, Pointer):
+        return decode_pointer(around, bare, found.data, depth)
+    if isinstance(bare, Enum):
+        return decode_enum(bare, found.data, around.language)
+    if isinstance(bare, Text):
+        return quoted(found.data[: bare.size], "'")
+    if isinstance(bare, MemberPointer):
+        return decode_member_pointer(around, bare, found.data)
+    if isinstance(bare, Function):
+        return "<a function>"
+    return raw(found.data) if depth == 0 and found.data else f"<{bare.size} bytes>"
+
+
+def decode_class(around: Surroundings, index: int, bare: Struct, found: Object, depth: int) -> str:
+    """A container's contents, or the members of any other class."""
+    if around.language == "C++":
+
+        def show(part: Part) -> str:
+            return decode(around, part.type, Object(part.address, part.data), depth + 1)
+
+        source = Source(around.types, around.read, show, lambda one: is_plain(around.types, one), around.contents)
+        text = text_of(source, Part(index, found.address, found.data))
+        if text is not None:
+            return text
+    return decode_struct(around, bare, found, depth)
+
+
+def is_plain(types: TypeTable, index: int) -> bool:
+    """Whether equal bytes are equal values on every rank: without pointers, containers, or padding that may differ."""
+    bare = types.strip(index)
+    return isinstance(bare, (Base, Enum)) or (isinstance(bare, Array) and is_plain(types, bare.element))
+
+
+def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int = DEEPEST) -> str:
+    """Who owns what it points to; the text itself for strings, and the object if that is to be followed."""
+    value = int.from_bytes(data[:8], "little")
+    target = around.types.strip(bare.target)
+    if value and isinstance(target, Base) and target.size == 1 and "char" in target.encoding:
+        text = c_string(around, value)
+        if text is not None:
+            return text
+    mark = "@" if bare.kind != "*" else ""
+    name = around.name_address(value) if value else "0x0"
+    is_followed = value and depth <= FOLLOWED and around.follow(name)
+    return mark + name + (pointee(around, bare.target, value) if is_followed else "")
+
+
+def pointee(around: Surroundings, index: int, address: int) -> str:
+    """` -> {x = 1}`; "" for what is no object of a known size, or can't be read."""
+    size, bare = around.types.size(index), around.types.strip(index)
+    if not 0 < size <= LARGEST_POINTEE or not isinstance(bare, (Base, Enum, Struct, Text)):
+        return ""
+    try:
+        data = around.read(address, size) if around.contents.allow(size) == size else b""
+    except MemoryUnreadable:
+        return ""
+    return f" -> {decode(replace(around, follow=never), index, Object(address, data), 1)}" if data else ""
+
+
+def c_string(around: Surroundings, address: int) -> Optional[str]:
+    """The text at a `char *`, as far as it can be read and is text; else None."""
+    try:
+        data = around.read(address, MOST_ELEMENTS)
+    except MemoryUnreadable:
+        try:
+            data = around.read(address, min(MOST_ELEMENTS, 4096 - address % 4096))
+        except MemoryUnreadable:
+            return None
+    text, end, _ = data.partition(b"\0")
+    if any(byte < 7 or byte == 0x7F for byte in text):
+        return None
+    return quoted(text, '"') + ("" if end else "...")
+
+
+def decode_member_pointer(around: Surroundings, bare: MemberPointer, data: bytes) -> str:
+    value = int.from_bytes(data[:8], "little", signed=True)
+    if bare.size == 8:
+        return "NULL" if value == -1 else member_name(around, bare, value)
+    if value & 1:
+        return f"virtual function at vtable offset {value - 1}"
+    return around.name_address(value) if value else "NULL"
+
+
+def member_name(around: Surroundings, bare: MemberPointer, offset: int) -> str:
+    container = around.types.strip(bare.container)
+    if isinstance(container, Struct):
+        for one in container.members:
+            if one.offset == offset and one.location is None and not one.is_base and not one.name.startswith("_vptr"):
+                return f"&{container.name}::{one.name}"
+    return f"member at +{offset}"
+
+
+def decode_struct(
+    around: Surroundings, bare: Struct, found: Object, depth: int, virtual: Optional[set[int]] = None
+) -> str:
+    """`virtual` are the virtual base classes that were shown already: an object has one of each."""
+    if bare.opaque:
+        return "<incomplete type>"
+    shown: set[int] = set() if virtual is None else virtual
+    opening, closing = ("( ", " )") if around.language == "Fortran" else ("{", "}")
+    members: list[str] = []
+    for one in bare.members[:MOST_ELEMENTS]:
+        if one.location is None or one.type not in shown:
+            shown.update((one.type,) if one.location is not None else ())
+            text = deferred_text(around, bare, one, found) if around.language == "Fortran" else None
+            members.append(text or decode_member(around, one, found, depth, shown))
+    return opening + ", ".join(members) + ("..." if len(bare.members) > MOST_ELEMENTS else "") + closing
+
+
+def deferred_text(around: Surroundings, bare: Struct, member: Member, found: Object) -> Optional[str]:
+    """A component `character(len=:), allocatable`: gfortran keeps its length in one called `_NAME_length`."""
+    pointer = around.types.strip(member.type)
+    length = next((one for one in bare.members if one.name == f"_{member.name}_length"), None)
+    if length is None or not isinstance(pointer, Pointer) or not isinstance(around.types.strip(pointer.target), Text):
+        return None
+    address, count = (
+        int.from_bytes(found.data[at : at + 8], "little", signed=True) for at in (member.offset, length.offset)
+    )
+    if not address or not 0 <= count <= LARGEST_READ:
+        return None
+    held = around.contents.allow(count)
+    try:
+        data = around.read(address & (1 << 64) - 1, held)
+    except MemoryUnreadable:
+        return None
+    if count > MOST_ELEMENTS:
+        around.contents.add(data)
+    return f"{member.name} = {quoted(data[:MOST_ELEMENTS], chr(39))}{'...' if count > MOST_ELEMENTS else ''}"
+
+
+def decode_member(around: Surroundings, member: Member, found: Object, depth: int, virtual: set[int]) -> str:
+    if member.bit_size:
+        text = decode_bits(around, member, found.data)
+    else:
+        part, bare = part_of(around, member, found), around.types.strip(member.type)
+        if isinstance(part, str):
+            text = part
+        elif (
+            member.is_base
+            and isinstance(bare, Struct)
+            and depth < DEEPEST
+            and not is_container(around.types, member.type)
+        ):
+            text = decode_struct(around, bare, part, depth + 1, virtual)
+        else:
+            text = decode(around, member.type, part, depth + 1)
+    if member.is_base:
+        return f"<{type_name(around.types, member.type, around.language)}> = {text}"
+    return f"{member.name} = {text}" if member.name else text
+
+
+def part_of(around: Surroundings, member: Member, found: Object) -> Union[Object, str]:
+    """Where a member lies, with its bytes; or what to show instead."""
+    size = around.types.size(member.type)
+    if member.location is None:
+        return Object(found.address + member.offset, found.data[member.offset : member.offset + size])
+    start = evaluate(member.location, found.address, around.read, (MemoryUnreadable,), on_stack=True)
+    if isinstance(start, Absent):
+        return f"<cannot be read: {start}>"
+    start &= (1 << 64) - 1
+    at = start - found.address
+    if 0 <= at <= len(found.data) - size:
+        return Object(start, found.data[at : at + size])
+    if size > LARGEST_READ:
+        return f"<{size} bytes>"
+    try:
+        return Object(start, around.read(start, size))
+    except MemoryUnreadable as error:
+        return f"<{error}>"
+
+
+def decode_bits(around: Surroundings, member: Member, data: bytes) -> str:
+    first = member.bit_offset // 8
+    word = int.from_bytes(data[first : first + 16], "little") >> member.bit_offset % 8
+    value = word & ((1 << member.bit_size) - 1)
+    bare = around.types.strip(member.type)
+    signed = (isinstance(bare, Base) and bare.encoding.startswith("signed")) or (isinstance(bare, Enum) and bare.signed)
+    if signed and value >> (member.bit_size - 1):
+        value -= 1 << member.bit_size
+    if isinstance(bare, Enum):
+        return decode_enum(bare, (value & (1 << 64) - 1).to_bytes(8, "little")[: bare.size], around.language)
+    boolean = isinstance(bare, Base) and bare.encoding == "boolean"
+    return decode_boolean(value, around.language) if boolean else str(value)
+
+
+# Arrays
+
+
+@dataclass(frozen=True)
+class Extent:
+    """One dimension of an array as it is now: `stride` in bytes."""
+
+    count: int
+    stride: int
+
+
+def decode_array(around: Surroundings, bare: Array, found: Object, depth: int) -> str:
+    """Dense arrays from the bytes at hand, described ones (Fortran) from where their descriptor says."""
+    element = around.types.size(bare.element)
+    if bare.data_location is not None:
+        return decode_described(around, bare, found, element, depth)
+    extents = dense_extents(bare, element)
+    if extents is None:
+        return "<of unknown length>" if not found.data else f"<of unknown length, {len(found.data)} bytes>"
+    return decode_elements(around, bare, found, extents, depth)
+
+
+def dense_extents(bare: Array, element: int) -> Optional[list[Extent]]:
+    """The dimensions, slowest first, or None when a count is unknown."""
+    stride, extents = element, []
+    for one in bare.dimensions if bare.column_major else reversed(bare.dimensions):
+        if not isinstance(one.count, int):
+            return None
+        extents.append(Extent(one.count, stride))
+        stride *= one.count
+    return extents[::-1]
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements that a descriptor describes: dimensions slowest first, and their bytes."""
+
+    extents: list[Extent]
+    found: Object
+
+
+def decode_described(around: Surroundings, bare: Array, found: Object, element: int, depth: int) -> str:
+    """A Fortran allocatable or pointer array."""
+    elements = described_elements(around, bare, found, element)
+    if isinstance(elements, Elements):
+        return decode_elements(around, bare, elements.found, elements.extents, depth)
+    return elements
+
+
+def described_elements(around: Surroundings, bare: Array, found: Object, element: int) -> Union[Elements, str]:
+    """The elements of an array with a descriptor (DWARF 5, 5.18.1), or what to show instead of them."""
+    for expression, words in ((bare.allocated, "<not allocated>"), (bare.associated, "<not associated>")):
+        if expression is not None and not truth(evaluate(expression, found.address, around.read, (MemoryUnreadable,))):
+            return words
+    start = evaluate(bare.data_location, found.address, around.read, (MemoryUnreadable,))
+    extents = [described_extent(around, one, found.address, element) for one in bare.dimensions]
+    known = [one for one in extents if isinstance(one, Extent)]
+    if isinstance(start, Absent) or len(known) != len(extents):
+        return f"<cannot be read: {start if isinstance(start, Absent) else 'its bounds are unknown'}>"
+    span = sum((one.count - 1) * one.stride for one in known) + element if all(one.count for one in known) else 0
+    if any(one.stride < 0 for one in known) or not 0 <= span <= LARGEST_READ:
+        return f"<{' x '.join(str(one.count) for one in known)} elements>"
+    try:
+        data = around.read(start & (1 << 64) - 1, span) if span else b""
+    except MemoryUnreadable as error:
+        return f"<{error}>"
+    return Elements(known[::-1], Object(start, data))
+
+
+def elements_of(around: Surroundings, index: int, found: Object) -> bytes:
+    """The bytes that make up the value: of an array with a descriptor its elements, else the variable itself."""
+    bare = around.types.strip(index)
+    if not isinstance(bare, Array) or bare.data_location is None:
+        return found.data
+    elements = described_elements(around, bare, found, around.types.size(bare.element))
+    return elements.found.data if isinstance(elements, Elements) else b""
+
+
+def truth(value: Union[int, Absent]) -> bool:
+    return not isinstance(value, Absent) and value != 0
+
+
+def described_extent(around: Surroundings, one: Dimension, address: int, element: int) -> Optional[Extent]:
+    lower, upper = (evaluate(bound, address, around.read, (MemoryUnreadable,)) for bound in (one.lower, one.upper))
+    stride = element if one.stride is None else evaluate(one.stride, address, around.read, (MemoryUnreadable,))
+    if isinstance(lower, Absent) or isinstance(upper, Absent) or isinstance(stride, Absent):
+        return None
+    return Extent(max(0, upper - lower + 1), stride)
+
+
+def decode_elements(around: Surroundings, bare: Array, found: Object, extents: list[Extent], depth: int) -> str:
+    """All dimensions, slowest first, at most `MOST_ELEMENTS` elements in all."""
+    return Elementwise(around, bare, depth).dimension(found, extents)
+
+
+class Elementwise:
+    """Writes one array; long runs of elements with equal bytes are written once, and count as `REPEATS` elements."""
+
+    def __init__(self, around: Surroundings, bare: Array, depth: int) -> None:
+        self._around = around
+        self._bare = bare
+        self._depth = depth
+        self._left = MOST_ELEMENTS
+        self._fortran = around.language == "Fortran"
+
+    def dimension(self, found: Object, extents: list[Extent]) -> str:
+        """One dimension and all within it."""
+        extent, inner = (extents[0], extents[1:]) if extents else (Extent(1, 0), [])
+        if not inner and is_characters(self._around.types, self._bare):
+            return decode_characters(found.data[: extent.count])
+        size = sum((one.count - 1) * one.stride for one in inner) + self._around.types.size(self._bare.element)
+        parts: list[str] = []
+        number = 0
+        while number < extent.count and self._left > 0:
+            start = number * extent.stride
+            part = Object(found.address + start, found.data[start : start + max(size, 0)])
+            text = (
+                self.dimension(part, inner)
+                if inner
+                else decode(self._around, self._bare.element, part, self._depth + 1)
+            )
+            run = run_length(found.data, extent, number, part.data)
+            number += self._write(parts, text, run, bool(inner))
+        return self._joined(parts, bool(inner), number < extent.count)
+
+    def _write(self, parts: list[str], text: str, run: int, nested: bool) -> int:
+        """Add an element that stands `run` times; returns how many of them are dealt with."""
+        if run >= REPEATS:
+            parts.append(f"{text}{',' if self._fortran else ''} <repeats {run} times>")
+            self._left -= 0 if nested else REPEATS
+            return run
+        shown = 1 if nested else min(run, self._left)
+        parts += [text] * shown
+        self._left -= 0 if nested else shown
+        return shown
+
+    def _joined(self, parts: list[str], nested: bool, more: bool) -> str:
+        opening, closing = ("(", ")") if self._fortran else ("{", "}")
+        separator = " " if nested and self._fortran else ", "
+        return opening + separator.join(parts) + ("..." if more else "") + closing
+
+
+def run_length(data: bytes, extent: Extent, number: int, element: bytes) -> int:
+    """How many elements from `number` on have the bytes `element`; dense ones are compared in growing blocks."""
+    size, length = len(element), 1
+    if size and extent.stride == size:
+        step = 1
+        while step:
+            block = min(step, extent.count - number - length)
+            start = (number + length) * size
+            if block > 0 and data[start : start + block * size] == element * block:
+                length += block
+                step = min(step * 2, 1 << 16)
+            else:
+                step = min(step, block) // 2
+        return length
+    while number + length < extent.count:
+        start = (number + length) * extent.stride
+        if data[start : start + size] != element:
+            break
+        length += 1
+    return length
+
+
+def is_characters(types: TypeTable, bare: Array) -> bool:
+    element = types.strip(bare.element)
+    return isinstance(element, Base) and element.size == 1 and element.encoding in ("signed_char", "unsigned_char")

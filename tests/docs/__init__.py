@@ -1,0 +1,1 @@
+"""The documents name what is there."""
