@@ -67,7 +67,7 @@ class LateLibraries:
 
 
 def pattern_of(path: str) -> str:
-    """What GDB may call the file: the kernel has followed symbolic links, as from libstdc++.so.6 to libstdc++.so.6.0.30."""
+    """What GDB may call the file; the kernel has followed symbolic links, as libstdc++.so.6 to libstdc++.so.6.0.30."""
     name, library, _ = os.path.basename(path).partition(".so")
     return "/" + re.sub(r"[^\w-]", ".", name + library) + ("[^/]*$" if library else "$")
 

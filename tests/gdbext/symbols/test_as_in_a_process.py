@@ -1,4 +1,4 @@
-"""What names mean before and after the ranks' life, as GDB itself answers of one process that does the same (paces.c)."""
+"""What names mean before and after the life of ranks, as GDB answers of one process that does the same (paces.c)."""
 
 from __future__ import annotations
 
