@@ -26,7 +26,7 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 
-SETTLE = "ranklens-settle"
+SETTLE = "maintenance ranklens-settle"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING), "enable hookpost-once", "enable hookpost-count")

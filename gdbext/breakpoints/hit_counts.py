@@ -17,7 +17,7 @@ from gdbext.gdb_api.run_gdb import sentences
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks.rankset import compact
 
-HOOKS = {"hook": "ranklens-take-hits", "hookpost": "ranklens-tell-hits"}
+HOOKS = {"hook": "maintenance ranklens-take-hits", "hookpost": "maintenance ranklens-tell-hits"}
 
 
 class Hits:
