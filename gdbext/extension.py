@@ -26,8 +26,8 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 
-SETTLE = "ranklens-settle"
-SETTLE_PROGRAM = "ranklens-settle-program"
+SETTLE = "maintenance ranklens-settle"
+SETTLE_PROGRAM = "maintenance ranklens-settle-program"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING), "enable hookpost-once", "enable hookpost-count")

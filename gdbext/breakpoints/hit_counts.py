@@ -19,7 +19,7 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks.rankset import compact
 
 INFO_BREAKPOINTS = r"(?:server +)?i(?:nfo?)? +b\w*"
-HOOKS = {"hook": "ranklens-take-hits", "hookpost": "ranklens-tell-hits"}
+HOOKS = {"hook": "maintenance ranklens-take-hits", "hookpost": "maintenance ranklens-tell-hits"}
 
 
 class Hits:

@@ -31,6 +31,7 @@ from typing import Any, Optional, Union, cast
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf import private_copy
 from pieglobalsfind.dwarf.forms import BLOCK_FORMS, REFERENCE_FORMS, SIGNED_FORMS
+from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.errors import ObjectFileError
 
 LIBRARY = "libdw.so.1"
@@ -159,6 +160,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_int,
         (c_void_p, c_size_t, POINTER(c_uint), POINTER(c_uint), POINTER(ctypes.c_int64), POINTER(ctypes.c_int64)),
     ),
+    "dwarf_dieoffset": (c_uint64, (_DIE,)),
+    "dwarf_offdie": (c_void_p, (c_void_p, c_uint64, _DIE)),
     "dwarf_tag": (c_int, (_DIE,)),
     "dwarf_child": (c_int, (_DIE, _DIE)),
     "dwarf_siblingof": (c_int, (_DIE, _DIE)),
@@ -279,6 +282,15 @@ class Reader:
 
     def tag(self, die: Die) -> int:
         return int(self._tag(die))
+
+    def offset(self, die: Die) -> int:
+        """Where the DIE is in its section, in bytes."""
+        return int(self.lib.dwarf_dieoffset(die))
+
+    def die_at(self, unit: Die, offset: int) -> Optional[Die]:
+        """The DIE at an offset in the section of a unit; None if there can't be one."""
+        found = Die()
+        return found if self.lib.dwarf_offdie(self.lib.dwarf_cu_getdwarf(unit.cu), offset, found) else None
 
     def children(self, die: Die) -> Iterator[Die]:
         """The DIE's children in order. Stops where a damaged file would lead backwards."""
@@ -445,7 +457,7 @@ class Module:
             raise ObjectFileError(f"{path} cannot be opened as an ELF file ({message})")
         self.lib.dwfl_report_end(self._session, None, None)
         self._module = module
-        if build_id and build_id_of(module) != build_id:
+        if build_id and (build_id_of(module) or read_build_id(path)) != build_id:
             self.close()
             hint = "put back the file that was running, or look at a new run"
             raise ObjectFileError(f"{path} is not the file with build-id {build_id.hex()} any more", hint)
@@ -458,6 +470,11 @@ class Module:
     @property
     def has_debug_information(self) -> bool:
         return bool(self._dwarf)
+
+    @property
+    def build_id(self) -> bytes:
+        """b"" without one."""
+        return build_id_of(self._module)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -610,6 +627,15 @@ def build_id_of(module: int) -> bytes:
     place, vaddr = c_void_p(), c_uint64()
     size = library().dwfl_module_build_id(module, byref(place), byref(vaddr))
     return ctypes.string_at(place.value, size) if size > 0 and place.value else b""
+
+
+def read_build_id(path: str) -> bytes:
+    """As our own reader finds it: libdw takes a build-id whose length is not a multiple of 4 bytes for none."""
+    try:
+        with ElfFile(path) as file:
+            return file.build_id
+    except ObjectFileError:
+        return b""
 
 
 def text_of_error(lib: Any) -> str:

@@ -76,7 +76,7 @@ def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
         (("events", 1, "--every", "\u0663s"), f"--every {TIME} '\u0663s': for instance --every 2s"),
         (
             ("report", 1, "--timeout", "abc"),
-            "--timeout is for collectors, which nobody waits for: add --mpi, or leave it out",
+            "--timeout is for collectors, and this call starts none: add --mpi, or leave it out",
         ),
         (("report", "--mpi", "--job", "j", "--timeout", "abc"), f"--timeout {TIME} 'abc': for instance --timeout 2s"),
         (
@@ -172,7 +172,16 @@ def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["inspector", "pieglobalsfind", "ranklens-gdb-path", "ranklens-lldb-path", "rankrun", "rankmpir"]
+    "command",
+    [
+        "inspector",
+        "pieglobalsfind",
+        "ranklens-gdb-path",
+        "ranklens-lldb-path",
+        "rank-debug-check",
+        "rankrun",
+        "rankmpir",
+    ],
 )
 def test_version(command: str) -> None:
     """The one that pyproject.toml gives, whatever else a call would need."""
