@@ -37,8 +37,8 @@ def run() -> Result:
     return Result(
         "Any debugger on many ranks",
         "Stock GDB through `inspector serve`, whose start is included; all ranks wait in MPI_Recv. Wall time of the "
-        f"whole of GDB's run, the best of {REPEAT}; memory is GDB's alone. Each run prints a global variable of the ranks "
-        "that it has.",
+        f"whole of GDB's run, the best of {REPEAT}; memory is GDB's alone. Each run prints a global variable of the "
+        "ranks that it has.",
         tuple(measurements),
     )
 
