@@ -26,6 +26,7 @@ from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
 from ..job.reading import Way, add_way, read_target, way_of
+from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
     add_target(parser)
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="names to show, with * and ?")
-    parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    add_tsv(form)
     add_way(parser)
     add_rank_option(parser)
     which = parser.add_mutually_exclusive_group()
@@ -153,7 +156,7 @@ def show(read: ReadGlobals, found: list[GlobalValues], options: argparse.Namespa
     from ..output.render import print_how
     from ..terminal.console import console
 
-    screen = console()
+    screen = console(options.tsv)
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
     summary = summary_of(found, ranks, len(read.subject.present)) if found else f"no global matches{which(options)}"
@@ -164,14 +167,14 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
     from rich.text import Text
 
     from ..output.listing import Listing
-    from ..output.render import add_global, heading, print_needless
+    from ..output.render import add_global, has_records, heading, print_needless
 
     heading(screen, "Globals", summary)
     if read.values:
         print_needless(read, screen)
-        table = Listing(("variable", "declared", "type", "ranks", "value", "verdict"))
+        table = Listing(("variable", "declared", "type", "verdict", "ranks", "value"), below=(4, 5))
         for one in read.values:
-            add_global(table, one, verdicts=True)
+            add_global(table, one, verdicts=True, has_records=has_records(screen))
         screen.print(table)
     for absent in read.absent:
         screen.print(Text(f"! {harmless(f'{absent.reason}: {absent.hint}')}", style="bold red"))
