@@ -16,7 +16,10 @@ from pieglobalsfind.dwarf.types import ROOT, Array, MemberPointer, Pointer, Stru
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
+from pieglobalsfind.targets.paused import NOT_COPIED
 from pieglobalsfind.values.address_names import AddressNames
+from pieglobalsfind.values.containers.contents import MOST_BYTES, Contents
+from pieglobalsfind.values.containers.recognize import holds_containers
 from pieglobalsfind.values.variable_text import Object as Bytes
 from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of
 
@@ -42,6 +45,10 @@ NOT_DESCRIBED = "variables of the program that its debug information does not de
 UNREAD = b"unread"  # in place of a digest, which is longer
 SMALL = 64  # bytes that are their own key
 PIECE = 1 << 20  # bytes of large variables that are compared at once
+# Bytes of containers that are compared of all ranks together: a pause copies them
+CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
+BEHIND_POINTERS = "what its pointers lead to"
+NOT_STATIC = ("<heap+", "<range+", "<stack+", "<runtime", "0x")  # names of what no variable of static storage is
 NOBODY = -1  # whose own no address is: what ranks share is the same whoever looks
 VERDICTS = (DIFFERS, ADDRESSED, EQUAL, NEVER_WRITTEN, SHARED, UNKNOWN)
 
@@ -65,6 +72,7 @@ class GlobalValues:
     """A variable and its values; `size` in bytes, `object` the path of the file that declares it.
 
     `verdict` is one of VERDICTS. `needless`: bytes that each rank has of its own, though they are the same on all.
+    `uncompared`: what of equal values was not compared, "" if all was.
     """
 
     name: str
@@ -78,6 +86,7 @@ class GlobalValues:
     verdict: str
     needless: int = 0
     place: int = 0  # vaddr, or offset in the TLS block
+    uncompared: str = ""
 
     @property
     def differs(self) -> bool:
@@ -126,12 +135,19 @@ def read_globals(job: Job) -> Globals:
             columns += [Column(found, known.types, one, None) for one in known.variables]
         else:
             absent.append(known)
+    share_bytes([one for one in columns if one.holds_containers], len(job.present))
     memory, names = RankMemory(job.target), AddressNames(job.table, job.translator, job.symbolizer)
     for rank in through(job.present, "globals"):
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
     return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+
+
+def share_bytes(columns: Sequence[Column], ranks: int) -> None:
+    """How much of each variable's containers is compared: less of each where there are many."""
+    for one in columns:
+        one.most_bytes = min(max(CONTAINER_BYTES // (ranks * len(columns)), LEAST_BYTES), MOST_BYTES)
 
 
 def untyped(job: Job, program: Object) -> Iterator[Variables]:
@@ -232,7 +248,11 @@ class Column:
         self._types = types
         self._variable = variable
         self._place_matters = holds_pointers(types, variable.type)
-        self._meaning = None if shown_whole(types, variable.type) else Meaning(types, variable.type)
+        self.holds_containers = variable.language == "C++" and holds_containers(types, variable.type)
+        self.most_bytes = MOST_BYTES
+        self._is_shown_whole = shown_whole(types, variable.type)
+        self._meaning = None if self._is_shown_whole or self.holds_containers else Meaning(types, variable.type)
+        self._uncompared = ""
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
@@ -264,8 +284,10 @@ class Column:
     def _decoded(
         self, rank: Rank, address: int, data: memoryview, key: bytes, memory: RankMemory, name: Callable[[int], str]
     ) -> tuple[str, bytes]:
-        around = Surroundings(self._types, self._variable.language, memory.read, name)
         whole = Bytes(address, bytes(data))
+        if self.holds_containers:
+            return self._contained(whole, memory, name)
+        around = Surroundings(self._types, self._variable.language, memory.read, partial(self._named, name))
         text = decode(around, self._variable.type, whole)
         if not self._place_matters:
             self._known[key] = text
@@ -273,6 +295,26 @@ class Column:
         if self._meaning is None:
             return text, b""
         return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
+
+    def _named(self, name: Callable[[int], str], address: int) -> str:
+        """Note that a pointer leads to what is no variable: that is not compared."""
+        text = name(address)
+        if text.startswith(NOT_STATIC):
+            self._uncompared = self._uncompared or BEHIND_POINTERS
+        return text
+
+    def _contained(self, whole: Bytes, memory: RankMemory, name: Callable[[int], str]) -> tuple[str, bytes]:
+        """What containers hold, wherever that is; where a pause did not copy it, it is for the next one."""
+        contents = Contents(self.most_bytes)
+        if not self._is_shown_whole:
+            contents.lacking = "it is too large"
+        memory.is_torn = False
+        around = Surroundings(self._types, self._variable.language, memory.follow, partial(self._named, name), contents)
+        text = decode(around, self._variable.type, whole)
+        if memory.is_torn:
+            return f"<{NOT_COPIED}>", UNREAD
+        self._uncompared = self._uncompared or contents.lacking
+        return text, contents.digest
 
     def result(self, memory: RankMemory) -> GlobalValues:
         variable = self._variable
@@ -290,6 +332,7 @@ class Column:
             verdict=self._evidence.verdict(sum(one.is_known for one in groups), is_whole),
             needless=self._evidence.needless if is_whole else 0,
             place=variable.address or variable.tls_offset or 0,
+            uncompared=self._uncompared if len(groups) == 1 else "",
         )
 
     def _groups(self, memory: RankMemory) -> Iterator[Group]:

@@ -171,6 +171,7 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "differs": found.differs,
         "verdict": found.verdict,
         "needless": found.needless,
+        "uncompared": found.uncompared,
         "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
     }
 

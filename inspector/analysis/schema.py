@@ -64,8 +64,10 @@ _GLOBAL = _object(
         "differs": {"type": "boolean"},
         "verdict": {"enum": list(VERDICTS_OF_GLOBALS)},
         "needless": _COUNT,
+        "uncompared": _TEXT,
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
-    }
+    },
+    optional=("uncompared",),
 )
 _DIAGNOSIS = _object(dict.fromkeys(("id", "severity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(

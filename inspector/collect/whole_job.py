@@ -284,7 +284,8 @@ def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     if verdict in (ADDRESSED, EQUAL) and len(groups) > 1:
         verdict = DIFFERS
     needless = min(one.needless for one in several) if len(groups) == 1 else 0
-    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless)
+    uncompared = next((one.uncompared for one in several if one.uncompared), "") if len(groups) == 1 else ""
+    return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless, uncompared=uncompared)
 
 
 def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:

@@ -15,12 +15,14 @@ from pieglobalsfind.model import Absent, Object, Rank, Segment
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.target import Target, backed
 from pieglobalsfind.targets import in_address_space
+from pieglobalsfind.targets.paused import PAGE, PausedTarget
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 LARGEST_THRESHOLD, KEPT = 32 << 20, 256 << 20  # bytes
 LARGE, BLOCK = 1 << 20, 1 << 16  # bytes: data of which zeros are passed over, in blocks of this size
 ZEROS = bytes(BLOCK)
 LARGEST_LOADED = 1 << 26  # bytes; a segment beyond is read in the small pieces that are asked for
+MOST_FOLLOWED = 1 << 17  # pages
 LARGEST_PIECE = 1 << 30  # bytes that are compared or searched as a whole
 
 
@@ -44,6 +46,8 @@ class RankMemory:
         self._pieces: list[tuple[int, bytes]] = []
         self._spaces: dict[int, Union[Target, Absent]] = {}
         self._space = 0
+        self._followed: set[int] = set()  # pages that a pause did not copy
+        self.is_torn = False  # whether `follow` gave anything that is of another moment
 
     def load(self, rank: Rank, objects: Iterable[Object]) -> None:
         """Forget the last rank; read the data segments of this one's copies."""
@@ -73,6 +77,22 @@ class RankMemory:
             if start <= address and address + size <= start + len(data):
                 return data[address - start : address - start + size]
         return self._read(address, size)
+
+    def follow(self, address: int, size: int) -> bytes:
+        """As `read`, but what a pause did not copy is read as it is now: it leads to what the next one has to copy.
+
+        Such bytes are of another moment, which `is_torn` says: no value may be shown of them.
+        """
+        try:
+            return self.read(address, size)
+        except MemoryUnreadable:
+            space = self._target_of_rank()
+            if not isinstance(space, PausedTarget) or len(self._followed) > MOST_FOLLOWED:
+                raise
+            data = space.live.read(address, size)
+            self._followed.update(range(address // PAGE, (address + size) // PAGE + 1))
+            self.is_torn = True
+            return data
 
     def digest(self, address: int, data: memoryview) -> bytes:
         """Return what is equal for equal data alone; of large data, which begin at an address, zeros cost little."""

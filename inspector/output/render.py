@@ -205,8 +205,11 @@ def counted(found: Sequence[GlobalValues], among: str) -> str:
     if found and all(sum(len(group.ranks) for group in one.groups) == 1 for one in found):
         return f"{len(found)} on the only rank, with none to compare them with"
     differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
+    partly = sum(bool(one.uncompared) for one in found if one.is_known and not one.differs)
     unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
-    return f"{differing} of {len(found)} differ between {among}; {known - differing} are equal{unread}"
+    uncompared = f"; {partly} not compared" if partly else ""
+    equal = known - differing - partly
+    return f"{differing} of {len(found)} differ between {among}; {equal} are equal{uncompared}{unread}"
 
 
 def print_needless(found: Globals, console: Console) -> None:

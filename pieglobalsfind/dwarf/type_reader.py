@@ -260,8 +260,11 @@ class TypeReader:
         die, name = self._defined(die)
         opaque = self._reader.has(die, dw.DW_AT_declaration)
         size = self._size(die)
-        members = () if opaque else tuple(within(one, size) for one in self._members(die))
-        return Struct(kind, name, size, members, opaque)
+        if opaque:
+            return Struct(kind, name, size, (), opaque)
+        members, arguments = self._inside(die, size)
+        alignment = self._reader.number(die, dw.DW_AT_alignment) or 1
+        return Struct(kind, name, size, members, arguments=arguments, alignment=min(max(alignment, 1), 1 << 20))
 
     def _defined(self, die: Die) -> tuple[Die, str]:
         """The DIE that has the type, and its name: a declaration may stand for a type unit (DWARF 5, 3.1.4)."""
@@ -271,10 +274,16 @@ class TypeReader:
             return die, name
         return signature, name or self._scoped_name(signature)
 
-    def _members(self, die: Die) -> Iterator[Member]:
-        for child, tag in self.parts(die, dw.DW_TAG_inheritance, dw.DW_TAG_member):
-            if tag == dw.DW_TAG_inheritance or not self._reader.has(child, dw.DW_AT_external):
-                yield self._member(child, tag == dw.DW_TAG_inheritance)
+    def _inside(self, die: Die, size: int) -> tuple[tuple[Member, ...], tuple[int, ...]]:
+        """Members and base classes of a class of that size, and the types that its template was made of."""
+        members, arguments = list[Member](), list[int]()
+        tags = dw.DW_TAG_inheritance, dw.DW_TAG_member, dw.DW_TAG_template_type_parameter
+        for child, tag in self.parts(die, *tags):
+            if tag == dw.DW_TAG_template_type_parameter:
+                arguments.append(self._target(child))
+            elif tag == dw.DW_TAG_inheritance or not self._reader.has(child, dw.DW_AT_external):
+                members.append(within(self._member(child, tag == dw.DW_TAG_inheritance), size))
+        return tuple(members), tuple(arguments)
 
     def _member(self, die: Die, is_base: bool) -> Member:
         name, target = self._reader.own_string(die, dw.DW_AT_name), self._target(die)

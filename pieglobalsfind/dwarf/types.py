@@ -108,13 +108,18 @@ class Member:
 
 @dataclass(frozen=True)
 class Struct:
-    """`kind` is "struct", "class" or "union". With `opaque`, it is only declared."""
+    """`kind` is "struct", "class" or "union". With `opaque`, it is only declared.
+
+    `arguments` are the types that a template was made of, `alignment` what the program asks for beyond its members'.
+    """
 
     kind: str
     name: str
     size: int
     members: tuple[Member, ...]
     opaque: bool = False
+    arguments: tuple[int, ...] = ()
+    alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -207,6 +212,8 @@ def named_by(found: Type) -> tuple[int, ...]:
         return (found.target,)
     if isinstance(found, MemberPointer):
         return found.target, found.container
+    if isinstance(found, Struct):
+        return *by_value(found), *found.arguments
     return (found.result, *found.parameters) if isinstance(found, Function) else by_value(found)
 
 

@@ -7,7 +7,7 @@ through the `Surroundings` it is given, and it never believes a length that the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.expression import evaluate
@@ -27,6 +27,8 @@ from pieglobalsfind.dwarf.types import (
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
+from pieglobalsfind.values.containers.contents import Contents, Part, Source
+from pieglobalsfind.values.containers.recognize import is_container, text_of
 from pieglobalsfind.values.scalar_text import (
     MOST_ELEMENTS,
     REPEATS,
@@ -44,12 +46,13 @@ LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What decoding needs of the rank whose variable it is."""
+    """What decoding needs of the rank whose variable it is, and what it has read of that one's containers."""
 
     types: TypeTable
     language: str
     read: Callable[[int, int], bytes]
     name_address: Callable[[int], str]
+    contents: Contents = field(default_factory=Contents)
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> s
     if len(found.data) < bare.size if not isinstance(bare, Function) else False:
         return "<incomplete>"
     if isinstance(bare, Struct):
-        return decode_struct(around, bare, found, depth)
+        return decode_class(around, index, bare, found, depth)
     if isinstance(bare, Base):
         return decode_base(bare, found.data[: bare.size], around.language)
     if isinstance(bare, Pointer):
@@ -84,6 +87,26 @@ def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> s
     if isinstance(bare, Function):
         return "<a function>"
     return raw(found.data) if depth == 0 and found.data else f"<{bare.size} bytes>"
+
+
+def decode_class(around: Surroundings, index: int, bare: Struct, found: Object, depth: int) -> str:
+    """A container's contents, or the members of any other class."""
+    if around.language == "C++":
+
+        def show(part: Part) -> str:
+            return decode(around, part.type, Object(part.address, part.data), depth + 1)
+
+        source = Source(around.types, around.read, show, lambda one: is_plain(around.types, one), around.contents)
+        text = text_of(source, Part(index, found.address, found.data))
+        if text is not None:
+            return text
+    return decode_struct(around, bare, found, depth)
+
+
+def is_plain(types: TypeTable, index: int) -> bool:
+    """Whether equal bytes are equal values on every rank: without pointers, containers, or padding that may differ."""
+    bare = types.strip(index)
+    return isinstance(bare, (Base, Enum)) or (isinstance(bare, Array) and is_plain(types, bare.element))
 
 
 def decode_pointer(around: Surroundings, bare: Pointer, data: bytes) -> str:
@@ -154,7 +177,12 @@ def decode_member(around: Surroundings, member: Member, found: Object, depth: in
         part, bare = part_of(around, member, found), around.types.strip(member.type)
         if isinstance(part, str):
             text = part
-        elif member.is_base and isinstance(bare, Struct) and depth < DEEPEST:
+        elif (
+            member.is_base
+            and isinstance(bare, Struct)
+            and depth < DEEPEST
+            and not is_container(around.types, member.type)
+        ):
             text = decode_struct(around, bare, part, depth + 1, virtual)
         else:
             text = decode(around, member.type, part, depth + 1)

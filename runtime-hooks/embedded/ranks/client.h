@@ -12,6 +12,8 @@
 struct rank_client {
     /* Whether a rank that is here has begun to use the library and has not ended that (MPI_Init, MPI_Finalize). */
     bool (*is_unfinished)(int rank);
+    /* The root of the collective call in which a rank that is here waits, as the rank gave it; -1: it has none. */
+    int (*root)(int rank);
     /* Puts what waits for a rank into the rank's own memory, which goes elsewhere or into a checkpoint.  The rank is
      * off its stack.  Returns where it lies. */
     void *(*pack)(int rank);

@@ -43,7 +43,7 @@ static bool are_alike(const struct rank_debug_rank *first, const struct rank_deb
     if (has_exited(first) || has_exited(second))
         return has_exited(first) && has_exited(second) &&
                rank_client()->is_unfinished(first->rank) == rank_client()->is_unfinished(second->rank);
-    return first->call == second->call &&
+    return first->call == second->call && rank_client()->root(first->rank) == rank_client()->root(second->rank) &&
            (by_call || !has_peer(first) ||
             (first->wait_peer == second->wait_peer && first->wait_tag == second->wait_tag));
 }
@@ -90,6 +90,8 @@ static void report_group(const struct rank_debug_rank *first, bool by_call) {
         return;
     }
     fprintf(stderr, ": %s", call_name(first->call));
+    if (rank_client()->root(first->rank) >= 0)
+        fprintf(stderr, " with root %d", rank_client()->root(first->rank));
     if (has_peer(first) && !by_call && first->wait_peer == -1)
         fprintf(stderr, " from any rank");
     else if (has_peer(first) && !by_call && first->wait_peer >= 0)

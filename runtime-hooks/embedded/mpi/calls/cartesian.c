@@ -55,9 +55,10 @@ int MPI_Cart_create(MPI_Comm comm, int count, const int sizes[], const int perio
     int members = count < 0 ? 0 : grid_size(count, sizes, comm_size(communicator));
     if (!members)
         return mpi_fail(self, communicator, CALL_Cart_create, MPI_ERR_DIMS);
-    call_publish(CALL_Cart_create, MPI_PROC_NULL, PUBLISH_NONE, communicator);
-    *cart = comm_split(self, communicator, communicator->rank < members ? 0 : MPI_UNDEFINED, communicator->rank);
-    rank_call_leave();
+    int color = communicator->rank < members ? 0 : MPI_UNDEFINED;
+    int code = comm_split(self, communicator, CALL_Cart_create, color, communicator->rank, cart);
+    if (code)
+        return mpi_fail(self, communicator, CALL_Cart_create, code);
     if (*cart == MPI_COMM_NULL)
         return MPI_SUCCESS;
     struct cartesian *grid = comm_get(self, *cart)->cartesian = cartesian_new(count);
@@ -164,9 +165,11 @@ int MPI_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *part) {
             kept->axes[kept->count++] = grid->axes[i];
         else
             color = color * grid->axes[i].size + coordinate(grid, communicator->rank, i);
-    call_publish(CALL_Cart_sub, MPI_PROC_NULL, PUBLISH_NONE, communicator);
-    *part = comm_split(self, comm_get(self, comm), color, communicator->rank);
-    rank_call_leave();
+    code = comm_split(self, comm_get(self, comm), CALL_Cart_sub, color, communicator->rank, part);
+    if (code) {
+        host_release(kept);
+        return mpi_fail(self, comm_get(self, comm), CALL_Cart_sub, code);
+    }
     comm_get(self, *part)->cartesian = kept;
     return MPI_SUCCESS;
 }

@@ -5,6 +5,7 @@
  * eager: a collective may send all it has before it receives anything.
  */
 #include "mpi/calls/collective.h"
+#include "mpi/calls/collective_check.h"
 #include "mpi/objects/call.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/datatype.h"
@@ -16,6 +17,13 @@
 #include "mpi/objects/rank_state.h"
 #include "mpi/objects/request.h"
 #include "ranks/scheduler.h"
+
+int collective_publish(struct mpi_rank *self, struct communicator *comm, enum call call, int root) {
+    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, comm);
+    comm->current = (struct collective_call){call, root};
+    self->root = root;
+    return collective_check_earlier(self, comm);
+}
 
 int collective_begin(struct communicator *comm) {
     comm->collective = (comm->collective + 1) & MPI_TAG_UB_VALUE;
@@ -31,8 +39,12 @@ int collective_recv(struct mpi_rank *self, struct communicator *comm, void *buff
                     int source, int tag) {
     struct request *request = request_receive(self, comm, CHANNEL_COLLECTIVE, buffer, count, type, source, tag);
     rank_call_needs(source); /* collectives are chains of such waits: this is the next rank of the chain */
-    int code = request_wait(self, request, MPI_STATUS_IGNORE);
+    int code = collective_check_wait(self, comm, request);
     rank_call_needs(PUBLISH_NONE);
+    if (!code)
+        return request_wait(self, request, MPI_STATUS_IGNORE);
+    message_withdraw(self, request);
+    request_release(request);
     return code;
 }
 
@@ -84,15 +96,16 @@ void collective_copy(const void *from, int from_count, const struct datatype *fr
 struct collective collective_enter(enum call call, MPI_Comm comm, int root) {
     struct mpi_rank *self = mpi_self(call);
     struct collective collective = {.self = self, .comm = comm_get(self, comm), .call = call};
-    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, collective.comm);
     if (!collective.comm) {
+        call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, NULL);
         collective.code = MPI_ERR_COMM;
         return collective;
     }
+    collective.code = collective_publish(self, collective.comm, call, root);
     collective.size = comm_size(collective.comm);
     collective.rank = collective.comm->rank;
     collective.tag = collective_begin(collective.comm);
-    if (root < 0 || root >= collective.size)
+    if (root != NO_ROOT && (root < 0 || root >= collective.size))
         collective.code = MPI_ERR_ROOT;
     return collective;
 }
@@ -108,13 +121,14 @@ struct datatype *collective_type(struct collective *collective, int count, MPI_D
 
 int collective_leave(struct collective *collective) {
     rank_call_leave();
+    collective->self->root = NO_ROOT;
     if (collective->code)
         mpi_fail(collective->self, collective->comm, collective->call, collective->code);
     return collective->code;
 }
 
 int MPI_Barrier(MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Barrier, comm, 0);
+    struct collective call = collective_enter(CALL_Barrier, comm, NO_ROOT);
     if (!call.code)
         call.code = collective_barrier(call.self, call.comm);
     return collective_leave(&call);

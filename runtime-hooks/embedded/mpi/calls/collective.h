@@ -1,5 +1,5 @@
 /*
- * collective.h: what the collectives are built of; nothing here but collective_enter() publishes a call.
+ * collective.h: what the collectives are built of; only collective_publish() and collective_enter() publish a call.
  */
 #ifndef RANK_MPI_COLLECTIVE_H
 #define RANK_MPI_COLLECTIVE_H
@@ -13,6 +13,9 @@ struct communicator;
 struct datatype;
 struct mpi_rank;
 
+/* Publishes what the calling rank is about to do; fails with a message of an earlier collective that no call of this
+ * rank took.  rank_call_leave() undoes it. */
+int collective_publish(struct mpi_rank *self, struct communicator *comm, enum call call, int root);
 int collective_begin(struct communicator *comm); /* the tag of this collective's messages */
 int collective_send(struct mpi_rank *self, struct communicator *comm, const void *buffer, int count,
                     struct datatype *type, int dest, int tag);
@@ -34,7 +37,7 @@ struct collective {
     int size, rank, tag;
     int code; /* not MPI_SUCCESS: the call ends with it */
 };
-/* Checks and publishes; `root` is 0 for collectives that have none. */
+/* Checks and publishes; `root` is NO_ROOT for collectives that have none. */
 struct collective collective_enter(enum call call, MPI_Comm comm, int root);
 /* The type, or NULL with code set. */
 struct datatype *collective_type(struct collective *collective, int count, MPI_Datatype type);

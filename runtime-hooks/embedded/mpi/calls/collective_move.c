@@ -133,7 +133,7 @@ static void allgather(struct collective *call, const void *send, int count, MPI_
 
 int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
                   MPI_Datatype recv_type, MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Allgather, comm, 0);
+    struct collective call = collective_enter(CALL_Allgather, comm, NO_ROOT);
     struct layout to = {.buffer = recv, .count = recv_count};
     allgather(&call, send, send_count, send_type, &to, recv_type);
     return collective_leave(&call);
@@ -141,7 +141,7 @@ int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void
 
 int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_type, void *recv, const int recv_counts[],
                    const int offsets[], MPI_Datatype recv_type, MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Allgatherv, comm, 0);
+    struct collective call = collective_enter(CALL_Allgatherv, comm, NO_ROOT);
     struct layout to = {.buffer = recv, .counts = recv_counts, .offsets = offsets};
     allgather(&call, send, send_count, send_type, &to, recv_type);
     return collective_leave(&call);
@@ -171,7 +171,7 @@ static void all_to_all(struct collective *call, struct layout *from, MPI_Datatyp
 
 int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count,
                  MPI_Datatype recv_type, MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Alltoall, comm, 0);
+    struct collective call = collective_enter(CALL_Alltoall, comm, NO_ROOT);
     struct layout from = {.buffer = (void *)send, .count = send_count}, to = {.buffer = recv, .count = recv_count};
     all_to_all(&call, &from, send_type, &to, recv_type);
     return collective_leave(&call);
@@ -180,7 +180,7 @@ int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void 
 int MPI_Alltoallv(const void *send, const int send_counts[], const int send_offsets[], MPI_Datatype send_type,
                   void *recv, const int recv_counts[], const int recv_offsets[], MPI_Datatype recv_type,
                   MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Alltoallv, comm, 0);
+    struct collective call = collective_enter(CALL_Alltoallv, comm, NO_ROOT);
     struct layout from = {.buffer = (void *)send, .counts = send_counts, .offsets = send_offsets};
     struct layout to = {.buffer = recv, .counts = recv_counts, .offsets = recv_offsets};
     all_to_all(&call, &from, send_type, &to, recv_type);

@@ -116,7 +116,7 @@ int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_O
 }
 
 int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Allreduce, comm, 0);
+    struct collective call = collective_enter(CALL_Allreduce, comm, NO_ROOT);
     struct reduction r = reduction_begin(&call, count, type, op);
     if (!call.code) {
         reduce(&r, send, recv, 0);
@@ -156,7 +156,7 @@ static int checked_count(struct collective *call, int64_t total) {
 
 int MPI_Reduce_scatter(const void *send, void *recv, const int recv_counts[], MPI_Datatype type, MPI_Op op,
                        MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Reduce_scatter, comm, 0);
+    struct collective call = collective_enter(CALL_Reduce_scatter, comm, NO_ROOT);
     int64_t total = 0;
     for (int i = 0; i < call.size; i++) {
         if (recv_counts[i] < 0)
@@ -172,7 +172,7 @@ int MPI_Reduce_scatter(const void *send, void *recv, const int recv_counts[], MP
 
 int MPI_Reduce_scatter_block(const void *send, void *recv, int recv_count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Reduce_scatter_block, comm, 0);
+    struct collective call = collective_enter(CALL_Reduce_scatter_block, comm, NO_ROOT);
     int count = checked_count(&call, (int64_t)recv_count * call.size);
     struct reduction r = reduction_begin(&call, count, type, op);
     if (!call.code)
@@ -200,7 +200,7 @@ static void scan(const struct reduction *r, const void *send, void *recv, bool e
 }
 
 int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Scan, comm, 0);
+    struct collective call = collective_enter(CALL_Scan, comm, NO_ROOT);
     struct reduction r = reduction_begin(&call, count, type, op);
     if (!call.code)
         scan(&r, send, recv, false);
@@ -208,7 +208,7 @@ int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op 
 }
 
 int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    struct collective call = collective_enter(CALL_Exscan, comm, 0);
+    struct collective call = collective_enter(CALL_Exscan, comm, NO_ROOT);
     struct reduction r = reduction_begin(&call, count, type, op);
     if (!call.code)
         scan(&r, send, recv, true);

@@ -6,6 +6,7 @@
  */
 #include "mpi/calls/communicator_create.h"
 #include "mpi/calls/collective.h"
+#include "mpi/calls/collective_check.h"
 #include "mpi/objects/call.h"
 #include "mpi/objects/datatype.h"
 #include "mpi/objects/error.h"
@@ -20,13 +21,11 @@
 /* 1 is MPI_COMM_WORLD's; then comes one per rank for its MPI_COMM_SELF; above these, each rank has numbers to draw. */
 #define CONTEXTS_PER_RANK (UINT64_C(1) << 32)
 
-/* The first of `count` fresh context numbers, the same on all members. */
-static uint64_t draw_contexts(struct mpi_rank *self, struct communicator *comm, int count) {
-    uint64_t first = 0;
+/* *first: the first of `count` fresh context numbers, the same on all members. */
+static int draw_contexts(struct mpi_rank *self, struct communicator *comm, int count, uint64_t *first) {
     if (comm->rank == 0)
-        first = CONTEXTS_PER_RANK * (uint64_t)(self->world + 1) + self->contexts, self->contexts += (unsigned)count;
-    collective_broadcast(self, comm, &first, 1, type_get(self, MPI_UINT64_T), 0);
-    return first;
+        *first = CONTEXTS_PER_RANK * (uint64_t)(self->world + 1) + self->contexts, self->contexts += (unsigned)count;
+    return collective_broadcast(self, comm, first, 1, type_get(self, MPI_UINT64_T), 0);
 }
 
 int MPI_Comm_rank(MPI_Comm comm, int *rank) {
@@ -52,9 +51,13 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
     struct communicator *communicator = comm_get(self, comm);
     if (!communicator)
         return mpi_fail(self, NULL, CALL_Comm_dup, MPI_ERR_COMM);
-    call_publish(CALL_Comm_dup, MPI_PROC_NULL, PUBLISH_NONE, communicator);
-    uint64_t context = draw_contexts(self, communicator, 1);
+    uint64_t context;
+    int code = collective_publish(self, communicator, CALL_Comm_dup, NO_ROOT);
+    if (!code)
+        code = draw_contexts(self, communicator, 1, &context);
     rank_call_leave();
+    if (code)
+        return mpi_fail(self, communicator, CALL_Comm_dup, code);
     communicator->group->references++;
     *copy = comm_add(self, communicator, context, communicator->group);
     comm_get(self, *copy)->cartesian = cartesian_copy(communicator->cartesian);
@@ -73,20 +76,15 @@ static int by_key(const void *first, const void *second) {
     return a->rank - b->rank;
 }
 
-/* All members' choices, at every member. */
-static struct choice *exchange_choices(struct mpi_rank *self, struct communicator *comm, struct choice mine) {
-    int size = comm_size(comm), tag = collective_begin(comm);
-    struct choice *choices = host_allocate((size_t)size * sizeof *choices);
+/* All members' choices, at every member; `choices` has this member's own. */
+static int exchange_choices(struct mpi_rank *self, struct communicator *comm, struct choice *choices) {
+    int size = comm_size(comm), tag = collective_begin(comm), code = MPI_SUCCESS;
     struct datatype *type = type_get(self, MPI_INT);
-    choices[comm->rank] = mine;
-    if (comm->rank == 0) {
-        for (int i = 1; i < size; i++)
-            collective_recv(self, comm, &choices[i], 3, type, i, tag);
-    } else {
-        collective_send(self, comm, &mine, 3, type, 0, tag);
-    }
-    collective_broadcast(self, comm, choices, 3 * size, type, 0);
-    return choices;
+    if (comm->rank != 0)
+        code = collective_send(self, comm, &choices[comm->rank], 3, type, 0, tag);
+    for (int i = 1; comm->rank == 0 && i < size && !code; i++)
+        code = collective_recv(self, comm, &choices[i], 3, type, i, tag);
+    return code ? code : collective_broadcast(self, comm, choices, 3 * size, type, 0);
 }
 
 /* Keeps the choices of `color`, in the new order; returns how many.  *lowest: the lowest old rank among them. */
@@ -104,19 +102,26 @@ static int select_color(struct choice *choices, int size, int color, int *lowest
     return kept;
 }
 
-MPI_Comm comm_split(struct mpi_rank *self, struct communicator *comm, int color, int key) {
+int comm_split(struct mpi_rank *self, struct communicator *comm, enum call call, int color, int key, MPI_Comm *made) {
     int size = comm_size(comm), lowest;
-    struct choice *choices = exchange_choices(self, comm, (struct choice){color, key, comm->rank});
-    uint64_t first = draw_contexts(self, comm, size);
-    MPI_Comm made = MPI_COMM_NULL;
-    if (color != MPI_UNDEFINED) {
+    struct choice *choices = host_allocate((size_t)size * sizeof *choices);
+    uint64_t first;
+    choices[comm->rank] = (struct choice){color, key, comm->rank};
+    int code = collective_publish(self, comm, call, NO_ROOT);
+    if (!code)
+        code = exchange_choices(self, comm, choices);
+    if (!code)
+        code = draw_contexts(self, comm, size, &first);
+    rank_call_leave();
+    *made = MPI_COMM_NULL;
+    if (!code && color != MPI_UNDEFINED) {
         struct group *group = group_new(select_color(choices, size, color, &lowest));
         for (int i = 0; i < group->size; i++)
             group->members[i] = comm->group->members[choices[i].rank];
-        made = comm_add(self, comm, first + (unsigned)lowest, group);
+        *made = comm_add(self, comm, first + (unsigned)lowest, group);
     }
     host_release(choices);
-    return made;
+    return code;
 }
 
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
@@ -126,10 +131,8 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *part) {
         return mpi_fail(self, NULL, CALL_Comm_split, MPI_ERR_COMM);
     if (color < 0 && color != MPI_UNDEFINED)
         return mpi_fail(self, communicator, CALL_Comm_split, MPI_ERR_ARG);
-    call_publish(CALL_Comm_split, MPI_PROC_NULL, PUBLISH_NONE, communicator);
-    *part = comm_split(self, communicator, color, key);
-    rank_call_leave();
-    return MPI_SUCCESS;
+    int code = comm_split(self, communicator, CALL_Comm_split, color, key, part);
+    return code ? mpi_fail(self, communicator, CALL_Comm_split, code) : MPI_SUCCESS;
 }
 
 /* A split in which the members of the group have one color and their place in it as the key. */
@@ -142,10 +145,8 @@ int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *created) {
     int place = group_find(members, self->world);
     /* Disjoint groups may be given in one call: the first member tells them apart. */
     int color = place == MPI_UNDEFINED ? MPI_UNDEFINED : members->members[0];
-    call_publish(CALL_Comm_create, MPI_PROC_NULL, PUBLISH_NONE, communicator);
-    *created = comm_split(self, communicator, color, place);
-    rank_call_leave();
-    return MPI_SUCCESS;
+    int code = comm_split(self, communicator, CALL_Comm_create, color, place, created);
+    return code ? mpi_fail(self, communicator, CALL_Comm_create, code) : MPI_SUCCESS;
 }
 
 int MPI_Comm_free(MPI_Comm *comm) {
@@ -153,6 +154,9 @@ int MPI_Comm_free(MPI_Comm *comm) {
     struct communicator *communicator = comm_get(self, *comm);
     if (!communicator || *comm <= MPI_COMM_SELF)
         return mpi_fail(self, communicator, CALL_Comm_free, MPI_ERR_COMM);
+    int code = collective_check_last(self, communicator, CALL_Comm_free);
+    if (code)
+        return mpi_fail(self, communicator, CALL_Comm_free, code);
     table_remove(&self->communicators, *comm);
     comm_drop(communicator);
     *comm = MPI_COMM_NULL;

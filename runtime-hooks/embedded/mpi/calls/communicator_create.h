@@ -6,7 +6,7 @@
 
 #include "mpi/objects/communicator.h"
 
-/* As MPI_Comm_split(): collective; publishes no call. */
-MPI_Comm comm_split(struct mpi_rank *self, struct communicator *comm, int color, int key);
+/* As MPI_Comm_split(), published as `call`; no error handler is called. */
+int comm_split(struct mpi_rank *self, struct communicator *comm, enum call call, int color, int key, MPI_Comm *made);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "mpi/calls/environment.h"
 #include "mpi/calls/collective.h"
+#include "mpi/calls/collective_check.h"
 #include "mpi/objects/call.h"
 #include "mpi/objects/communicator.h"
 #include "mpi/objects/datatype.h"
@@ -24,8 +25,10 @@ static int initialize(enum call call, int level) {
     comms_initialize(self);
     self->initialized = true;
     self->thread_level = level;
-    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, comm_get(self, MPI_COMM_WORLD));
-    int code = collective_barrier(self, comm_get(self, MPI_COMM_WORLD));
+    struct communicator *world = comm_get(self, MPI_COMM_WORLD);
+    call_publish(call, MPI_PROC_NULL, PUBLISH_NONE, world);
+    world->current = (struct collective_call){CALL_Init, NO_ROOT}; /* for ranks that call MPI_Init_thread, too */
+    int code = collective_barrier(self, world);
     rank_call_leave();
     return code;
 }
@@ -62,11 +65,23 @@ bool mpi_is_unfinished(int world) {
     return self && self->initialized && !self->finalized;
 }
 
+int mpi_root(int world) {
+    const struct mpi_rank *self = rank_attachment(rank_by_number(world));
+    return self ? self->root : NO_ROOT;
+}
+
 int MPI_Finalize(void) {
     struct mpi_rank *self = mpi_self(CALL_Finalize);
-    call_publish(CALL_Finalize, MPI_PROC_NULL, PUBLISH_NONE, comm_get(self, MPI_COMM_WORLD));
-    int code = collective_barrier(self, comm_get(self, MPI_COMM_WORLD));
+    struct communicator *world = comm_get(self, MPI_COMM_WORLD);
+    int code = collective_publish(self, world, CALL_Finalize, NO_ROOT);
+    if (!code)
+        code = collective_barrier(self, world);
+    for (int i = 1; i < self->communicators.size && !code; i++)
+        if (comm_get(self, i))
+            code = collective_check_last(self, comm_get(self, i), CALL_Finalize);
     rank_call_leave();
+    if (code)
+        mpi_fail(self, world, CALL_Finalize, code);
     self->finalized = true;
     return code;
 }

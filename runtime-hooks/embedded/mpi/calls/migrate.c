@@ -29,10 +29,7 @@ static int move(struct mpi_rank *self, struct communicator *comm, enum call call
     if (migration_start(process, why, sizeof why))
         return MPI_SUCCESS;
     snprintf(line, sizeof line, "rank %d: %s: %s", self->world, call_name(call), why);
-    comm = comm ? comm : comm_get(self, MPI_COMM_WORLD);
-    if (comm->handler == MPI_ERRORS_ARE_FATAL)
-        rank_job_abort(MPI_ERR_OTHER, line);
-    return mpi_fail(self, comm, call, MPI_ERR_OTHER);
+    return mpi_fail(self, comm, call, mpi_end_if_fatal(self, comm, MPI_ERR_OTHER, line));
 }
 
 int MPIX_Process(int *process, int *count) {
@@ -88,25 +85,26 @@ static void balance(struct member *members, int count, int processes) {
     free(loads);
 }
 
-/* Where this rank shall go; all members must call it. */
-static int choose(struct mpi_rank *self, struct communicator *comm, double load) {
-    int size = comm_size(comm), tag = collective_begin(comm), wanted = process_index();
+/* *wanted: where this rank shall go; all members must call it. */
+static int choose(struct mpi_rank *self, struct communicator *comm, double load, int *wanted) {
+    int size = comm_size(comm), tag = collective_begin(comm), code = MPI_SUCCESS;
     struct datatype *type = type_get(self, MPI_BYTE);
     struct member *members = host_allocate((size_t)size * sizeof *members);
     struct member mine = {load, process_index(), comm->rank};
     members[comm->rank] = mine;
-    if (comm->rank == 0)
-        for (int i = 1; i < size; i++)
-            collective_recv(self, comm, &members[i], sizeof mine, type, i, tag);
-    else
-        collective_send(self, comm, &mine, sizeof mine, type, 0, tag);
-    collective_broadcast(self, comm, members, size * (int)sizeof mine, type, 0);
-    balance(members, size, process_count());
-    for (int i = 0; i < size; i++)
+    if (comm->rank != 0)
+        code = collective_send(self, comm, &mine, sizeof mine, type, 0, tag);
+    for (int i = 1; comm->rank == 0 && i < size && !code; i++)
+        code = collective_recv(self, comm, &members[i], sizeof mine, type, i, tag);
+    if (!code)
+        code = collective_broadcast(self, comm, members, size * (int)sizeof mine, type, 0);
+    if (!code)
+        balance(members, size, process_count());
+    for (int i = 0; i < size && !code; i++)
         if (members[i].place == comm->rank)
-            wanted = members[i].process;
+            *wanted = members[i].process;
     host_release(members);
-    return wanted;
+    return code;
 }
 
 int MPIX_Migrate(MPI_Comm comm) {
@@ -114,11 +112,15 @@ int MPIX_Migrate(MPI_Comm comm) {
     struct communicator *communicator = comm_get(self, comm);
     if (!communicator)
         return mpi_fail(self, NULL, CALL_Migrate, MPI_ERR_COMM);
-    call_publish(CALL_Migrate, MPI_PROC_NULL, PUBLISH_NONE, communicator);
+    int process = process_index(), code = collective_publish(self, communicator, CALL_Migrate, NO_ROOT);
     uint64_t cycles = rank_cycles(self->rank);
-    int process = choose(self, communicator, (double)(cycles - self->cycles_before));
+    if (!code)
+        code = choose(self, communicator, (double)(cycles - self->cycles_before), &process);
     self->cycles_before = cycles;
-    int code = move(self, communicator, CALL_Migrate, process);
+    if (code)
+        mpi_fail(self, communicator, CALL_Migrate, code);
+    else
+        code = move(self, communicator, CALL_Migrate, process);
     if (!code)
         code = collective_barrier(self, communicator);
     rank_call_leave();

@@ -11,7 +11,7 @@
 #include "mpi/objects/request.h"
 #include "ranks/client.h"
 
-static const struct rank_client client = {mpi_is_unfinished, mobility_pack, mobility_unpack};
+static const struct rank_client client = {mpi_is_unfinished, mpi_root, mobility_pack, mobility_unpack};
 
 void mpi_prepare(void) {
     calls_register();

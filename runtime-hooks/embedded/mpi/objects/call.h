@@ -31,6 +31,13 @@
 enum call { MPI_CALLS(MPI_CALL_ENUM) MPIX_CALLS(MPI_CALL_ENUM) CALL_COUNT };
 #undef MPI_CALL_ENUM
 
+/* A collective as one member of the communicator calls it. */
+struct collective_call {
+    enum call call;
+    int root; /* NO_ROOT: the call has none */
+};
+#define NO_ROOT (-1)
+
 /* Enters the names in the registry, before any rank runs. */
 void calls_register(void);
 

@@ -13,6 +13,7 @@ static struct communicator *comm_new(struct mpi_rank *self, uint64_t context, st
     *comm = (struct communicator){.references = 1,
                                   .context = context,
                                   .rank = group_find(group, self->world),
+                                  .current = {CALL_Init, NO_ROOT},
                                   .handler = MPI_ERRORS_ARE_FATAL,
                                   .group = group};
     return comm;

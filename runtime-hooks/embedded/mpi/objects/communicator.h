@@ -5,6 +5,7 @@
 #define RANK_MPI_COMMUNICATOR_H
 
 #include "mpi.h"
+#include "mpi/objects/call.h"
 #include "mpi/objects/rank_state.h"
 
 #include <stdint.h>
@@ -16,7 +17,8 @@ struct communicator {
     int references;
     uint64_t context; /* equal on all members, and no other communicator's */
     int rank;
-    int collective; /* how many collectives have begun: the tag of their messages */
+    int collective;                 /* how many collectives have begun: the tag of their messages */
+    struct collective_call current; /* the last one that has begun */
     MPI_Errhandler handler;
     struct group *group;
     struct cartesian *cartesian; /* its own; NULL: its ranks are in no grid */

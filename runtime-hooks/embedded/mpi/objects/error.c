@@ -53,6 +53,12 @@ static MPI_Comm handle_of(const struct mpi_rank *self, const struct communicator
     return MPI_COMM_NULL;
 }
 
+int mpi_end_if_fatal(struct mpi_rank *self, const struct communicator *comm, int code, const char *line) {
+    if ((comm ? comm : comm_get(self, MPI_COMM_WORLD))->handler == MPI_ERRORS_ARE_FATAL)
+        rank_job_abort(code, line);
+    return code;
+}
+
 int mpi_fail(struct mpi_rank *self, struct communicator *comm, enum call call, int code) {
     if (!comm)
         comm = comm_get(self, MPI_COMM_WORLD);

@@ -8,6 +8,8 @@
 #ifndef RANK_MPI_INBOX_H
 #define RANK_MPI_INBOX_H
 
+#include "mpi/objects/call.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +29,8 @@ struct message {
     enum channel channel;
     int source; /* rank in the communicator */
     int tag;
-    int origin;        /* the same rank in MPI_COMM_WORLD */
+    struct collective_call collective; /* what the sender called; in the channel of collectives only */
+    int origin;                        /* the same rank in MPI_COMM_WORLD */
     uint32_t sequence; /* how many messages that one had sent to this rank before: ways differ where ranks move */
     size_t bytes;
     struct request *sender; /* a synchronous send of `origin` that waits for the match, or NULL */

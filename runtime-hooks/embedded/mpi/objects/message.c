@@ -25,31 +25,46 @@ static bool matches(const struct message *message, const struct request *receive
            (receive->tag == MPI_ANY_TAG || receive->tag == message->tag);
 }
 
+/* Removes the receive that `link` points to from the inbox. */
+static struct request *unlink_posted(struct inbox *inbox, struct request **link) {
+    struct request *receive = *link;
+    *link = receive->next;
+    if (!receive->next)
+        inbox->last_posted = link;
+    receive->next = NULL;
+    return receive;
+}
+
 static struct request *take_posted(struct inbox *inbox, const struct message *message) {
-    for (struct request **link = &inbox->first_posted; *link; link = &(*link)->next) {
-        struct request *receive = *link;
-        if (!matches(message, receive))
-            continue;
-        *link = receive->next;
-        if (!receive->next)
-            inbox->last_posted = link;
-        receive->next = NULL;
-        return receive;
-    }
+    for (struct request **link = &inbox->first_posted; *link; link = &(*link)->next)
+        if (matches(message, *link))
+            return unlink_posted(inbox, link);
     return NULL;
 }
 
+/* Removes the message that `link` points to from the inbox. */
+static struct message *unlink_message(struct inbox *inbox, struct message **link) {
+    struct message *message = *link;
+    *link = message->next;
+    if (!message->next)
+        inbox->last_message = link;
+    message->next = NULL;
+    return message;
+}
+
 static struct message *take_message(struct inbox *inbox, const struct request *receive) {
-    for (struct message **link = &inbox->first_message; *link; link = &(*link)->next) {
-        struct message *message = *link;
-        if (!matches(message, receive))
-            continue;
-        *link = message->next;
-        if (!message->next)
-            inbox->last_message = link;
-        message->next = NULL;
-        return message;
-    }
+    for (struct message **link = &inbox->first_message; *link; link = &(*link)->next)
+        if (matches(*link, receive))
+            return unlink_message(inbox, link);
+    return NULL;
+}
+
+struct message *message_take_unexpected(struct inbox *inbox, const struct communicator *comm,
+                                        bool (*is_wanted)(const struct message *message,
+                                                          const struct communicator *comm)) {
+    for (struct message **link = &inbox->first_message; *link; link = &(*link)->next)
+        if (is_wanted(*link, comm))
+            return unlink_message(inbox, link);
     return NULL;
 }
 
@@ -134,6 +149,7 @@ int message_send(struct mpi_rank *self, struct communicator *comm, enum channel 
                                 .channel = channel,
                                 .source = comm->rank,
                                 .tag = tag,
+                                .collective = comm->current,
                                 .origin = self->world,
                                 .sequence = sequence_next(self, world),
                                 .bytes = bytes,
@@ -159,6 +175,17 @@ void message_post(struct mpi_rank *self, struct request *receive) {
     pthread_mutex_unlock(&inbox->lock);
     if (sender)
         message_acknowledge(message->origin, sender);
+}
+
+void message_withdraw(struct mpi_rank *self, struct request *receive) {
+    struct inbox *inbox = self->inbox;
+    pthread_mutex_lock(&inbox->lock);
+    struct request **link = &inbox->first_posted;
+    while (*link && *link != receive)
+        link = &(*link)->next;
+    if (*link)
+        unlink_posted(inbox, link);
+    pthread_mutex_unlock(&inbox->lock);
 }
 
 static const struct message *peek(const struct inbox *inbox, const struct request *pattern) {

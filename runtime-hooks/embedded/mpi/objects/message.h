@@ -23,6 +23,15 @@ int message_send(struct mpi_rank *self, struct communicator *comm, enum channel 
 /* Matches a receive with a message that has come, or posts it. */
 void message_post(struct mpi_rank *self, struct request *receive);
 
+/* Takes a receive back that no message has matched. */
+void message_withdraw(struct mpi_rank *self, struct request *receive);
+
+/* Under the inbox's lock: removes the first message that came for no posted receive and for which `is_wanted` is true;
+ * NULL: none. */
+struct message *message_take_unexpected(struct inbox *inbox, const struct communicator *comm,
+                                        bool (*is_wanted)(const struct message *message,
+                                                          const struct communicator *comm));
+
 /* As MPI_Probe() (`wait`) and MPI_Iprobe(). */
 bool message_find(struct mpi_rank *self, struct communicator *comm, int source, int tag, bool wait, MPI_Status *status);
 

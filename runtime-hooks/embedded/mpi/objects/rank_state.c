@@ -21,6 +21,7 @@ static struct mpi_rank *state_new(struct rank *rank) {
     self->rank = rank;
     self->world = rank_number(rank);
     self->inbox = inbox_of(self->world);
+    self->root = NO_ROOT;
     rank_attach(rank, self);
     return self;
 }

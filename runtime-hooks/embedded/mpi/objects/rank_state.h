@@ -26,6 +26,7 @@ struct mpi_rank {
     bool initialized;
     bool finalized;
     int thread_level;
+    int root; /* of the collective that it is in, as it gave it; NO_ROOT: in none that has a root */
     struct table communicators, types, operations, requests, groups, handlers;
     struct request *detached;
     uint64_t contexts;      /* how many context numbers it has drawn */

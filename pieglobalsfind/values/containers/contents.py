@@ -1,0 +1,133 @@
+"""How much of containers is read, and what becomes of what their text leaves out: it is compared by a digest.
+
+Takes what families read of one variable on one rank; gives a digest, and why a part was not compared. Everything here
+is bounded: bytes, elements, levels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Optional
+
+from pieglobalsfind.dwarf.types import Struct, TypeTable
+from pieglobalsfind.errors import MemoryUnreadable
+
+MOST_SHOWN = 200  # GDB's `print elements`
+MOST_COMPARED = 2_000  # elements of one variable beyond those shown that are compared one by one
+MOST_BYTES = 1 << 20  # of one variable on one rank
+LARGEST_ELEMENT = 1 << 16  # bytes
+
+
+class NoValue(Exception):  # noqa: N818 - it is no error of ours: the memory holds no valid container
+    """What the memory holds is no container; the sentence says why."""
+
+
+class Contents:
+    """What was read of one variable on one rank: at most so many bytes and elements."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._left = most_bytes
+        self._elements = MOST_COMPARED
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._is_used = False
+        self.lacking = ""  # why not all was compared
+
+    def allow(self, size: int) -> int:
+        """How many of so many bytes may be read still; they count as read."""
+        allowed = min(size, self._left)
+        self._left -= allowed
+        if allowed < size:
+            self.lacking = self.lacking or "it is too large"
+        return allowed
+
+    def allow_element(self) -> bool:
+        """Whether one more element may be read."""
+        self._elements -= 1
+        if self._elements < 0:
+            self.lacking = self.lacking or "it has too many elements"
+        return self._elements >= 0
+
+    def add(self, data: bytes) -> None:
+        """Compare this, which the text leaves out."""
+        self._is_used = True
+        self._hash.update(len(data).to_bytes(8, "little"))
+        self._hash.update(data)
+
+    @property
+    def digest(self) -> bytes:
+        """Of all that was added, b"" if that is nothing."""
+        return self._hash.digest() if self._is_used else b""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An object within a variable, or one that it leads to."""
+
+    type: int
+    address: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Source:
+    """What families read from. `read` raises `MemoryUnreadable`; `show` gives an object's text, one level deeper."""
+
+    types: TypeTable
+    read: Callable[[int, int], bytes]
+    show: Callable[[Part], str]
+    is_plain: Callable[[int], bool]  # whether equal bytes of a type are equal values, whatever the rank
+    contents: Contents
+
+    def member(self, whole: Part, *names: str) -> Part:
+        """The member by its path, through base classes; raises `NoValue` if the type has none."""
+        for name in names:
+            found = self._find(whole, name, 0)
+            if found is None:
+                raise NoValue(f"its type has no member {name}")
+            whole = found
+        return whole
+
+    def has(self, whole: Part, name: str) -> bool:
+        return self._find(whole, name, 0) is not None
+
+    def _find(self, whole: Part, name: str, depth: int) -> Optional[Part]:
+        bare = self.types.strip(whole.type)
+        if not isinstance(bare, Struct) or depth > 50:
+            return None
+        for one in bare.members:
+            if one.location is None and one.name == name and not one.is_base:
+                return self.at(whole, one.offset, one.type)
+        for one in bare.members:
+            if one.location is None and (one.is_base or not one.name):
+                found = self._find(self.at(whole, one.offset, one.type), name, depth + 1)
+                if found is not None:
+                    return found
+        return None
+
+    def at(self, whole: Part, offset: int, index: int) -> Part:
+        """The object of a type at an offset within another."""
+        size = self.types.size(index)
+        return Part(index, whole.address + offset, whole.data[offset : offset + size])
+
+    def word(self, whole: Part, *names: str) -> int:
+        """A member that is a pointer or a count."""
+        data = self.member(whole, *names).data if names else whole.data
+        if not 1 <= len(data) <= 8:
+            raise NoValue("it is cut short")
+        return int.from_bytes(data, "little")
+
+    def fetch(self, index: int, address: int) -> Part:
+        """An object elsewhere; raises `NoValue` if it can't be read, or may not be any more."""
+        size = self.types.size(index)
+        if not 0 <= size <= LARGEST_ELEMENT or self.contents.allow(size) < size:
+            raise NoValue("it is too large")
+        return Part(index, address, self.memory(address, size))
+
+    def memory(self, address: int, size: int) -> bytes:
+        """Bytes; raises `NoValue` if they can't be read."""
+        try:
+            return self.read(address, size)
+        except MemoryUnreadable as error:
+            raise NoValue(str(error)) from error

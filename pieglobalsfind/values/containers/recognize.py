@@ -1,0 +1,77 @@
+"""Which container a type is, by its name and the standard library's namespaces, and its text.
+
+Takes an object of class type; gives its text, or None for a class that is no container that is known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Optional
+
+from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
+from pieglobalsfind.values.containers import nodes, sequences, wrappers
+from pieglobalsfind.values.containers.contents import NoValue, Part, Source
+
+# The inline namespaces of libstdc++'s and libc++'s versions
+NAME = re.compile(r"std::(?:__cxx11::|__1::|__ndk1::|__8::)?(\w+)<")
+Writer = Callable[[Source, Part], str]
+WRITERS: dict[str, Writer] = {
+    "basic_string": sequences.string,
+    "basic_string_view": sequences.string_view,
+    "vector": sequences.vector,
+    "deque": sequences.deque,
+    "list": nodes.list_,
+    "forward_list": nodes.forward_list,
+    "map": nodes.map_,
+    "multimap": nodes.map_,
+    "set": nodes.set_,
+    "multiset": nodes.set_,
+    "unordered_map": nodes.unordered_map,
+    "unordered_multimap": nodes.unordered_map,
+    "unordered_set": nodes.unordered_set,
+    "unordered_multiset": nodes.unordered_set,
+    "optional": wrappers.optional,
+    "variant": wrappers.variant,
+    "pair": wrappers.pair,
+    "atomic": wrappers.atomic,
+    "tuple": wrappers.tuple_,
+    "unique_ptr": wrappers.unique_ptr,
+    "shared_ptr": wrappers.shared_ptr,
+}
+
+
+def writer_of(bare: Struct) -> Optional[Writer]:
+    """None for a class that is not a container."""
+    found = NAME.match(bare.name)
+    return WRITERS.get(found[1]) if found and bare.name.endswith(">") else None
+
+
+def is_container(types: TypeTable, index: int) -> bool:
+    bare = types.strip(index)
+    return isinstance(bare, Struct) and not bare.opaque and writer_of(bare) is not None
+
+
+def holds_containers(types: TypeTable, index: int, depth: int = 0) -> bool:
+    """Whether a variable of the type is one, or has one in it."""
+    bare = types.strip(index)
+    if depth > 50:
+        return False
+    if isinstance(bare, Struct):
+        return is_container(types, index) or any(holds_containers(types, one.type, depth + 1) for one in bare.members)
+    return isinstance(bare, Array) and holds_containers(types, bare.element, depth + 1)
+
+
+def text_of(source: Source, whole: Part) -> Optional[str]:
+    """The container's text; None for other classes."""
+    bare = source.types.strip(whole.type)
+    writer = writer_of(bare) if isinstance(bare, Struct) and not bare.opaque else None
+    if writer is None or not isinstance(bare, Struct):
+        return None
+    if len(whole.data) < bare.size:
+        return "<incomplete>"
+    try:
+        return writer(source, whole)
+    except NoValue as why:
+        source.contents.lacking = source.contents.lacking or str(why)
+        return f"<not readable as {bare.name.partition('<')[0]}: {why}>"

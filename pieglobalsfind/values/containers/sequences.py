@@ -1,0 +1,186 @@
+"""Containers whose elements lie side by side: string, string_view, vector, vector<bool>, deque.
+
+Takes the container's bytes; gives its text. A length that does not fit the pointers is no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.dwarf.types import Pointer
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, NoValue, Part, Source
+from pieglobalsfind.values.scalar_text import decode_characters, escaped, quoted
+
+DEQUE_BLOCK = 512  # bytes of a block of libstdc++'s deque (__deque_buf_size)
+BITS = 64  # of a word of vector<bool>
+LARGEST_COUNT = 1 << 40
+
+
+def joined(parts: list[str], more: bool) -> str:
+    return "{" + ", ".join(parts) + ("..." if more else "") + "}"
+
+
+def target_of(source: Source, pointer: Part) -> int:
+    """The type that a pointer points to."""
+    bare = source.types.strip(pointer.type)
+    if not isinstance(bare, Pointer):
+        raise NoValue("its type is not as expected")
+    return bare.target
+
+
+def side_by_side(source: Source, element: int, address: int, count: int) -> str:
+    """`{1, 2, 3}`; what is not shown of it is compared."""
+    size = source.types.size(element)
+    if size <= 0 or not 0 <= count <= LARGEST_COUNT:
+        raise NoValue("its elements have no size")
+    held = source.contents.allow(size * count) // size
+    data = source.memory(address, held * size)
+    shown = min(held, MOST_SHOWN)
+    parts = [source.show(part) for part in elements(element, address, data, size, 0, shown)]
+    if held > shown and source.is_plain(element):
+        source.contents.add(data)
+    elif held > shown:
+        for part in elements(element, address, data, size, shown, held):
+            if not source.contents.allow_element():
+                break
+            source.contents.add(source.show(part).encode())
+    return joined(parts, count > shown)
+
+
+def elements(element: int, address: int, data: bytes, size: int, first: int, last: int) -> Iterator[Part]:
+    for at in range(first * size, last * size, size):
+        yield Part(element, address + at, data[at : at + size])
+
+
+def vector(source: Source, whole: Part) -> str:
+    names = ("_M_start", "_M_finish", "_M_end_of_storage") if source.has(whole, "_M_impl") else LIBCXX_VECTOR
+    inner = source.member(whole, "_M_impl") if names is not LIBCXX_VECTOR else whole
+    begin = source.member(inner, names[0])
+    if not isinstance(source.types.strip(begin.type), Pointer):
+        return vector_of_bits(source, inner)
+    element = target_of(source, begin)
+    start, end = source.word(begin), source.word(inner, names[1])
+    size = source.types.size(element)
+    if size <= 0 or end < start or (end - start) % size:
+        raise NoValue("its begin and end don't fit")
+    count = (end - start) // size
+    return f"std::vector of length {count}" + (f" = {side_by_side(source, element, start, count)}" if count else "")
+
+
+LIBCXX_VECTOR = ("__begin_", "__end_", "__end_cap_")
+
+
+def vector_of_bits(source: Source, inner: Part) -> str:
+    start = source.word(inner, "_M_start", "_M_p")
+    end, rest = source.word(inner, "_M_finish", "_M_p"), source.word(inner, "_M_finish", "_M_offset")
+    if end < start or (end - start) % 8 or rest >= BITS:
+        raise NoValue("its begin and end don't fit")
+    count = (end - start) * 8 + rest
+    held = source.contents.allow((count + 7) // 8)
+    data = source.memory(start, held)
+    shown = min(count, MOST_SHOWN, 8 * held)
+    parts = ["true" if data[at // 8] >> at % 8 & 1 else "false" for at in range(shown)]
+    if count > shown:
+        spare = -count % 8
+        source.contents.add(data[:-1] + bytes([data[-1] & 0xFF >> spare]) if len(data) * 8 >= count else data)
+    return f"std::vector<bool> of length {count}" + (f" = {joined(parts, count > shown)}" if count else "")
+
+
+def deque(source: Source, whole: Part) -> str:
+    inner = source.member(whole, "_M_impl")
+    element = target_of(source, source.member(inner, "_M_start", "_M_cur"))
+    size = source.types.size(element)
+    if size <= 0:
+        raise NoValue("its elements have no size")
+    per_block = DEQUE_BLOCK // size if size < DEQUE_BLOCK else 1
+    start, end = ({name: source.word(inner, side, name) for name in DEQUE_ITERATOR} for side in DEQUE_SIDES)
+    blocks = (end["_M_node"] - start["_M_node"]) // 8 - 1
+    count = (
+        blocks * per_block + (end["_M_cur"] - end["_M_first"]) // size + (start["_M_last"] - start["_M_cur"]) // size
+    )
+    if not 0 <= count <= LARGEST_COUNT or (end["_M_node"] - start["_M_node"]) % 8:
+        raise NoValue("its begin and end don't fit")
+    text = f"std::deque with {count} element{'' if count == 1 else 's'}"
+    if not count:
+        return text
+    parts: list[str] = []
+    for number, place in enumerate(deque_places(source, start, per_block * size, size, count)):
+        if number >= MOST_SHOWN and not source.contents.allow_element():
+            break
+        shown = source.show(source.fetch(element, place))
+        if number < MOST_SHOWN:
+            parts.append(shown)
+        else:
+            source.contents.add(shown.encode())
+    return f"{text} = {joined(parts, count > MOST_SHOWN)}"
+
+
+DEQUE_SIDES = ("_M_start", "_M_finish")
+DEQUE_ITERATOR = ("_M_cur", "_M_first", "_M_last", "_M_node")
+
+
+def deque_places(source: Source, start: dict[str, int], block: int, size: int, count: int) -> Iterator[int]:
+    """The address of each element."""
+    node, at, end = start["_M_node"], start["_M_cur"], start["_M_last"]
+    for _ in range(count):
+        yield at
+        at += size
+        if at >= end:
+            node += 8
+            at = int.from_bytes(source.memory(node, 8), "little")
+            end = at + block
+
+
+def string(source: Source, whole: Part) -> str:
+    """`"text"`, as much as GDB shows, the rest compared."""
+    if source.has(whole, "_M_dataplus"):
+        pointer = source.member(whole, "_M_dataplus", "_M_p")
+        return characters(
+            source, target_of(source, pointer), source.word(pointer), source.word(whole, "_M_string_length")
+        )
+    return libcxx_string(source, whole)
+
+
+def libcxx_string(source: Source, whole: Part) -> str:
+    """libc++ keeps a short text in the object itself; the lowest bit of the first byte says which form it is."""
+    long = whole
+    for name in ("__r_", "__rep_", "__value_", "__l"):  # some of them, by version
+        long = source.member(long, name) if source.has(long, name) else long
+    pointer = source.member(long, "__data_")
+    element = target_of(source, pointer)
+    if whole.data[0] & 1:
+        return characters(source, element, source.word(pointer), source.word(long, "__size_"))
+    return characters(source, element, whole.address + source.types.size(element), whole.data[0] >> 1)
+
+
+def string_view(source: Source, whole: Part) -> str:
+    names = ("_M_str", "_M_len") if source.has(whole, "_M_str") else ("__data", "__size")
+    if not source.has(whole, names[0]):
+        names = ("__data_", "__size_")
+    pointer = source.member(whole, names[0])
+    return characters(source, target_of(source, pointer), source.word(pointer), source.word(whole, names[1]))
+
+
+def characters(source: Source, element: int, address: int, count: int) -> str:
+    size = source.types.size(element)
+    if size not in (1, 2, 4) or not 0 <= count <= LARGEST_COUNT:
+        raise NoValue("its length makes no sense")
+    held = source.contents.allow(size * count) // size
+    data = source.memory(address, size * held) if held else b""
+    shown = data[: MOST_SHOWN * size]
+    if held > MOST_SHOWN:
+        source.contents.add(data)
+    text = plain_text(data[: MOST_SHOWN + 1]) if size == 1 else wide_text(shown, size)
+    return text if text.endswith("...") or count <= MOST_SHOWN else f"{text}..."
+
+
+def plain_text(data: bytes) -> str:
+    """As of an array of characters, whose last zero is none of the text's."""
+    return quoted(data, '"') if data.endswith(b"\0") else decode_characters(data)
+
+
+def wide_text(data: bytes, size: int) -> str:
+    """`u"text"`, `U"text"`."""
+    codes = (int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size))
+    text = "".join(escaped(code, '"') for code in codes)
+    return f'{"u" if size == 2 else "U"}"{text}"'

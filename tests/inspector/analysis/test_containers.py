@@ -1,0 +1,147 @@
+"""C++'s containers on several ranks: GDB's own printers, in a native run, say what they hold; damage does no harm."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pieglobalsfind.dwarf import variable_cache
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.values.containers.contents import MOST_COMPARED, MOST_SHOWN, Contents
+from pieglobalsfind.values.containers.recognize import holds_containers
+from pieglobalsfind.values.variable_text import Object, Surroundings, decode
+from tests.support.inspector.ranks import SOURCES, StartRanks
+from tests.support.running import BIN
+from tests.support.sharing import Shared
+
+SOURCE = SOURCES / "containers.cpp"
+NATIVE = 1  # the rank whose values a native run has
+# The same contents on all ranks, in heaps that are laid out differently
+SAME = ("empty_text", "wide_text", "no_numbers", "tags", "none", "some_text", "unowned", "unshared", "nothing", "same")
+SMART = {"owned": "*owned", "shared": "*shared"}  # by the expression that shows what they lead to
+# Those that hold more than is shown, and differ beyond it
+BEYOND = {"large": ["0", "1", "2"], "large_map": ["0", "1", "2"], "last_differs": ["0-1", "2"]}
+
+
+def variables() -> list[str]:
+    """The names that the program declares at its top."""
+    text = SOURCE.read_text().partition("static void fill")[0].rpartition("enum class Kind")[2]
+    declarations = re.findall(r"^(?:std::.*?|\} )(\w+(?:\[2\])?(?:, \w+)*);$", text, re.M)
+    return [name.partition("[")[0] for one in declarations for name in one.split(", ")]
+
+
+@pytest.fixture
+def answer(start_ranks: StartRanks) -> dict[str, Any]:
+    job = start_ranks(SOURCE, ranks=3)
+    command = [str(BIN / "inspector"), "globals", str(job.pid), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {one["name"]: one for one in json.loads(done.stdout)}
+
+
+def printed(shared: Shared, folder: Path, gdb: Path, expressions: list[str]) -> list[str]:
+    """What GDB prints of them in a native run."""
+    program = shared.copied(["g++", "-g", "-std=c++17", "-DNATIVE", SOURCE], folder / "native")
+    words = [gdb, "-nx", "-q", "-batch", "-ex", "set width 0", "-ex", "break filled", "-ex", "run"]
+    words += [word for one in expressions for word in ("-ex", f"print {one}")]
+    done = subprocess.run(
+        [str(one) for one in (*words, program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    lines = re.findall(r"^\$\d+ = (.*)$", done.stdout, re.M)
+    assert len(lines) == len(expressions), done.stdout + done.stderr
+    return lines
+
+
+def comparable(text: str) -> str:
+    """Without capacities, which are no value, and without the numbers of a tuple's elements: GDB's begin at 0 or 1."""
+    text = re.sub(r", capacity \d+", "", text)
+    return re.sub(r"\[\d\] = ", "", text) if text.startswith("std::tuple") else text
+
+
+def test_values_are_those_that_gdb_prints(answer: dict[str, Any], shared: Shared, tmp_path: Path, gdb: Path) -> None:
+    names = [name for name in variables() if name not in (*SMART, "unowned", "unshared")]
+    assert len(names) > 35
+    expected = dict(zip([*names, *SMART], printed(shared, tmp_path, gdb, [*names, *SMART.values()])))
+    found = {
+        name: group["value"].partition(" (differs from rank ")[0]
+        for name, one in answer.items()
+        for group in one["groups"]
+        if NATIVE in ranks_of(group["ranks"])
+    }
+    assert {name: found[name] for name in names} == {name: comparable(expected[name]) for name in names} | {
+        "mixed": found["mixed"]
+    }
+    assert comparable(found["mixed"]) == comparable(expected["mixed"])
+    for name in SMART:
+        assert found[name].endswith(f" = {{*get() = {expected[name]}}}")
+
+
+def ranks_of(text: str) -> list[int]:
+    spans = [one.split("-") for one in text.split(",")]
+    return [rank for span in spans for rank in range(int(span[0]), int(span[-1]) + 1)]
+
+
+def test_contents_are_compared_wherever_they_lie(answer: dict[str, Any]) -> None:
+    for name in variables():
+        groups = [one["ranks"] for one in answer[name]["groups"]]
+        assert groups == (["0-2"] if name in SAME else BEYOND.get(name, groups)), name
+        assert answer[name]["differs"] == (name not in SAME), name
+        assert answer[name]["uncompared"] == "", name
+
+
+def test_the_pause_copies_what_containers_lead_to(start_ranks: StartRanks) -> None:
+    """Where the ranks' heap is libc's, no plan has it: a second stop copies what the first one lacked."""
+    job = start_ranks(SOURCE, "--method", "fs", ranks=3)
+    command = [str(BIN / "inspector"), "globals", str(job.pid), "by_*"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "(2 stops): all figures are of one moment" in " ".join(done.stdout.split())
+    assert "std::map with 5 elements" in " ".join(done.stdout.split())
+    assert "was not copied" not in done.stdout
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_memory_gives_a_text_in_bounded_work(seed: int, shared: Shared, tmp_path: Path, rankcxx: Path) -> None:
+    """Every byte of the object and of the heap may be anything."""
+    program = shared.copied([rankcxx, "-g", SOURCE], tmp_path / "containers.so")
+    declared = variable_cache.declared(str(program), b"")
+    chance = random.Random(seed)
+    print("seed", seed)
+    for one in declared:
+        if not holds_containers(declared.types, one.type):
+            continue
+        reads = 0
+
+        def read(address: int, size: int) -> bytes:
+            nonlocal reads
+            reads += 1
+            assert size <= 1 << 20
+            if chance.random() < 0.05:
+                raise MemoryUnreadable(address, size)
+            small = chance.random() < 0.5
+            return b"".join(
+                (chance.randrange(40 if small else 1 << 64)).to_bytes(8, "little") for _ in range(size // 8 + 1)
+            )[:size]
+
+        data = chance.randbytes(one.size) if seed else b"\xff" * one.size
+        contents = Contents()
+        around = Surroundings(declared.types, one.language, read, hex, contents)
+        text = decode(around, one.type, Object(0x1000, data))
+        assert isinstance(text, str) and text
+        assert reads < 40 * (MOST_COMPARED + MOST_SHOWN), one.name
+
+
+def test_a_loop_of_nodes_ends(shared: Shared, tmp_path: Path, rankcxx: Path) -> None:
+    program = shared.copied([rankcxx, "-g", SOURCE], tmp_path / "containers.so")
+    declared = variable_cache.declared(str(program), b"")
+    (ring,) = [one for one in declared if one.name == "ring"]
+    node = 0x5000
+    around = Surroundings(declared.types, ring.language, lambda at, size: node.to_bytes(8, "little") * 3, hex)
+    text = decode(around, ring.type, Object(0x1000, node.to_bytes(8, "little") * 3))
+    assert text == "<not readable as std::__cxx11::list: its chain of nodes has a loop>"
