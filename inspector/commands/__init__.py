@@ -25,5 +25,6 @@ COMMANDS = {
     "record": ("record", "samples of all ranks' stacks over a time, and how long each rank was in which MPI call"),
     "events": ("events", "ranks that are created, migrate and exit, as it happens"),
     "watch": ("watch", "a live view of states, stacks, globals that differ and payload"),
+    "schema": ("schema", "the form of the JSON that a command prints, as JSON Schema"),
     "mpir": ("mpir", "let a parallel debugger find a job's processes by this process, as MPIR has it"),
 }

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.analysis.payload import CATEGORIES, Payload
-from inspector.output.html import MOST_BARS, flame, memory_bars, page_bars
+from inspector.analysis.payload import CATEGORIES, STACK_UNKNOWN, Payload
+from inspector.output.html import HATCHED, MOST_BARS, flame, memory_bars, page_bars
 from tests.support.inspector import browser
 from tests.support.running import StartJob, built
 
@@ -210,6 +210,82 @@ def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
         check_looks(page)  # last of all: a click may meet a page that has not got its size yet
 
 
+# By function: where its first box in the picture of the stacks begins, how wide it is, and whether it is shown.
+BOXES = """Object.fromEntries([...document.querySelectorAll('#stacks g')].reverse().map(box => {
+    const rect = box.querySelector('rect');
+    const name = box.querySelector('title').textContent.split(' ')[0];
+    return [name, [+rect.getAttribute('x'), +rect.getAttribute('width'), box.style.display !== 'none']];
+}))"""
+
+
+def test_a_click_on_a_box_zooms_in(start_job: StartJob, tmp_path: Path) -> None:
+    """Its callers stay, what is beside it goes; Escape shows all again, and the contents lead to every part."""
+    file = html_of(start_job, tmp_path, FORKED)
+    with browser.page(tmp_path) as page:
+        page.open(file.as_uri())
+        whole = page.value(BOXES)
+        assert whole["main"] == [0, 1000, True] and whole["left"][1] == pytest.approx(250)
+        page.click("#stacks g[data-label^=left]")
+        zoomed = page.value(BOXES)
+        assert zoomed["main"] == zoomed["left"] == [0, 1000, True] and not zoomed["right"][2]
+        label = "[...document.querySelectorAll('#stacks g')].find(one => one.dataset.label.startsWith('left'))"
+        assert page.value(f"{label}.querySelector('text').textContent").startswith("left forked.c:")
+        page.press("Escape", 27)
+        assert page.value(BOXES) == whole
+        parts = page.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
+        assert len(parts) == 7 and all(page.value(f"document.querySelector('{part}') !== null") for part in parts)
+        assert page.value("document.querySelectorAll('#waits .node').length") == 4
+        assert page.value("document.querySelectorAll('#waits path[marker-end]').length") == 3
+
+
+FORKED = """
+#include <mpi.h>
+#include <stdio.h>
+static void receive(int from) {
+    int word;
+    MPI_Recv(&word, 1, MPI_INT, from, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+__attribute__((noinline)) static void left(void) {
+    receive(1);
+}
+__attribute__((noinline)) static void right(int rank) {
+    receive(rank % 3 + 1);
+}
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    if (rank == 0)
+        left();
+    else if (rank < 3)
+        right(rank);
+    else
+        MPI_Recv(&rank, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+"""
+
+
+def html_of(start_job: StartJob, folder: Path, source: str, ranks: int = 4) -> Path:
+    """The report of a program whose ranks all wait."""
+    code, program, file = folder / "forked.c", folder / "forked", folder / "forked.html"
+    code.write_text(source)
+    subprocess.run([str(built("rankcc")), "-g", "-O0", str(code), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", ranks, program)
+    job.wait_until_still()
+    command = [str(built("inspector")), "report", str(job.pid), "--html", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return file
+
+
+def test_a_thousand_ranks_are_less_than_a_megabyte(start_job: StartJob, tmp_path: Path) -> None:
+    assert html_of(start_job, tmp_path, FORKED, 1000).stat().st_size < 1_000_000
+
+
 def test_on_a_telephone(report: Path, tmp_path: Path) -> None:
     """It is as wide as the screen; an address that somebody mistyped leads to the page."""
     with browser.page(tmp_path) as page:
@@ -236,6 +312,18 @@ def test_ranks_with_the_same_sizes_have_one_bar() -> None:
     assert many.width == pytest.approx(3 * few.width, abs=0.02)
     assert "4.2 MB to 8.4 MB of each" in found.caption
     assert memory_bars([payload(rank, code=rank) for rank in range(1000)]).left == 1000 - MOST_BARS
+
+
+def test_a_stack_of_unknown_use_is_hatched_and_outside_of_the_scale() -> None:
+    """It says how large the stack is at most, and does not make all other bars narrow."""
+    known = [payload(rank, code=100, stack_used=50) for rank in range(3)]
+    unknown = replace(payload(3, code=100, stack_used=8 << 20), notes=(f"{STACK_UNKNOWN}, all of it: it runs",))
+    found = memory_bars([*known, unknown])
+    widths = {one.label: [part.width for part in one.parts if part.width] for one in found.rows}
+    assert sum(widths["ranks 0-2"]) > 800 and widths["rank 3"][0] == widths["ranks 0-2"][0]
+    hatched = found.rows[1].parts[-1]
+    assert hatched.colour == HATCHED and hatched.title == ("rank 3, stack: 8.4 MB, how much of it is used is unknown")
+    assert "Hatched" in found.caption and "Hatched" not in memory_bars(known).caption
 
 
 def test_pictures_of_nothing_say_why() -> None:
