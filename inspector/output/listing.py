@@ -47,7 +47,7 @@ class Listing:
             yield from self._as_records()
             return
         if self._below and self._widest() > options.max_width:
-            yield from self._in_blocks()
+            yield from self._in_blocks(options.max_width)
             return
         needed = sum(map(self._least, range(len(self._columns)))) + GAP * (len(self._columns) - 1)
         if needed <= options.max_width or len(self._columns) < 3:
@@ -77,19 +77,19 @@ class Listing:
             yield Segment(BETWEEN.join(before))
             yield Segment.line()
 
-    def _in_blocks(self) -> Iterator[Union[Text, Table]]:
+    def _in_blocks(self, width: int) -> Iterator[Union[Text, Table]]:
         """What a row is about in a line, and below it the rest, which may be long."""
         above = [at for at in range(len(self._columns)) if at not in self._below]
         yield Text((" " * GAP).join(self._columns[at] for at in (*above, *self._below)), style="bold")
         firsts = [cells[min(self._below)] for cells, _ in self._rows]
-        widest = max(map(cell_len, firsts))
+        widest = min(max(map(cell_len, firsts)), width // 3)
         for cells, style in self._rows:
             lead = (" " * GAP).join(cells[at] for at in above if cells[at])
             if lead:
                 yield Text(lead, style=style or "bold", overflow="fold")
             lines = Table.grid(padding=(0, GAP, 0, 0))
             lines.add_column(width=2 * INSET - GAP)
-            lines.add_column(min_width=widest, no_wrap=True)
+            lines.add_column(min_width=widest, max_width=widest, overflow="fold")
             for _ in list(self._below)[1:]:
                 lines.add_column(overflow="fold")
             lines.add_row("", *(Text(cells[at]) for at in self._below), style=style)
