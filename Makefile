@@ -30,6 +30,13 @@ test: setup ## run every test but those on stock AMPI and PiP
 	@.ci/setup test
 	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -q --ignore tests/charm --ignore tests/pip $(PYTEST_ARGS)
 
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz
+fuzz: setup ## fuzz every decoder for FUZZ_SECONDS in all (60); FUZZ="registry elf" names some (docs/development.md)
+	@.ci/setup test
+	@.ci/setup fuzz
+	@$(PYTHON) -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ)
+
 .PHONY: test-charm
 test-charm: setup ## run the tests on stock AMPI; CHARM_HOME says where it is built
 	@.ci/setup test
@@ -68,9 +75,10 @@ lint: setup ## check style, types, the direction of imports, C format and shell 
 	@$(VENV)/bin/mypy pieglobalsfind gdbext inspector lldbext tests
 	@$(VENV)/bin/lint-imports --no-cache
 	@.ci/include_layers.py
+	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@$(PYTHON) .ci/check_english.py
 	@git ls-files -z '*.c' '*.h' '*.cpp' '*.hpp' ':!:*mpif*.h' | xargs -0 clang-format --dry-run --Werror
-	@git ls-files -z '.ci/*' '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
+	@git ls-files -z '.ci/*' packaging/debian '*.sh' runtime-hooks/embedded/rankcc | xargs -0 grep -lZE '^#!.*(ba)?sh' | xargs -0 shellcheck
 
 .PHONY: format
 format: ## rewrite Python and C sources in the project's format
@@ -83,9 +91,29 @@ bench: setup ## measure what the documents claim, write docs/benchmarks.md
 	@.ci/setup test
 	@$(PYTHON) -m tests.bench
 
+.PHONY: install
+install: ## install runtime, headers and registry library under PREFIX (default /usr/local), for pkg-config rank-debug
+	@$(MAKE) --no-print-directory --silent -C runtime-hooks -j$(JOBS) install
+
+.PHONY: pages
+pages: setup
+	@.ci/setup test
+	@rm -rf build/share
+	@PYTHONPATH=. $(PYTHON) docs/command_pages.py
+
 .PHONY: wheel
-wheel: setup ## build the wheel of the tools that look into jobs, in build/wheel
+wheel: pages ## build the wheel of the tools that look into jobs, in build/wheel
+	@rm -rf build/lib build/bdist.* # setuptools would add what an earlier build left there
 	@$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+
+.PHONY: deb
+deb: wheel ## build a Debian package of tools and runtime, in build/deb
+	@packaging/debian/build
+
+.PHONY: site
+site: setup ## build the documentation site, in build/site
+	@.ci/setup site
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs --quiet build --strict
 
 .PHONY: clean
 clean: ## remove everything that was built

@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# `make demo`: one MPI process with 8 virtual ranks, and three ways to look into it while it runs.
+# `make demo`, or by itself where the package is installed: one MPI process with 8
+# virtual ranks, and three ways to look into it while it runs.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-PATH=$PWD/.venv/bin:$PATH
+cd "$(dirname "$0")"
+source=$PWD/jacobi3d.c
+if [ ! -e "$source" ]; then # in a checkout, and not where a package has put it
+    cd ..
+    PATH=$PWD/.venv/bin:$PATH
+    source=tests/programs/jacobi3d/jacobi3d.c
+fi
 seconds=${DEMO_SECONDS:-25}
 work=$(mktemp -d)
 job=
@@ -21,7 +27,7 @@ show() {
 
 title "An ordinary MPI program, 8 ranks in one process, each with globals of its own"
 program=$work/jacobi3d
-show rankcc -g -O1 -o "$program" tests/programs/jacobi3d/jacobi3d.c -lm
+show rankcc -g -O1 -o "$program" "$source" -lm
 mkfifo "$work/output"
 printf '%s$ rankrun -n 8 jacobi3d --seconds %s &%s\n' "$bold" "$seconds" "$plain"
 rankrun -n 8 "$program" --seconds "$seconds" >"$work/output" &
@@ -45,7 +51,7 @@ import gdb
 def show(command):
     print("(gdb) " + command)
     gdb.execute(command)
-for command in ("source gdbext/rank.py", "rank list", "rank bt", "rank 5", "rank bt", "print my_rank",
+for command in ("source $(ranklens-gdb-path)", "rank list", "rank bt", "rank 5", "rank bt", "print my_rank",
                 "rank print my_rank", "info symbol &my_rank", "rank tree"):
     show(command)
 frame = gdb.newest_frame()

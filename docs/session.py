@@ -1,6 +1,6 @@
-"""Draws docs/session.svg: what a short session with the demo program really prints.
+"""Draws docs/session.svg, what a short session with the demo program really prints, and docs/report.png, its report.
 
-Takes nothing; needs `make setup`. Run it from the project's folder: `.venv/bin/python docs/session.py`.
+Takes nothing; needs `make setup` and chromium. Run it from the project's folder: `.venv/bin/python docs/session.py`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,17 @@ def draw(console: Console, pid: int) -> None:
         for line in shortened(output(BIN / "inspector", *command)):
             console.print(Text(line))
         console.print()
-    console.print(Text(f"$ gdb -p {pid} -ex 'source gdbext/rank.py'", style="bold cyan"))
+    console.print(Text(f'$ gdb -p {pid} -ex "source $(ranklens-gdb-path)"', style="bold cyan"))
     for line in gdb_lines(pid):
         console.print(Text(line, style="bold" if line.startswith("(gdb)") else ""))
+
+
+def draw_page(folder: Path, pid: int) -> None:
+    """Write what a browser shows of `inspector report --html`."""
+    output(BIN / "inspector", "report", pid, "--html", folder / "report.html")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1100,720"]
+    options += [f"--user-data-dir={folder}/profile", f"--screenshot={ROOT}/docs/report.png"]
+    subprocess.run(["chromium", *options, f"file://{folder}/report.html"], capture_output=True, check=True, timeout=300)
 
 
 def main() -> None:
@@ -68,6 +76,7 @@ def main() -> None:
                     raise SystemExit("the program printed nothing")
                 console = Console(record=True, width=WIDTH, file=nowhere)
                 draw(console, job.pid)
+                draw_page(Path(folder), job.pid)
             finally:
                 job.terminate()
     console.save_svg(str(ROOT / "docs/session.svg"), title="ranklens")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Optional
 
-from pieglobalsfind.cli.version import Version
+from pieglobalsfind.cli.version import Version, pages
 from pieglobalsfind.shell.exit_status import Run, check_words
 
 from .commands import COMMANDS
@@ -54,9 +54,10 @@ def parser(called: Optional[str] = None) -> argparse.ArgumentParser:
     """With all that one command takes and the names of the others, or, without a name, with all of everything."""
     top = argparse.ArgumentParser(
         prog="inspector",
-        description="Look into MPI programs whose ranks share a process. What is read is never changed, and "
-        "stopped only where --freeze is given.",
-        epilog="what each command is for: docs/inspector.md",
+        description="Look into MPI programs whose ranks share a process. Nothing is changed, but by a "
+        "debugger on serve --write. A running process pauses for milliseconds while it is read: --nonblocking never "
+        "stops it, --freeze holds it for the whole command.",
+        epilog=f"`inspector COMMAND --help` has a command's options; docs/inspector.md is about all of them; {pages()}",
     )
     top.add_argument("--version", action=Version)
     commands = top.add_subparsers(required=True, metavar="COMMAND", parser_class=CommandParser)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.types import COMMON, FILE_STATIC, FUNCTION_STATIC, GLOBAL, MODULE, THREAD_LOCAL, Variable
+from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.model import Absent, RankTable
 
 from .program import Facts
@@ -43,6 +44,7 @@ OF_AMPI = ("unaligned-writable-segment", "exceptions-in-byte-copy")  # the embed
 OF_SCAN = ("misaligned-pointer",)  # who goes by relocations meets these too
 SURPLUS = 1664  # bytes of static TLS that glibc keeps for what is loaded later (rtld.optional_static_tls and rtld.nns)
 NAMES = 5  # variables that a sentence names
+MOST_NAMESPACES = 15  # that a process may make besides its own (glibc's DL_NNS is 16)
 
 # The storage that each method makes private
 PRIVATE: dict[str, tuple[str, ...]] = {
@@ -69,12 +71,16 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Judgement:
-    """One method for one program. `private` and `shared`: how many mutable variables, or why that is not known."""
+    """One method for one program. `private` and `shared`: how many mutable variables, or why that is not known.
+
+    `notes` are limits that only the number of ranks decides.
+    """
 
     method: str
     private: Union[int, Absent]
     shared: Union[int, Absent]
     diagnoses: tuple[Diagnosis, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Union[str, Absent]:
@@ -88,15 +94,17 @@ class Judgement:
         return "private, at a risk" if RISK in severities else "private"
 
 
-def judge(facts: Facts, method: str) -> Judgement:
-    """How the program fares under a method."""
-    found = tuple(one for methods, check in CHECKS if method in methods for one in (check(facts),) if one is not None)
+def judge(facts: Facts, method: str, ranks: int = 0) -> Judgement:
+    """How the program fares under a method, with so many ranks in a process (0: not known)."""
+    checked = (one for methods, check in CHECKS if method in methods for one in (check(facts),) if one is not None)
+    found = (*checked, *limits(facts, method, ranks))
+    notes = (NAMESPACE_NOTE,) if method in NAMESPACES and not ranks else ()
     variables = facts.variables
     if isinstance(variables, Absent):
-        return Judgement(method, variables, variables, found)
+        return Judgement(method, variables, variables, found, notes)
     private = sum(one.storage in PRIVATE[method] for one in variables)
     diagnoses = (*found, *shared_storage(variables, method))
-    return Judgement(method, private, len(variables) - private, diagnoses)
+    return Judgement(method, private, len(variables) - private, diagnoses, notes)
 
 
 def applying(found: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
@@ -166,11 +174,12 @@ def exceptions(facts: Facts) -> Optional[Diagnosis]:
 def unique(facts: Facts) -> Optional[Diagnosis]:
     if not facts.unique:
         return None
+    names = sorted(map(demangle, facts.unique), key=lambda name: name.startswith("std::"))  # the program's own first
     return Diagnosis(
         "unique-symbols",
         LOST,
         "the loader keeps one instance of a STB_GNU_UNIQUE symbol, however many copies of the file there are",
-        f"{len(facts.unique)} such variables: {named(list(facts.unique))}",
+        f"{len(facts.unique)} such variables: {named(names)}",
         "compile with -fno-gnu-unique, as rankcxx --method fs does",
     )
 
@@ -178,10 +187,19 @@ def unique(facts: Facts) -> Optional[Diagnosis]:
 def direct_access(facts: Facts) -> Optional[Diagnosis]:
     if not facts.direct:
         return None
+    cause = "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges"
+    if isinstance(facts.direct, Absent):
+        return Diagnosis(
+            "direct-thread-local-access",
+            RISK,
+            cause,
+            f"the code was not checked: {facts.direct.reason}",
+            facts.direct.hint,
+        )
     return Diagnosis(
         "direct-thread-local-access",
         LOST,
-        "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges",
+        cause,
         f"{len(facts.direct)} instructions, the first at {facts.direct[0]:#x}",
         "compile with -mno-tls-direct-seg-refs, as rankcc --method tls-word does",
     )
@@ -237,26 +255,29 @@ def thread_local_copies(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def tls_budget(facts: Facts) -> Optional[Diagnosis]:
-    if not facts.static_tls or facts.tls_size * 2 <= SURPLUS:
-        return None
-    return Diagnosis(
-        "static-tls-budget",
-        RISK,
-        "every copy takes static TLS of the loader's reserve",
-        f"{facts.tls_size} bytes each: {SURPLUS // facts.tls_size} copies fit into {SURPLUS} bytes",
-        "set GLIBC_TUNABLES=glibc.rtld.optional_static_tls, or leave out -ftls-model=initial-exec",
-    )
+# ---- what the number of ranks decides ----
+
+NAMESPACE_NOTE = f"the loader has {MOST_NAMESPACES + 1} namespaces: at most {MOST_NAMESPACES} ranks in a process"
 
 
-def namespaces(facts: Facts) -> Optional[Diagnosis]:
-    return Diagnosis(
-        "too-many-namespaces",
-        RISK,
-        "the loader has 16 namespaces, and each rank takes one",
-        "any program",
-        "run at most 15 ranks in a process",
-    )
+def limits(facts: Facts, method: str, ranks: int) -> Iterator[Diagnosis]:
+    """What so many ranks in a process are too many for; of an unknown number, what two of them are."""
+    if method in NAMESPACES and ranks > MOST_NAMESPACES:
+        yield Diagnosis(
+            "too-many-namespaces",
+            REFUSED,
+            f"the loader has {MOST_NAMESPACES + 1} namespaces, and each rank takes one",
+            f"{ranks} ranks in a process",
+            f"run at most {MOST_NAMESPACES} ranks in a process",
+        )
+    if method in (*NAMESPACES, "fs") and facts.static_tls and facts.tls_size * (ranks or 2) > SURPLUS:
+        yield Diagnosis(
+            "static-tls-budget",
+            RISK,
+            "every copy takes static TLS of the loader's reserve",
+            f"{facts.tls_size} bytes each: {SURPLUS // facts.tls_size} copies fit into {SURPLUS} bytes",
+            "set GLIBC_TUNABLES=glibc.rtld.optional_static_tls, or leave out -ftls-model=initial-exec",
+        )
 
 
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
@@ -264,8 +285,6 @@ CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
     (BYTE_COPIES, unaligned_segment),
     (BYTE_COPIES, exceptions),
     (BYTE_COPIES, misaligned),
-    (NAMESPACES, namespaces),
-    ((*NAMESPACES, "fs"), tls_budget),
     (("fs",), unique),
     (("tls", "tls-word"), dynamic_tls),
     (("tls-word",), direct_access),

@@ -5,7 +5,7 @@ Takes a `Job`; reads each rank's data once. Two pointers count as equal when bot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from pieglobalsfind.targets.paused import NOT_COPIED
 from pieglobalsfind.values.address_names import AddressNames
 from pieglobalsfind.values.containers.contents import MOST_BYTES, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
+from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
 from pieglobalsfind.values.variable_text import Object as Bytes
 from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of
 
@@ -30,6 +31,7 @@ from ..terminal.progress import through
 from ..terminal.text import DIFFERENCE, harmless
 from ..values.equality import Meaning, shown_whole
 from ..values.layout import WORD, address_offsets
+from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import by_symbols, undescribed
 
 # What the ranks' values say of a variable
@@ -44,6 +46,7 @@ UNKNOWN = "unknown"
 NOT_DESCRIBED = "variables of the program that its debug information does not describe"
 UNREAD = b"unread"  # in place of a digest, which is longer
 SMALL = 64  # bytes that are their own key
+Choose = Callable[[Variables], Iterable[Variable]]
 PIECE = 1 << 20  # bytes of large variables that are compared at once
 # Bytes of containers that are compared of all ranks together: a pause copies them
 CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
@@ -93,6 +96,18 @@ class GlobalValues:
         return sum(one.is_known for one in self.groups) > 1
 
     @property
+    def statistics(self) -> Optional[Statistics]:
+        """Of a number that has more values than a list is good for, else None."""
+        if len(self.groups) <= DISTINCT or not all(one.is_known for one in self.groups):
+            return None
+        return statistics_of(self.by_rank)
+
+    @property
+    def by_rank(self) -> dict[int, str]:
+        """Each rank's value, ascending."""
+        return dict(sorted((rank, one.value) for one in self.groups for rank in one.ranks))
+
+    @property
     def is_known(self) -> bool:
         """Whether any rank's value was read."""
         return any(one.is_known for one in self.groups)
@@ -100,10 +115,14 @@ class GlobalValues:
 
 @dataclass(frozen=True)
 class Globals:
-    """All variables of all copied objects; `absent` says which objects could not be looked into."""
+    """The variables of all copied objects; `absent` says which objects could not be looked into.
+
+    `apart`: how many of the runtime's own and the C library's are left out.
+    """
 
     values: tuple[GlobalValues, ...]
     absent: tuple[Absent, ...]
+    apart: int = 0
 
     @property
     def needless(self) -> int:
@@ -114,15 +133,26 @@ class Globals:
         return sum(places.values())
 
 
-def read_globals(job: Job) -> Globals:
-    """Read and group every variable of every copied object that debug information describes."""
-    columns, absent = [], []
+def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None) -> Globals:
+    """Read and group the variables of every copied object that debug information describes.
+
+    `every`: also the runtime's own and the C library's. `choose` gives the variables to read in place of an object's,
+    such as elements of an array.
+    """
+    columns, absent, apart = [], [], 0
     for found in job.privatized:
         declared = job.declared(found)
         if isinstance(declared, Variables):
             pristine = job.pristine(found)
-            columns += [Column(found, declared.types, one, pristine) for one in declared.variables if one.size > 0]
-            for bare in beside(job, found, declared) if found.is_program else ():
+            wanted = [one for one in declared.variables if one.size > 0]
+            if choose is not None:
+                wanted = [one for one in choose(declared) if one.size > 0]
+            elif not every:
+                own = RuntimeVariables(found.path, wanted)
+                apart += sum(one in own for one in wanted)
+                wanted = [one for one in wanted if one not in own]
+            columns += [Column(found, declared.types, one, pristine) for one in wanted]
+            for bare in beside(job, found, declared) if found.is_program and choose is None else ():
                 columns += [Column(found, bare.types, one, pristine) for one in bare]
                 absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
         elif found.is_program:
@@ -141,7 +171,7 @@ def read_globals(job: Job) -> Globals:
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
-    return Globals(tuple(one.result(memory) for one in columns), tuple(absent))
+    return Globals(tuple(one.result(memory) for one in columns), tuple(absent), apart)
 
 
 def share_bytes(columns: Sequence[Column], ranks: int) -> None:
@@ -287,7 +317,9 @@ class Column:
         whole = Bytes(address, bytes(data))
         if self.holds_containers:
             return self._contained(whole, memory, name)
-        around = Surroundings(self._types, self._variable.language, memory.read, partial(self._named, name))
+        contents = Contents(self.most_bytes)
+        named = partial(self._named, name)
+        around = Surroundings(self._types, self._variable.language, memory.read, named, contents, leads_away)
         text = decode(around, self._variable.type, whole)
         if not self._place_matters:
             self._known[key] = text
@@ -374,6 +406,11 @@ class Column:
     def _is_described(self) -> bool:
         bare = self._types.strip(self._variable.type)
         return isinstance(bare, Array) and bare.data_location is not None
+
+
+def leads_away(name: str) -> bool:
+    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 
 def variable_path(path: str) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.types import COMMON, Array, Qualified, TypeTable, Variable, Variables
@@ -34,10 +34,12 @@ from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Absent
 
 from ..job.relocations import R_64, R_GLOB_DAT, R_RELATIVE
+from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import undescribed
 
 DT_FLAGS, DF_STATIC_TLS = 30, 16
 STT_OBJECT, STB_GNU_UNIQUE = 1, 10
+GUARD = "_ZGV"  # of a static of an inline function (Itanium C++ ABI, 5.1.4)
 MOST_SYMBOLS = 1 << 20
 LARGEST_FUNCTION = 1 << 24  # bytes
 FS_PREFIX = b"\x64"
@@ -51,11 +53,13 @@ class Facts:
 
     path: str
     variables: Union[tuple[Variable, ...], Absent]
+    apart: int = 0  # variables of the MPI runtime, which are not among them
     undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
     exception_tables: int = 0  # bytes of .gcc_except_table
-    unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables
-    direct: tuple[int, ...] = ()  # instructions that reach thread-local storage by %fs without reading the word at 0
+    unique: tuple[str, ...] = ()  # STB_GNU_UNIQUE variables that may be written
+    # instructions that reach thread-local storage by %fs without reading the word at 0
+    direct: Union[tuple[int, ...], Absent] = ()
     slots: tuple[str, ...] = ()  # own variables that GLOB_DAT relocations name
     misaligned: tuple[int, ...] = ()  # places of pointer relocations at no multiple of 8
     tls_size: int = 0
@@ -72,17 +76,21 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
     """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
     with open_elf(path) as elf:
         declared = variable_cache.declared_or_why(path, elf.build_id) if known is None else known
+        own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)
+        found = mutable(elf, declared)
+        wanted = found if isinstance(found, Absent) else tuple(one for one in found if one not in own)
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((one for one in elf.program_headers if one.type == PT_TLS), None)
         relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
         return Facts(
             path=path,
-            variables=mutable(elf, declared),
+            variables=wanted,
+            apart=0 if isinstance(found, Absent) or isinstance(wanted, Absent) else len(found) - len(wanted),
             undescribed=tuple(sorted(one.name for one in lacking)),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
             exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),
             unique=tuple(sorted(set(unique_symbols(elf)))),
-            direct=tuple(direct_accesses(elf, tls.memory_size if tls is not None else 0)),
+            direct=direct_accesses(elf) if tls is not None and tls.memory_size else (),
             slots=tuple(own_slots(elf)),
             misaligned=tuple(one.offset for one in relocations if one.offset % 8),
             tls_size=tls.memory_size if tls is not None else 0,
@@ -152,8 +160,15 @@ def symbols(elf: ElfFile, kind: int) -> Iterator[tuple[str, int, int, int, int]]
 
 
 def unique_symbols(elf: ElfFile) -> Iterator[str]:
-    for name, info, section, _, size in symbols(elf, SHT_DYNSYM):
-        if info >> 4 == STB_GNU_UNIQUE and info & 15 == STT_OBJECT and section and size:
+    """Those that code may write: one instance of what is constant does no harm. Guards are none of the program's."""
+    relro = [one for one in elf.program_headers if one.type == PT_GNU_RELRO]
+    for name, info, section, value, size in symbols(elf, SHT_DYNSYM):
+        if info >> 4 != STB_GNU_UNIQUE or info & 15 != STT_OBJECT or not section or not size:
+            continue
+        if name.startswith(GUARD):
+            continue
+        is_writable = any(part.vaddr <= value < part.end for part in loads(elf, PF_W))
+        if is_writable and not any(part.vaddr <= value < part.end for part in relro):
             yield name
 
 
@@ -170,17 +185,24 @@ def own_slots(elf: ElfFile) -> Iterator[str]:
             yield names[one.symbol] if one.symbol < len(names) else "?"
 
 
-def direct_accesses(elf: ElfFile, tls_size: int) -> Iterator[int]:
-    """Instructions that reach thread-local storage by %fs and a register or a negative distance.
+def direct_accesses(elf: ElfFile) -> Union[tuple[int, ...], Absent]:
+    """Return the instructions that reach thread-local storage by %fs and a register or a negative distance.
 
     Those of the control block (the word at %fs:0, the guard at %fs:0x28) have a small positive one.
     """
-    if not tls_size or elf.header.machine != EM_X86_64:
-        return
-    import capstone  # late: no other part needs it, and it takes time to load
-
+    if elf.header.machine != EM_X86_64:
+        return ()
+    try:
+        import capstone  # late: no other part needs it, and it takes time to load
+    except ImportError:
+        return Absent("capstone is not installed, which decodes instructions", "pip install 'ranklens[audit]'")
     decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     decoder.skipdata = True
+    return tuple(decode_direct_accesses(elf, decoder))
+
+
+def decode_direct_accesses(elf: ElfFile, decoder: Any) -> Iterator[int]:
+    """Decode every function that has a byte like an %fs prefix in it, by a decoder of capstone's."""
     for start, code in functions(elf):
         if FS_PREFIX in code:
             for address, _, _, operands in decoder.disasm_lite(code, start):

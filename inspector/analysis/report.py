@@ -20,6 +20,8 @@ from .payload import CATEGORIES, Payload, read_payload
 from .rank_memory import Holding, holdings
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
+    from pieglobalsfind.values.statistics import Statistics
+
     from ..pointers.findings import Alarm, Audit, Finding
     from .crash import Crash
     from .diagnoses import Diagnosis
@@ -100,6 +102,7 @@ def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
         "ranks": [rank_as_json(one) for one in holdings(table.ranks, report.payload)],
         "globals": [global_as_json(one) for one in report.globals.values],
         "needless": report.globals.needless,
+        "apart": report.globals.apart,
         "diagnoses": [diagnosis_as_json(one) for one in report.diagnoses],
         "pointers": pointers_as_json(report.pointers),
         "payload": [payload_as_json(one) for one in report.payload],
@@ -172,7 +175,22 @@ def global_as_json(found: GlobalValues) -> dict[str, Any]:
         "verdict": found.verdict,
         "needless": found.needless,
         "uncompared": found.uncompared,
+        "statistics": statistics_as_json(found.statistics),
         "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
+    }
+
+
+def statistics_as_json(found: Optional[Statistics]) -> Optional[dict[str, Any]]:
+    """None where there are none."""
+    if found is None:
+        return None
+    return {
+        "count": found.count,
+        "minimum": found.minimum,
+        "maximum": found.maximum,
+        "mean": found.mean,
+        "deviation": found.deviation,
+        **{name: compact(getattr(found, name)) for name in ("lowest", "highest", "beyond", "not_finite")},
     }
 
 

@@ -15,6 +15,7 @@ from .verdict import KINDS
 NAME = "ranklens-report-2"
 
 _TEXT = {"type": "string"}
+_NUMBER: dict[str, Any] = {"type": "number"}
 _COUNT = {"type": "integer", "minimum": 0}
 _OPTIONAL_COUNT = {"type": ["integer", "null"], "minimum": 0}
 _RANKS = {"type": "string", "pattern": "^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"}
@@ -52,6 +53,13 @@ _RANK = _object(
         "unknown": _list(_TEXT),
     }
 )
+_STATISTICS = _object(
+    {
+        "count": _COUNT,
+        **dict.fromkeys(("minimum", "maximum", "mean", "deviation"), _NUMBER),
+        **dict.fromkeys(("lowest", "highest", "beyond", "not_finite"), _RANKS),
+    }
+)
 _GLOBAL = _object(
     {
         "name": _TEXT,
@@ -65,9 +73,10 @@ _GLOBAL = _object(
         "verdict": {"enum": list(VERDICTS_OF_GLOBALS)},
         "needless": _COUNT,
         "uncompared": _TEXT,
+        "statistics": {"anyOf": [_STATISTICS, {"type": "null"}]},
         "groups": _list(_object({"ranks": _RANKS, "value": _TEXT})),
     },
-    optional=("uncompared",),
+    optional=("uncompared", "statistics"),
 )
 _DIAGNOSIS = _object(dict.fromkeys(("id", "severity", "cause", "evidence", "cure"), _TEXT))
 _FINDING = _object(
@@ -142,11 +151,12 @@ SCHEMA: dict[str, Any] = {
             "ranks": _list(_RANK),
             "globals": _list(_GLOBAL),
             "needless": _COUNT,
+            "apart": _COUNT,
             "diagnoses": _list(_DIAGNOSIS),
             "pointers": _POINTERS,
             "payload": _list(_PAYLOAD),
             "warnings": _list(_TEXT),
         },
-        optional=("verdict", "crashes"),
+        optional=("verdict", "crashes", "apart"),
     ),
 }

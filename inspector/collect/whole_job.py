@@ -263,7 +263,8 @@ def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> 
             key = one.object, one.file, one.line, one.name
             variables.setdefault(key, []).append(replace(one, groups=tuple(kept(one.groups, ranks))))
     absent = dict.fromkeys(one for found in several for one in found.absent)
-    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent))
+    apart = max((one.apart for one in several), default=0)
+    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent), apart)
 
 
 def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:

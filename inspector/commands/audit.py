@@ -49,6 +49,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a program; or a process, core file or snapshot whose program is meant",
     )
     parser.add_argument("--method", metavar="M", help="judge this method alone")
+    parser.add_argument("--ranks", metavar="N", type=int, help="ranks in one process, for limits that depend on it")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
     parser.set_defaults(run=run)
@@ -58,8 +59,10 @@ def run(options: argparse.Namespace) -> int:
     path, method = program_of(options)
     if method and method not in METHODS:
         raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
+    if options.ranks is not None and options.ranks < 1:
+        raise UsageError(f"{options.ranks} ranks are none", "--ranks takes a number from 1 on")
     facts = read_facts(path)
-    judged = [judge(facts, one) for one in ((method,) if method else METHODS)]
+    judged = [judge(facts, one, options.ranks or 0) for one in ((method,) if method else METHODS)]
     if options.json:
         json.dump(as_json(facts, judged), sys.stdout, indent=1)
         print(flush=True)
@@ -107,6 +110,8 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
             table.add((storage, language, str(count)))
         table.add(("all", "", str(len(facts.variables))))
         screen.print(table)
+    if facts.apart:
+        screen.print(Text(f"  {facts.apart} variables of the MPI runtime are left out"))
     if facts.undescribed:
         screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
     heading(screen, "Methods", "how the program would fare")
@@ -118,7 +123,7 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
         )
         table.add((one.method, *cells, ids or "-"))
     screen.print(table)
-    for line in explanations(judged):
+    for line in (*explanations(judged), *notes(judged)):
         screen.print(Text(harmless(line)), soft_wrap=False)
 
 
@@ -142,6 +147,16 @@ def explanations(judged: list[Judgement]) -> Iterator[str]:
         yield f"  cure: {cure}"
 
 
+def notes(judged: list[Judgement]) -> Iterator[str]:
+    """Each limit once, with the methods that have it."""
+    methods: dict[str, list[str]] = {}
+    for one in judged:
+        for note in one.notes:
+            methods.setdefault(note, []).append(one.method)
+    for note, names in methods.items():
+        yield f"note ({', '.join(names)}): {note} (--ranks N checks it)"
+
+
 def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
     """For JSON, which says once why variables are not known: in `absent`."""
     return None if isinstance(value, Absent) else value
@@ -153,6 +168,7 @@ def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
         "schema": SCHEMA,
         "program": harmless(facts.path),
         "absent": None if absent is None else harmless(str(absent)),
+        "apart": facts.apart,
         "undescribed": [harmless(one) for one in facts.undescribed],
         "variables": [
             {"storage": storage, "language": language, "count": count}
@@ -165,6 +181,7 @@ def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
                 "private": known(one.private),
                 "shared": known(one.shared),
                 "diagnoses": [diagnosis_as_json(found) for found in one.diagnoses],
+                "notes": list(one.notes),
             }
             for one in judged
         ],

@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pieglobalsfind.dwarf.types import Variable, Variables
 from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import RankSet, compact
@@ -28,9 +31,12 @@ from ..job.rank_option import add_to as add_rank_option
 from ..job.reading import Way, add_way, read_target, way_of
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
+from ..values import slices
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Read = Callable[[Job], Globals]
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
     add_target(parser)
-    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="names to show, with * and ?")
+    parser.add_argument(
+        "pattern", nargs="?", metavar="PATTERN", help="names to show, with * and ?, or elements: grid[3:10]"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
     add_tsv(form)
     add_way(parser)
     add_rank_option(parser)
+    parser.add_argument("--all", action="store_true", help="also the variables of the MPI runtime and the C library")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--differ", action="store_true", help="only those that differ: they have to be private")
     which.add_argument("--equal", action="store_true", help="only those that are equal on all ranks")
@@ -67,17 +76,24 @@ def run(options: argparse.Namespace) -> int:
     if options.job is not None and options.pattern is None:  # the only word is the pattern
         options.target, options.pattern = None, options.target
     options.pattern = "*" if options.pattern is None else options.pattern
+    every = options.all or not re.search(r"[*?[]", options.pattern)  # one name means that variable, whose ever it is
+    elements = slices.parse(options.pattern)
+    read_values = partial(read_globals, every=every, choose=partial(elements_of, elements) if elements else None)
     members = job_named(options.job, options.target, options.exe)
     wanted_ranks = rankset.parse(options.rank)
     if members is not None:
-        read = read_members(members, way_of(options), wanted_ranks)
+        read = read_members(members, way_of(options), wanted_ranks, read_values)
     else:
         job, read = read_target(
-            options.target, options.exe, way_of(options), lambda job: (job, read_one(job, wanted_ranks)), with_data=True
+            options.target,
+            options.exe,
+            way_of(options),
+            lambda job: (job, read_one(job, wanted_ranks, read_values)),
+            with_data=True,
         )
         say_warnings(job)
     chosen = frozenset(read.chosen.ranks)
-    found = [one for one in on_ranks(read.globals, chosen) if is_wanted(one, options)]
+    found = [one for one in on_ranks(read.globals, chosen) if is_wanted(one, options, elements is not None)]
     for sentence, unknown in by_reason(read.chosen.unknown):
         print_error(
             "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
@@ -90,19 +106,26 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found else 1
 
 
-def read_one(job: Job, wanted: RankSet) -> ReadGlobals:
+def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Variable]:
+    """The chosen elements of all arrays whose names match."""
+    for one in declared:
+        if fnmatch.fnmatchcase(one.name, chosen.name):
+            yield from slices.elements(declared.types, one, chosen)
+
+
+def read_one(job: Job, wanted: RankSet, read_values: Read) -> ReadGlobals:
     """Of one process or file; raises `UsageError` for ranks that it does not have."""
-    return ReadGlobals(subject_of(job), read_globals(job), of_one(job, wanted))
+    return ReadGlobals(subject_of(job), read_values(job), of_one(job, wanted))
 
 
-def read_members(members: Members, way: Way, wanted: RankSet) -> ReadGlobals:
+def read_members(members: Members, way: Way, wanted: RankSet, read_values: Read) -> ReadGlobals:
     """Of all processes of a job together; a rank's values are those of the process where it is.
 
     Raises `UsageError` for ranks that none of them has.
     """
     from ..collect.whole_job import merge_globals  # late: not for one process
 
-    read = read_each(members, way, lambda job, _: (job, read_globals(job), among(job, wanted)), with_data=True)
+    read = read_each(members, way, lambda job, _: (job, read_values(job), among(job, wanted)), with_data=True)
     jobs = [job for job, _, _ in read]
     homes = homes_of(jobs)
     subject = subject_of_all(members, jobs, homes)
@@ -122,8 +145,8 @@ def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
         yield replace(one, groups=tuple(group for group in groups if group.ranks))
 
 
-def is_wanted(found: GlobalValues, options: argparse.Namespace) -> bool:
-    if not found.groups or not fnmatch.fnmatchcase(found.name, options.pattern):
+def is_wanted(found: GlobalValues, options: argparse.Namespace, is_element: bool) -> bool:
+    if not found.groups or not (is_element or fnmatch.fnmatchcase(found.name, options.pattern)):
         return False
     if options.unused:
         return found.verdict == NEVER_WRITTEN
@@ -160,21 +183,22 @@ def show(read: ReadGlobals, found: list[GlobalValues], options: argparse.Namespa
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
     summary = summary_of(found, ranks, len(read.subject.present)) if found else f"no global matches{which(options)}"
-    print_globals(Globals(tuple(found), read.globals.absent), summary, screen)
+    print_globals(Globals(tuple(found), read.globals.absent, read.globals.apart), summary, screen)
 
 
 def print_globals(read: Globals, summary: str, screen: Console) -> None:
     from rich.text import Text
 
     from ..output.listing import Listing
-    from ..output.render import add_global, has_records, heading, print_needless
+    from ..output.render import add_global, heading, print_apart, print_needless
 
     heading(screen, "Globals", summary)
     if read.values:
         print_needless(read, screen)
         table = Listing(("variable", "declared", "type", "verdict", "ranks", "value"), below=(4, 5))
         for one in read.values:
-            add_global(table, one, verdicts=True, has_records=has_records(screen))
+            add_global(table, one, screen, verdicts=True)
         screen.print(table)
+    print_apart(read, "--all", screen)
     for absent in read.absent:
         screen.print(Text(f"! {harmless(f'{absent.reason}: {absent.hint}')}", style="bold red"))

@@ -30,8 +30,8 @@ from ..terminal.console import console
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
-        "Show a job's ranks, the globals that differ between them, wrongly rewritten and forgotten "
-        "pointers, and what would move with each rank."
+        "Show a job's ranks, the globals that differ between them, pointers that the "
+        "runtime rewrote wrongly or missed, and what would move with each rank."
     )
     parser.epilog = "exit status: 0 done, 1 no ranks found, 2 bad call or unreadable target"
     add_target(parser)

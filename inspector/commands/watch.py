@@ -7,6 +7,7 @@ milliseconds, so that all it shows is of one moment. It stays when the job ends,
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 
@@ -44,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is no process", "give the PID of a running job; of a file use report")
     period = seconds_of(options.every, "--every")
+    if importlib.util.find_spec("textual") is None:
+        raise UsageError("watch needs textual, which is not installed", "pip install 'ranklens[watch]'")
     if not (is_terminal() and os.environ.get("TERM", "dumb") != "dumb"):
         raise UsageError("watch needs a terminal", "use report, or report --json")
     way = Way(nonblocking=options.nonblocking)

@@ -67,6 +67,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("second", metavar="B", type=int, help="another rank")
     parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
+    parser.add_argument("--all", action="store_true", help="also variables of the MPI runtime and the C library")
     add_way(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing, unread")
     parser.set_defaults(run=run)
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             options.target,
             options.exe,
             way_of(options),
-            lambda job: (job, compare(job, options.first, options.second)),
+            lambda job: (job, compare(job, options.first, options.second, options.all)),
             with_data=True,
         )
     except TargetError as error:
@@ -97,10 +98,10 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found.variables or any(found.apart) else 1
 
 
-def compare(job: Job, first: int, second: int) -> Difference:
+def compare(job: Job, first: int, second: int, every: bool = False) -> Difference:
     """Read both ranks; raises `UsageError` if the process does not have them."""
     stacks = read_one(job, (Span(first, first), Span(second, second)), with_runtime=False)
-    read = read_globals(job)
+    read = read_globals(job, every)
     variables = []
     compared = list(on_ranks(read, frozenset((first, second))))
     for one in compared:

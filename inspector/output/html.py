@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.shell.atomic_file import write_whole
 from pieglobalsfind.stacks.call_tree import MOST_LINES, Call
 
+from ..analysis.globals import Globals
 from ..analysis.migration_cost import WhatIf
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings
@@ -30,7 +31,7 @@ from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
 from ..analysis.verdict import Verdict
 from ..analysis.wait_chains import chains
 from ..terminal.text import byte_count, declared, harmless, of_ranks
-from .render import MOST_RANK_ROWS, by_cells, range_text, rank_row, ranks_text, summary, value_rows
+from .render import MOST_RANK_ROWS, by_cells, left_out, range_text, rank_row, ranks_text, summary, value_rows
 from .wait_picture import Drawing, drawing, picture
 
 FOLDER = Path(__file__).resolve().parent / "templates"
@@ -173,7 +174,12 @@ def globals_sheet(report: Report) -> Sheet:
         for ranks, value in value_rows(one):
             rows.append((one.name, place, one.type, Size(one.size), one.verdict, ranks, value))
     columns = ("variable", "declared", "type", "size", "verdict", "ranks", "value")
-    return Sheet("globals", "Globals", columns, tuple(rows))
+    return Sheet("globals", "Globals", columns, tuple(rows), tuple(apart_notes(report.globals)))
+
+
+def apart_notes(found: Globals) -> Iterator[str]:
+    if found.apart:
+        yield left_out(found.apart, "inspector globals --all")
 
 
 def pointers_sheet(report: Report) -> Sheet:
@@ -216,10 +222,10 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
         caption = f"Ranks with the same sizes have one bar. Without the unused part of their stacks, {sizes} of each."
     rows = []
     for one in payload:
-        sizes = {name: getattr(one, name) for name in names}
+        known = {name: getattr(one, name) for name in names}
         if one.is_stack_unknown:
-            sizes["stack_used"] = 0
-        rows.append((one.rank, [(name.replace("_", " "), size) for name, size in sizes.items()]))
+            known["stack_used"] = 0
+        rows.append((one.rank, [(name.replace("_", " "), size) for name, size in known.items()]))
     unknown = {one.rank: one.stack_used for one in payload if one.is_stack_unknown}
     if unknown:
         caption += " Hatched, and outside of the scale: a stack of which nothing tells how much is used."

@@ -6,6 +6,7 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional, Union
@@ -16,6 +17,7 @@ from rich.text import Text
 from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
 from pieglobalsfind.model import Absent, Rank, Waiting
 from pieglobalsfind.ranks.rankset import compact
+from pieglobalsfind.values.statistics import sparkline
 
 from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import Holding, holdings
@@ -191,12 +193,13 @@ def print_globals(report: Report, console: Console) -> None:
     found = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
+    print_apart(report.globals, "inspector globals --all", console)
     print_shared(report.globals, console)
     if not found:
         return
     table = Listing(("variable", "declared", "type", "ranks", "value"), below=(3, 4))
     for one in found:
-        add_global(table, one, has_records=has_records(console))
+        add_global(table, one, console)
     console.print(table)
 
 
@@ -210,6 +213,16 @@ def counted(found: Sequence[GlobalValues], among: str) -> str:
     uncompared = f"; {partly} not compared" if partly else ""
     equal = known - differing - partly
     return f"{differing} of {len(found)} differ between {among}; {equal} are equal{uncompared}{unread}"
+
+
+def print_apart(found: Globals, how: str, console: Console) -> None:
+    """How many variables of the runtime's own are left out, and how to see them."""
+    if found.apart:
+        console.print(Text(f"  {left_out(found.apart, how)}"), soft_wrap=True)
+
+
+def left_out(count: int, how: str) -> str:
+    return f"{count} variables of the MPI runtime and the C library are left out, `{how}` shows them"
 
 
 def print_needless(found: Globals, console: Console) -> None:
@@ -231,17 +244,30 @@ def print_shared(found: Globals, console: Console) -> None:
 
 
 def has_records(console: Console) -> bool:
-    """Whether every record is a line of its own, for programs to read."""
+    """Whether every record is a line of its own."""
     return bool(getattr(console, "has_records", False))
 
 
-def add_global(table: Listing, found: GlobalValues, verdicts: bool = False, has_records: bool = False) -> None:
-    """A row for each value; for programs none is left out, and several are never in one row."""
+def only_tables(console: Console) -> bool:
+    """Whether a program reads it, which wants every value."""
+    return bool(getattr(console, "only_tables", False))
+
+
+def add_global(table: Listing, found: GlobalValues, console: Console, verdicts: bool = False) -> None:
+    """A row for each value: where no terminal reads, none is left out, and several are never in one row.
+
+    Of many different numbers their statistics stand there instead, unless a program reads them.
+    """
     lead = (found.name, declared(found.file, found.line), found.type, *((found.verdict,) if verdicts else ()))
-    rows = ((compact(one.ranks), one.value) for one in found.groups) if has_records else value_rows(found)
-    for ranks, value in rows:
+    for ranks, value in rows_of(found, console):
         table.add((*lead, ranks, with_nan(value, shortened(value, LONGEST_VALUE))))
         lead = ("",) * len(lead)
+
+
+def rows_of(found: GlobalValues, console: Console) -> Iterable[tuple[str, str]]:
+    if only_tables(console) or (has_records(console) and found.statistics is None):
+        return [(compact(one.ranks), one.value) for one in found.groups]
+    return (*value_rows(found), *spark_rows(found))
 
 
 def is_nan(value: str) -> bool:
@@ -254,9 +280,19 @@ def with_nan(value: str, shown: str) -> str:
     return f"{shown} (nan is in the rest)" if is_nan(value) and not is_nan(shown) else shown
 
 
+def spark_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+    """A bar for each rank, where a terminal shows them."""
+    if found.statistics is None or not (sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf")):
+        return []
+    return [("", sparkline(found.by_rank.values()))]
+
+
 def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
     """A row per value; many short values of one rank each in a single row, `0: 17, 1: 18, ...`."""
     groups = found.groups
+    statistics = found.statistics
+    if statistics is not None:
+        return [(ranks_text(found.by_rank), f"{len(groups)} values, {statistics.sentence}")]
     if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
         ranks = ranks_text(rank for one in groups for rank in one.ranks)
         return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]
@@ -299,12 +335,13 @@ def print_findings(found: list[Finding], console: Console) -> None:
 
 def add_finding(table: Listing, same: list[Finding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
-    from ..pointers.findings import FALSE_POSITIVE
+    from ..pointers.findings import ANOTHER_RANKS, FALSE_POSITIVE
 
     first = same[0]
     word = first.ground.symbol or f"{harmless(first.object.rpartition('/')[2])}+{first.offset:#x}"
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
-    cells = (first.verdict, word, first.ground.type or first.ground.source, hex(first.old), hex(first.new), right)
+    kind = first.ground.source if first.verdict == ANOTHER_RANKS else first.ground.type or first.ground.source
+    cells = (first.verdict, word, kind, hex(first.old), hex(first.new), right)
     table.add((ranks_text(one.rank for one in same), *cells), "yellow" if first.verdict == FALSE_POSITIVE else "red")
 
 

@@ -17,6 +17,7 @@ from ..terminal.progress import through
 from .comparison import Comparison
 from .findings import Alarm, Audit, Finding
 from .originals import Originals
+from .other_ranks import OtherRanks
 from .own_memory import OwnMemory
 
 
@@ -24,6 +25,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
     """Compare every rank's copies with the originals; right rewrites are only counted unless `everything`."""
     originals = Originals(job)
     own = OwnMemory(originals)
+    others = OtherRanks(originals)
     findings: list[Finding] = []
     alarms: dict[int, list[tuple[int, int, int]]] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -33,6 +35,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
         for part in originals.parts:
             comparison.compare(part)
         comparison.findings += own.findings(comparison)
+        comparison.findings += others.findings(comparison)
         counts.update((one.object, one.verdict) for one in comparison.findings)
         findings += [one for one in comparison.findings if everything or not one.healthy]
         changed += comparison.changed

@@ -14,14 +14,15 @@ from .evidence import AMBIGUOUS, MANGLED, NO_POINTER, PROVEN, TYPED, UNTYPED, Gr
 
 FALSE_POSITIVE = "false positive"
 STALE = "stale"
-VERDICTS = (PROVEN, TYPED, AMBIGUOUS, FALSE_POSITIVE, STALE, MANGLED, UNTYPED)
-ALARMING = (FALSE_POSITIVE, STALE, MANGLED)
+ANOTHER_RANKS = "another rank's"
+VERDICTS = (PROVEN, TYPED, AMBIGUOUS, FALSE_POSITIVE, STALE, ANOTHER_RANKS, MANGLED, UNTYPED)
+ALARMING = (FALSE_POSITIVE, STALE, ANOTHER_RANKS, MANGLED)
 HEAP, STACK, LIBC_HEAP = "heap", "stack", "libc's heap"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One word of one rank's image that was rewritten, or that points into an original.
+    """One word of one rank's image that was rewritten, or that points into an original or another rank's image.
 
     `object` is the path of the copied object, "heap", "stack" or "libc's heap", `offset` from its base (of heap and
     stack: from the start of the rank's own; of libc's heap: from the block's); `old` is the original's word, `new` the

@@ -1,13 +1,25 @@
-"""`--version` of the commands: what is installed, asked for only then."""
+"""`--version` of the commands, and where the pages are that help names as docs/...
+
+Both are of what is installed, and are asked for only then.
+"""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from pieglobalsfind.errors import UsageError
 
 PACKAGE = "ranklens"  # as it is installed
+
+
+def pages() -> str:
+    """Return the sentence that says where docs/ is: in a checkout, or where a package has put it."""
+    above = Path(__file__).resolve().parents
+    places = (above[2] / "docs", *(prefix / "share/doc/ranklens/docs" for prefix in above))
+    folder = next((place for place in places if (place / "gdb.md").is_file()), None)
+    return f"docs/ is {folder}" if folder is not None else "docs/ is not installed here"
 
 
 class Version(argparse.Action):

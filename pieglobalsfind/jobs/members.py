@@ -7,6 +7,7 @@ job is theirs; those without one belong to their launch. It decides nothing abou
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,9 +27,11 @@ from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import open_target
+from pieglobalsfind.targets.charm_checkpoint import check_is_none
 from pieglobalsfind.targets.procfs import no_process
 
 MOST_PROCESSES = 1 << 20
+NUMBER = re.compile("[0-9]{1,7}")
 FIRST_PROCESS = 1  # orphans of any job are below it; only in a container it may be a launcher
 STARTERS = launch.LAUNCHERS | {"rankrun"}
 LARGEST_DESCRIPTION = 1 << 20  # characters
@@ -147,11 +150,12 @@ def in_checkpoint(folder: Path) -> Members:
     numbered = sorted(one for one in folder.iterdir() if len(one.name) == 6 and one.name.isdecimal())
     whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
     if not whole:
+        check_is_none(str(folder))
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
     with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
         said = dict(one.partition(" ")[::2] for one in file.read(LARGEST_DESCRIPTION).splitlines())
     count = said.get("processes", "")
-    if "end" not in said or not count.isdecimal() or not 0 < int(count) <= MOST_PROCESSES:
+    if "end" not in said or not NUMBER.fullmatch(count) or not 0 < int(count) <= MOST_PROCESSES:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
     is_snapshot = any(whole[-1].glob("process-*.snapshot"))
     form, suffix = ("snapshot", "snapshot") if is_snapshot else ("checkpoint", "core")

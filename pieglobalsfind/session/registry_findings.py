@@ -164,10 +164,11 @@ def _ranks(view: ProcessView, snapshot: Snapshot) -> Iterator[Finding]:
     together = Together()
     records = {one.rank: one for one in snapshot.records.ranks}
     threads = {one.tid for one in view.target.threads()}
+    by_hook = view.table.evidence.tier == HOOK  # states and contexts are the runtime's own words then
     for rank in view.table.ranks:
         for severity, what, cure in (
             *_images(view, rank),
-            *_state(rank, bool(records[rank.rank].context) or view.table.evidence.tier == HOOK, threads),
+            *(() if by_hook else _state(rank, bool(records[rank.rank].context), threads)),
             *_waiting(view, rank),
         ):
             together.add(rank.rank, severity, what, cure)

@@ -27,6 +27,7 @@ from pieglobalsfind.elf.file import (
 from pieglobalsfind.elf.loaded import LoadedElf, build_id_in_maps
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError, TargetError, UsageError
 from pieglobalsfind.target import KernelThread, MemoryMapping
+from pieglobalsfind.targets import charm_checkpoint
 from pieglobalsfind.targets.core_notes import FatalSignal, FileMapping, Notes, read_notes
 from pieglobalsfind.targets.live import LARGEST_READ, TOP
 from pieglobalsfind.targets.procfs import is_file
@@ -309,6 +310,7 @@ def _open_core(path: str) -> ElfFile:
     try:
         elf = ElfFile(path)
     except ObjectFileError as error:
+        charm_checkpoint.check_is_none(path)
         raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
     if elf.header.type != ET_CORE:
         raise TargetError(f"{path} is no core file", "it is a program or library; a core file is made by gcore PID")

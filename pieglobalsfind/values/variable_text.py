@@ -7,7 +7,7 @@ through the `Surroundings` it is given, and it never believes a length that the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional, Union
 
 from pieglobalsfind.dwarf.expression import evaluate
@@ -41,18 +41,29 @@ from pieglobalsfind.values.scalar_text import (
 )
 
 DEEPEST = 20  # GDB's `print max-depth`
+FOLLOWED = 1  # pointers in a variable's own members and elements are followed
+LARGEST_POINTEE = 4096  # bytes
 LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
+
+
+def never(name: str) -> bool:
+    """No pointer is followed."""
+    return False
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What decoding needs of the rank whose variable it is, and what it has read of that one's containers."""
+    """What decoding needs of the rank whose variable it is, and what it has read of that one's containers.
+
+    `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep.
+    """
 
     types: TypeTable
     language: str
     read: Callable[[int, int], bytes]
     name_address: Callable[[int], str]
     contents: Contents = field(default_factory=Contents)
+    follow: Callable[[str], bool] = never
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> s
     if isinstance(bare, Base):
         return decode_base(bare, found.data[: bare.size], around.language)
     if isinstance(bare, Pointer):
-        return decode_pointer(around, bare, found.data)
+        return decode_pointer(around, bare, found.data, depth)
     if isinstance(bare, Enum):
         return decode_enum(bare, found.data, around.language)
     if isinstance(bare, Text):
@@ -109,8 +120,8 @@ def is_plain(types: TypeTable, index: int) -> bool:
     return isinstance(bare, (Base, Enum)) or (isinstance(bare, Array) and is_plain(types, bare.element))
 
 
-def decode_pointer(around: Surroundings, bare: Pointer, data: bytes) -> str:
-    """Who owns what it points to; the text itself for strings."""
+def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int = DEEPEST) -> str:
+    """Who owns what it points to; the text itself for strings, and the object if that is to be followed."""
     value = int.from_bytes(data[:8], "little")
     target = around.types.strip(bare.target)
     if value and isinstance(target, Base) and target.size == 1 and "char" in target.encoding:
@@ -118,7 +129,21 @@ def decode_pointer(around: Surroundings, bare: Pointer, data: bytes) -> str:
         if text is not None:
             return text
     mark = "@" if bare.kind != "*" else ""
-    return mark + (around.name_address(value) if value else "0x0")
+    name = around.name_address(value) if value else "0x0"
+    is_followed = value and depth <= FOLLOWED and around.follow(name)
+    return mark + name + (pointee(around, bare.target, value) if is_followed else "")
+
+
+def pointee(around: Surroundings, index: int, address: int) -> str:
+    """` -> {x = 1}`; "" for what is no object of a known size, or can't be read."""
+    size, bare = around.types.size(index), around.types.strip(index)
+    if not 0 < size <= LARGEST_POINTEE or not isinstance(bare, (Base, Enum, Struct, Text)):
+        return ""
+    try:
+        data = around.read(address, size) if around.contents.allow(size) == size else b""
+    except MemoryUnreadable:
+        return ""
+    return f" -> {decode(replace(around, follow=never), index, Object(address, data), 1)}" if data else ""
 
 
 def c_string(around: Surroundings, address: int) -> Optional[str]:
@@ -166,8 +191,30 @@ def decode_struct(
     for one in bare.members[:MOST_ELEMENTS]:
         if one.location is None or one.type not in shown:
             shown.update((one.type,) if one.location is not None else ())
-            members.append(decode_member(around, one, found, depth, shown))
+            text = deferred_text(around, bare, one, found) if around.language == "Fortran" else None
+            members.append(text or decode_member(around, one, found, depth, shown))
     return opening + ", ".join(members) + ("..." if len(bare.members) > MOST_ELEMENTS else "") + closing
+
+
+def deferred_text(around: Surroundings, bare: Struct, member: Member, found: Object) -> Optional[str]:
+    """A component `character(len=:), allocatable`: gfortran keeps its length in one called `_NAME_length`."""
+    pointer = around.types.strip(member.type)
+    length = next((one for one in bare.members if one.name == f"_{member.name}_length"), None)
+    if length is None or not isinstance(pointer, Pointer) or not isinstance(around.types.strip(pointer.target), Text):
+        return None
+    address, count = (
+        int.from_bytes(found.data[at : at + 8], "little", signed=True) for at in (member.offset, length.offset)
+    )
+    if not address or not 0 <= count <= LARGEST_READ:
+        return None
+    held = around.contents.allow(count)
+    try:
+        data = around.read(address & (1 << 64) - 1, held)
+    except MemoryUnreadable:
+        return None
+    if count > MOST_ELEMENTS:
+        around.contents.add(data)
+    return f"{member.name} = {quoted(data[:MOST_ELEMENTS], chr(39))}{'...' if count > MOST_ELEMENTS else ''}"
 
 
 def decode_member(around: Surroundings, member: Member, found: Object, depth: int, virtual: set[int]) -> str:

@@ -48,6 +48,10 @@ int main(int count, char **words) {
         fputs(usage, count < 2 ? stderr : stdout);
         return count < 2 ? 2 : 0;
     }
+    if (!strcmp(words[1], "--version")) {
+        puts("rankmpir " RANKLENS_VERSION);
+        return 0;
+    }
     raise_file_limit();
     int ends = epoll_create1(EPOLL_CLOEXEC);
     for (int i = 1; i < count; i++) {

@@ -13,6 +13,7 @@ from tests.support.running import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 PATH_IN_CODE = re.compile(r"`((?:[\w.-]+/)+[\w.-]*\.(?:py|c|h|md|svg|toml|sh|S|cpp|json))`")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 OUR_FOLDERS = ("pieglobalsfind", "gdbext", "lldbext", "inspector", "runtime-hooks", "tests", "docs", ".ci")
 
@@ -23,7 +24,7 @@ def named_files(document: Path) -> Iterator[tuple[str, Path]]:
     for name in PATH_IN_CODE.findall(text):
         if name.startswith(OUR_FOLDERS):
             yield name, ROOT / name
-    for name in LINK.findall(text):
+    for name in LINK.findall(FENCED.sub("", text)):
         yield name, document.parent / name
 
 

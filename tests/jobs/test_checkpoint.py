@@ -84,9 +84,12 @@ def test_what_is_cut_short_is_never_taken_for_whole(interrupted: Path, tmp_path:
     assert "process-1.core is not whole: No such file" in run("--restart", interrupted).stderr
     job = newest / "job"
     text = job.read_text()
-    job.write_text(text[: text.rindex("end")])
-    done = run("--restart", interrupted)
-    assert done.returncode == 2 and "is not a checkpoint that this version can read" in done.stderr
+    stack = re.sub(r"(?m)^stack-size \d+$", "stack-size 1", text)  # a stack that no rank could run on
+    ranks = re.sub(r"(?m)^ranks \d+\n", "", text)
+    for damaged in (text[: text.rindex("end")], stack, ranks):
+        job.write_text(damaged)
+        done = run("--restart", interrupted)
+        assert done.returncode == 2 and "is not a checkpoint that this version can read" in done.stderr
     job.unlink()
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / ".000001.77").mkdir()

@@ -1,4 +1,4 @@
-"""Collectives that the members of a communicator call differently: the job ends with a sentence that names rank and call.
+"""Collectives that the members of a communicator call differently: the job ends and the sentence names rank and call.
 
 Each program is wrong by the MPI standard; MPICH accepts most of them silently, so here is no oracle but the standard.
 """
@@ -109,7 +109,7 @@ def program(shared: Shared) -> Path:
     ],
 )
 def test_mismatch_ends_the_job(case: str, call: str, spread: tuple[int, str, int], program: Path) -> None:
-    """Ranks that wait for one another have sent nothing to compare: there the report of the deadlock names the calls."""
+    """Ranks that wait for one another have sent nothing to compare: there the deadlock's report names the calls."""
     done = run(BIN / "rankrun", "--exit-on-deadlock", "-n", *spread, program, case, check=False)
     assert done.returncode not in (0, 139)
     assert call in done.stderr

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.debuggers import find_lldb
-from tests.support.gdb.places import compile_program
-from tests.support.running import ROOT, StartJob
+from tests.support.making import TIMEOUT, make
+from tests.support.running import ROOT
 
 PROCESSES = Path("/proc")
-TIMEOUT = 900
 
 
 @pytest.fixture(scope="module")
@@ -41,23 +39,6 @@ def words_of(process: Path, folder: str) -> str:
         return words if folder in words or str((process / "cwd").readlink()).startswith(folder) else ""
     except OSError:
         return ""
-
-
-def make(folder: Path, *words: str, **variables: str) -> str:
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))
-    }
-    done = subprocess.run(
-        ["make", *words],
-        cwd=folder,
-        env={**environment, **variables},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, f"make {' '.join(words)}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
 
 
 @pytest.mark.timeout(TIMEOUT)
@@ -94,39 +75,10 @@ def test_test(clone: Path) -> None:
 
 
 @pytest.mark.timeout(TIMEOUT)
-def test_the_paths_for_debuggers(clone: Path, gdb: Path, start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    """Of a clone, from any folder; of what pip has installed elsewhere, where the packages have names of ours."""
+def test_the_paths_for_debuggers(clone: Path, tmp_path: Path) -> None:
+    """Of a clone, from any folder; tests/packaging has those of a wheel."""
     make(clone, "setup")
-    own = clone / ".venv" / "bin"
-    assert output(own / "ranklens-gdb-path", tmp_path) == f"{clone}/gdbext/rank.py\n"
-    assert output(own / "ranklens-lldb-path", tmp_path) == f"{clone}/lldbext\n"
-    installed = tmp_path / "installed"
-    command = [own / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, clone]
-    subprocess.run(list(map(str, command)), check=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL)
-    paths = [
-        output(installed / "bin" / f"ranklens-{one}-path", tmp_path, PYTHONPATH=str(installed)).strip()
-        for one in ("gdb", "lldb")
-    ]
-    assert paths == [f"{installed}/ranklens_gdbext/rank.py", f"{installed}/ranklens_lldbext"]
-    program = compile_program("rankcc", tmp_path, "places.c")
-    job = start_job(rankrun, "-n", "2", program)
-    job.wait_for("ready")
-    in_gdb = ("-nx", "-batch", "-p", job.pid, "-ex", f"source {paths[0]}", "-ex", "rank print shared_name")
-    assert output(gdb, tmp_path, *in_gdb).count("\n0: 10\n1: 11\n") == 1
-    in_lldb = ("-x", "-b", "-p", job.pid, "-o", f"command script import {paths[1]}", "-o", "rank print shared_name")
-    assert output(find_lldb(), tmp_path, *in_lldb).count("\n0: 10\n1: 11\n") == 1
-
-
-def output(command: Path, folder: Path, *words: object, **variables: str) -> str:
-    """What a command prints that is called in a folder."""
-    done = subprocess.run(
-        [str(command), *map(str, words)],
-        cwd=folder,
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-        check=True,
-    )
-    return done.stdout
+    for command, path in (("ranklens-gdb-path", "gdbext/rank.py"), ("ranklens-lldb-path", "lldbext")):
+        words = [str(clone / ".venv" / "bin" / command)]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == f"{clone}/{path}\n"

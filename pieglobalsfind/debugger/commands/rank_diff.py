@@ -1,4 +1,4 @@
-"""`rank diff EXPR [SET]`: an expression in many ranks, equal values together."""
+"""`rank diff EXPR [SET]`: an expression in many ranks, equal values together; of many numbers their statistics."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ from collections.abc import Iterator
 
 from pieglobalsfind.debugger.commands.rank_print import answers, parse
 from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
+from pieglobalsfind.values.statistics import DISTINCT, statistics_of
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
     groups: dict[str, list[int]] = {}
+    values: dict[int, str] = {}
     for number, value in answers(face, parse(text, "rank diff")):
         groups.setdefault(str(value), []).append(number)
+        if not isinstance(value, Absent):
+            values[number] = value
     if not groups:
         yield Text("No ranks")
+    distinct = len(set(values.values()))
+    statistics = statistics_of(values) if distinct > DISTINCT else None
+    if statistics is not None:
+        yield Text(f"{rankset.compact(values)}: {distinct} values, {statistics.sentence}")
+        groups = {value: numbers for value, numbers in groups.items() if numbers[0] not in values}
     for value, numbers in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
         yield Text(f"{rankset.compact(numbers)}: {value}")

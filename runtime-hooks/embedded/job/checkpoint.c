@@ -176,6 +176,11 @@ static bool take_line(struct checkpoint *checkpoint, const char *word, const cha
            (!strcmp(word, "guards") && sscanf(rest, "%lx %lx", &job->guards[0], &job->guards[1]) == 2);
 }
 
+/* Whether it is a number of bytes that rankrun takes, too. */
+static bool is_size(uint64_t size, uint64_t least) {
+    return size >= least && size <= UINT64_C(1) << 44 && size % 4096 == 0;
+}
+
 /* Whether the file is whole. */
 static bool read_job(struct checkpoint *checkpoint, FILE *file) {
     char *line = NULL;
@@ -191,14 +196,15 @@ static bool read_job(struct checkpoint *checkpoint, FILE *file) {
     }
     free(line);
     const struct checkpoint_job *job = &checkpoint->job;
-    return is_understood && ended && job->processes && job->program && job->argument_count && *job->method &&
-           job->stack_size && job->range_size;
+    return is_understood && ended && job->ranks && job->processes && job->program && job->argument_count &&
+           *job->method && is_size(job->stack_size, 65536) && is_size(job->range_size, 1 << 20);
 }
 
 const struct checkpoint *checkpoint_open(const char *folder) {
     static struct checkpoint checkpoint;
     char path[PATH_MAX + 8];
     int last = checkpoint_last(folder);
+    checkpoint = (struct checkpoint){0};
     if (last)
         snprintf(checkpoint.path, sizeof checkpoint.path, "%s/%06d", folder, last);
     else
@@ -207,9 +213,10 @@ const struct checkpoint *checkpoint_open(const char *folder) {
     FILE *file = fopen(path, "re");
     if (!file)
         fatal("%s has no whole checkpoint", folder);
-    if (!read_job(&checkpoint, file))
-        fatal("%s is not a checkpoint that this version can read", path);
+    bool is_whole = read_job(&checkpoint, file);
     fclose(file);
+    if (!is_whole)
+        fatal("%s is not a checkpoint that this version can read", path);
     return &checkpoint;
 }
 

@@ -45,6 +45,7 @@ static const char help[] =
     "      --restart FOLDER     go on from the newest checkpoint in FOLDER; it knows ranks, method and program\n"
     "      --exit-on-deadlock   end with status 3 when no rank can go on, instead of waiting for a debugger\n"
     "  -h, --help               show this text\n"
+    "      --version            show the version\n"
     "\n"
     "BYTES may end in K, M or G. The exit status is the largest of the ranks'.\n"
     "\n"
@@ -197,7 +198,7 @@ int options_residents(const struct options *options) {
 }
 
 enum { METHOD = 256, PES, STACK, RANGE, REWRITE, LOG, SHARE, DEADLOCK, BUILD };
-enum { PROCS = BUILD + 1, HOSTS, SHELL, TIMEOUT, MIGRATE, MIGRATION_LOG, CHECKPOINT, EVERY, RESTART };
+enum { VERSION = BUILD + 1, PROCS, HOSTS, SHELL, TIMEOUT, MIGRATE, MIGRATION_LOG, CHECKPOINT, EVERY, RESTART };
 
 static const struct option names[] = {
     {"ranks", required_argument, NULL, 'n'},
@@ -220,6 +221,7 @@ static const struct option names[] = {
     {"build-options", required_argument, NULL, BUILD},
     {"exit-on-deadlock", no_argument, NULL, DEADLOCK},
     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, VERSION},
     {NULL, 0, NULL, 0},
 };
 
@@ -294,6 +296,9 @@ static void answer(int option, const char *word) {
     switch (option) {
     case BUILD:
         print_build_options(parse_method(optarg));
+        exit(0);
+    case VERSION:
+        puts("rankrun " RANKLENS_VERSION);
         exit(0);
     case 'h':
         fputs(help, stdout);

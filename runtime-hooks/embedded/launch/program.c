@@ -38,18 +38,23 @@ static char *find_file(const char *name) {
     fatal("there is no program '%s' here or in PATH", name);
 }
 
+/* Where a part of a file ends; a damaged header may have numbers that no file reaches. */
+static uint64_t end_of(uint64_t offset, uint64_t size) {
+    return size > INT64_MAX - (offset < INT64_MAX ? offset : INT64_MAX) ? INT64_MAX : offset + size;
+}
+
 /* The bytes that a file must have for its segments (ELF-64, program headers); 0 if it is not an ELF file. */
 static uint64_t bytes_of_segments(int file) {
     ElfW(Ehdr) header;
     if (pread(file, &header, sizeof header, 0) != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG))
         return 0;
-    uint64_t needed = header.e_phoff + (uint64_t)header.e_phnum * sizeof(ElfW(Phdr));
-    for (uint64_t i = 0; i < header.e_phnum; i++) {
+    uint64_t needed = end_of(header.e_phoff, (uint64_t)header.e_phnum * sizeof(ElfW(Phdr)));
+    for (uint64_t i = 0; i < header.e_phnum && needed < INT64_MAX; i++) {
         ElfW(Phdr) segment;
         if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) != sizeof segment)
             return needed;
-        if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > needed)
-            needed = segment.p_offset + segment.p_filesz;
+        if (segment.p_type == PT_LOAD && end_of(segment.p_offset, segment.p_filesz) > needed)
+            needed = end_of(segment.p_offset, segment.p_filesz);
     }
     return needed;
 }

@@ -145,3 +145,23 @@ def test_a_loop_of_nodes_ends(shared: Shared, tmp_path: Path, rankcxx: Path) -> 
     around = Surroundings(declared.types, ring.language, lambda at, size: node.to_bytes(8, "little") * 3, hex)
     text = decode(around, ring.type, Object(0x1000, node.to_bytes(8, "little") * 3))
     assert text == "<not readable as std::__cxx11::list: its chain of nodes has a loop>"
+
+
+def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
+    """One level deep: what they lead to is shown and compared."""
+    job = start_ranks(SOURCES / "derived.f90", ranks=2)
+    command = [str(BIN / "inspector"), "globals", str(job.pid), "--json"]
+    found = {one["name"]: one for one in json.loads(subprocess.run(command, capture_output=True, timeout=120).stdout)}
+
+    def of(name: str) -> list[str]:
+        return [re.sub(r"<heap\+0x[0-9a-f]+>", "<heap>", one["value"]) for one in found[f"state::{name}"]["groups"]]
+
+    assert of("number") == ["<heap> -> 0", "<heap> -> 1"]
+    assert of("scalar") == ["<heap> -> 7", "<heap> -> 8"]
+    rest = "values = <not allocated>, label = 0x0, next = 0x0, _label_length = 0 )"
+    assert of("chosen") == [f"<heap> -> ( id = 100, {rest}", f"<heap> -> ( id = 101, {rest}"]
+    assert of("first") == [
+        f"( id = {rank}, values = ({rank}.5, {rank}.5), label = 'label', next = 0x0, _label_length = 5 )"
+        for rank in (0, 1)
+    ]
+    assert found["state::title"]["uncompared"] == "what its pointers lead to"

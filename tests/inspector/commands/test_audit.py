@@ -186,6 +186,45 @@ def test_where_the_writable_segment_begins(tmp_path: Path) -> None:
     assert any(unaligned)
 
 
+CONSTANT = """
+#include <regex>
+#include <string>
+inline int unique = 1;
+inline const int table[] = {1, 2, 3};
+template <typename Value> struct Kept {
+    static int mine;
+    static constexpr char digits[] = "0123456789";
+};
+template <typename Value> int Kept<Value>::mine = 5;
+int use() {
+    return std::regex_match("aa", std::regex("a+")) + Kept<int>::mine++ + Kept<long>::digits[unique++] + table[unique];
+}
+"""
+
+
+def test_only_what_may_be_written_is_a_unique_symbol(tmp_path: Path) -> None:
+    """readelf says which symbols there are, and in which sections; names are as in the source."""
+    program = compiled(tmp_path, CONSTANT + MAIN, "-std=c++17", name="constant.cpp")
+    lines = [line.split() for line in readelf("-sW", program).splitlines()]
+    sections = {one[1]: one[2] for one in re.findall(r"(\[ *(\d+)\] (\S+))", readelf("-SW", program))}
+    unique = {(sections[line[6]], line[7]) for line in lines if len(line) > 7 and line[4] == "UNIQUE"}
+    assert any(section.startswith(".rodata") for section, _ in unique), "constants are among them"
+    written = [name for section, name in unique if section in (".data", ".bss") and "_ZGV" not in name]
+    (judged,) = audit(program, "--method", "fs")["methods"]
+    (found,) = [one for one in judged["diagnoses"] if one["id"] == "unique-symbols"]
+    assert found["evidence"].startswith(f"{len(written)} such variables: ")
+    assert "unique" in found["evidence"] and "Kept<int>::mine" in found["evidence"]
+    assert "digits" not in found["evidence"] and "table" not in found["evidence"]
+
+
+def test_limits_need_a_number_of_ranks() -> None:
+    (plain,) = audit("/bin/ls", "--method", "pip")["methods"]
+    assert (plain["diagnoses"], len(plain["notes"])) == ([], 1)
+    for ranks, expected in ((15, []), (16, ["too-many-namespaces"])):
+        (judged,) = audit("/bin/ls", "--method", "pip", "--ranks", str(ranks))["methods"]
+        assert ([one["id"] for one in judged["diagnoses"]], judged["notes"]) == (expected, [])
+
+
 def test_what_is_said_of_a_diagnosis(tmp_path: Path) -> None:
     program = compiled(tmp_path, INLINE + MAIN, "-std=c++17", name="inline.cpp")
     command = [str(built("inspector")), "audit", str(program), "--method", "fs"]

@@ -171,7 +171,9 @@ def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
         assert refusal(command, "--job", LONG).startswith(f"no process of job {LONG} can be found here: ")
 
 
-@pytest.mark.parametrize("command", ["inspector", "pieglobalsfind"])
+@pytest.mark.parametrize(
+    "command", ["inspector", "pieglobalsfind", "ranklens-gdb-path", "ranklens-lldb-path", "rankrun", "rankmpir"]
+)
 def test_version(command: str) -> None:
     """The one that pyproject.toml gives, whatever else a call would need."""
     told = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)

@@ -36,7 +36,7 @@ class Runs:
         """All ranks in one process, to which the debugger attaches."""
 
         def run(folder: Path) -> Answers:
-            job = self._held_job(program, folder)
+            job = self.held_job(program, folder)
             try:
                 return Controller(self.debugger, folder).attached(
                     job.pid, replace(self._plan(program), walk=program.walk)
@@ -50,7 +50,7 @@ class Runs:
         """All ranks in one core file."""
 
         def run(folder: Path) -> Answers:
-            job = self._held_job(program, folder)
+            job = self.held_job(program, folder)
             try:
                 command = ["gcore", "-o", str(folder / "core"), str(job.pid)]
                 subprocess.run(command, check=True, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -64,7 +64,7 @@ class Runs:
     def _once(self, name: str, run: Callable[[Path], object]) -> Answers:
         return Answers.load(self.shared.made(f"{name}.gdb", run) / "answers")
 
-    def _held_job(self, program: Program, folder: Path) -> Job:
+    def held_job(self, program: Program, folder: Path) -> Job:
         executable = copied(program, virtual(), self.shared, folder)
         job = Job([str(built("rankrun")), "-n", str(RANKS), str(executable), ARGUMENT], folder)
         try:

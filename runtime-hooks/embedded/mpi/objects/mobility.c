@@ -34,7 +34,8 @@ static void take_message(int from, uint64_t bytes) {
     (void)from;
     struct wire_message wire;
     transport_read(&wire, sizeof wire);
-    if (bytes - sizeof wire != wire.message.bytes || !names_a_rank(wire.world) || !names_a_rank(wire.message.origin))
+    if (bytes < sizeof wire || bytes - sizeof wire != wire.message.bytes || !names_a_rank(wire.world) ||
+        !names_a_rank(wire.message.origin))
         rank_job_abort(2, "another process of the job sent a message that can't be one");
     struct message *message = host_allocate_message(sizeof *message + wire.message.bytes);
     *message = wire.message;

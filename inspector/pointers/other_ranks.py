@@ -1,0 +1,90 @@
+"""Pointers of one rank's variables that lead into another rank's image: sent by a message, as a rule.
+
+Takes the originals and a rank's comparison with them; reads the rank's data. A word counts if a relocation or its type
+calls it a pointer. Such a function pointer runs another rank's code on its variables; any such pointer dangles once its
+owner has migrated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Union
+
+from pieglobalsfind.model import Absent, Owner
+
+from ..job.job import Job
+from ..terminal.text import harmless
+from .comparison import Comparison
+from .findings import ANOTHER_RANKS, Finding
+from .originals import Originals, Part, read_or_nothing
+from .words import WORD
+
+UNUSED = ("range", "unmapped")  # kinds of addresses that lead to nothing of a rank's
+_word = struct.Struct("<Q").unpack_from
+
+
+class OtherRanks:
+    """Finds such words in the ranks of one job, one after the other."""
+
+    def __init__(self, originals: Originals) -> None:
+        self._originals = originals
+        self._job: Job = originals.job
+        self._places = {
+            one.index: sorted(set(originals.evidence[one.index].pointers())) for one in self._job.privatized
+        }
+
+    def findings(self, comparison: Comparison) -> Iterator[Finding]:
+        """Those of the rank that is compared; none where ranks have pages of their own, and addresses mean less."""
+        if comparison.rank.pages_of or len(self._job.table.ranks) < 2:
+            return
+        for part in self._originals.parts:
+            if part.object is not None:
+                yield from self._of_part(comparison, part, part.object.index, part.object.base)
+
+    def _of_part(self, comparison: Comparison, part: Part, index: int, base: int) -> Iterator[Finding]:
+        start = comparison.moved(part.start)
+        data = read_or_nothing(self._job.target, start, len(part.data)) if start is not None else b""
+        if not data or start is None:
+            return
+        shift = start - part.start
+        for place in self._places[index]:
+            offset = place - (part.start - base)
+            if not 0 <= offset <= len(data) - WORD:
+                continue
+            old, new = _word(part.data, offset)[0], _word(data, offset)[0]
+            if new in (0, old, old + shift):
+                continue  # nearly all: as they were made
+            if comparison.names_original(new):
+                continue  # stale, which the comparison has found
+            owner = self._job.translator.owner(new)
+            if owner.rank not in (None, comparison.rank.rank) and owner.kind not in UNUSED:
+                yield self._finding(comparison, part, start, offset, (old, new), owner)
+
+    def _finding(
+        self, comparison: Comparison, part: Part, start: int, offset: int, values: tuple[int, int], owner: Owner
+    ) -> Finding:
+        assert part.object is not None
+        ground = self._originals.ground(part, offset)
+        own = comparison.moved(owner.original) if owner.original and owner.object is not None else None
+        right: Union[int, Absent] = own if own is not None else Absent("the rank has nothing in its place")
+        return Finding(
+            rank=comparison.rank.rank,
+            object=part.object.path,
+            offset=part.start + offset - part.object.base,
+            address=start + offset,
+            verdict=ANOTHER_RANKS,
+            ground=replace(ground, source=f"{ground.source}; it leads to {self._named(owner)}"),
+            old=values[0],
+            new=values[1],
+            right=right,
+            rewritten=False,
+            past_end=False,
+        )
+
+    def _named(self, owner: Owner) -> str:
+        """`rank 3's code, step+0x4`."""
+        symbol = self._job.symbolizer.symbol(owner)
+        place = f"+{owner.offset:#x}" if isinstance(symbol, Absent) else f", {symbol.name}+{symbol.offset:#x}"
+        return harmless(f"rank {owner.rank}'s {owner.kind}{place}")

@@ -1,0 +1,71 @@
+"""The documents that debuggers read by `qXfer`: threads, libraries and processes, as XML.
+
+Takes ranks as processes; gives text. What comes from a target is escaped, and has no character that XML can't hold.
+Source: GDB's manual, "Thread List Format", "Library List Format for SVR4 Targets", "osdata".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from xml.sax.saxutils import escape, quoteattr
+
+from .rank_process import RankProcess
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+COLUMNS = ("pid", "rank", "state", "process", "command")
+TYPES = (("processes", "The job's ranks, each of them a process"),)
+
+
+def plain(text: str) -> str:
+    """The text with a question mark for what XML can't hold."""
+    return NOT_XML.sub("?", text)
+
+
+def thread_list(threads: Iterable[tuple[str, RankProcess]]) -> str:
+    """(thread id, rank) of each thread; where the rank waits is what GDB prints in parentheses."""
+    rows = (
+        f'<thread id="{thread}" name="rank {one.rank.rank}">{escape(plain(one.state))}</thread>'
+        for thread, one in threads
+    )
+    return f'<?xml version="1.0"?><threads>{"".join(rows)}</threads>'
+
+
+def library_list(one: RankProcess, every: bool) -> str:
+    """The rank's libraries; `every`: also those that GDB keeps hooks in."""
+    rows = (
+        f"<library name={quoteattr(plain(each.name))} lm={hexadecimal(each.identity)} l_addr={hexadecimal(each.bias)}"
+        f' l_ld={hexadecimal(each.dynamic)} lmid="0x0"/>'
+        for each in one.libraries(every)
+    )
+    head = f'<library-list-svr4 version="1.0" main-lm={hexadecimal(one.main_identity)}>'
+    return f"{head}{''.join(rows)}</library-list-svr4>"
+
+
+def hexadecimal(value: int) -> str:
+    """An attribute's value."""
+    return f'"{value:#x}"'
+
+
+def process_table(rows: Iterable[tuple[int, RankProcess]]) -> str:
+    """(pid, rank) of each; what `info os processes` prints."""
+    return _table(COLUMNS, ((str(pid), *_cells(one)) for pid, one in rows), "processes")
+
+
+def _cells(one: RankProcess) -> tuple[str, ...]:
+    return str(one.rank.rank), one.state, one.view.target.description, one.program.path
+
+
+def type_table() -> str:
+    """What `info os` prints: which tables there are."""
+    return _table(("Type", "Description"), TYPES, "types")
+
+
+def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], kind: str) -> str:
+    items = "".join(
+        "<item>"
+        + "".join(f'<column name="{name}">{escape(plain(text))}</column>' for name, text in zip(columns, row))
+        + "</item>"
+        for row in rows
+    )
+    return f'<?xml version="1.0"?><!DOCTYPE osdata SYSTEM "osdata.dtd"><osdata type="{kind}">{items}</osdata>'

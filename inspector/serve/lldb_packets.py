@@ -1,0 +1,146 @@
+"""What LLDB asks beyond GDB's protocol: about its host, the one process that it has, and the platform's processes.
+
+Handlers of packets: each takes a session and what follows the packet's name; gives the reply. Source:
+lldb.llvm.org/resources/lldbgdbremote.html.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import RanklensError
+
+from . import packets, registers, stops
+from .packets import as_hex, hexadecimal
+from .rank_process import RankProcess
+from .session import FAILED, FIRST_PID, OK, TRAP, Session
+
+TRIPLE = "x86_64-pc-linux-gnu"
+DT_DEBUG = 21
+
+
+def host(session: Session, arguments: bytes) -> bytes:
+    """`qHostInfo`."""
+    session.is_lldb = True
+    return b"triple:%s;ptrsize:8;endian:little;" % as_hex(TRIPLE)
+
+
+def process(session: Session, arguments: bytes) -> bytes:
+    """`qProcessInfo`."""
+    session.begin()
+    if session.current is None:
+        return FAILED
+    return b"pid:%x;triple:%s;ostype:linux;endian:little;ptrsize:8;" % (FIRST_PID + session.current, as_hex(TRIPLE))
+
+
+def thread_suffix(session: Session, arguments: bytes) -> bytes:
+    """`QThreadSuffixSupported`."""
+    session.is_lldb = True
+    return OK
+
+
+def threads(session: Session, arguments: bytes) -> bytes:
+    """`jThreadsInfo`."""
+    number = session.current
+    if number is None:
+        return FAILED
+    rank = session.rank(number)
+    known = {str(one): digits.decode() for one, digits in registers.known_values(rank.known_registers)}
+    name = f"rank {number}: {rank.state}"
+    found = [{"tid": FIRST_PID + number, "name": name, "reason": "signal", "signal": TRAP, "registers": known}]
+    return packets.escaped(json.dumps(found).encode())
+
+
+def thread_stop(session: Session, arguments: bytes) -> bytes:
+    """`qThreadStopInfo`."""
+    number = session.thread_of(arguments)
+    return FAILED if number is None else stops.stop(session, number, TRAP)
+
+
+def library_list_pointer(session: Session, arguments: bytes) -> bytes:
+    """`qShlibInfoAddr`: where the pointer to the loader's list stands (DT_DEBUG), without which no library is read."""
+    view = session.rank().view
+    for one in session.rank().files.others:
+        with suppress(RanklensError, LookupError):
+            if LoadedElf(view.target.read, one.base).dynamic.get(DT_DEBUG):
+                return b"%x" % _entry(session.rank(), one.dynamic, DT_DEBUG)
+    return FAILED
+
+
+def _entry(rank: RankProcess, dynamic: int, tag: int) -> int:
+    """The address of the value of a tag; raises `LookupError`."""
+    for at in range(dynamic, dynamic + 256 * 16, 16):
+        entry = rank.memory.read(at, 16)
+        if int.from_bytes(entry[:8], "little") == tag:
+            return at + 8
+    raise LookupError
+
+
+def memory_region(session: Session, arguments: bytes) -> bytes:
+    """`qMemoryRegionInfo:ADDRESS`."""
+    address = hexadecimal(arguments)
+    rank = session.rank()
+    one = rank.view.translator.mapping(address)
+    if one is not None:
+        flags = "".join(flag for flag, has in zip("rwx", (one.readable, one.writable, one.executable)) if has)
+        name = b"name:%s;" % as_hex(one.path) if one.path else b""
+        return b"start:%x;size:%x;permissions:%s;%s" % (one.start, one.end - one.start, flags.encode(), name)
+    later = (each.start for each in rank.view.target.maps() if each.start > address)
+    end = next(later, 1 << 64)
+    return b"start:%x;size:%x;" % (address, end - address)
+
+
+# ---- the platform: several ranks, each a connection of its own ----
+
+
+def first_process(session: Session, arguments: bytes) -> bytes:
+    """`qfProcessInfo`: every rank."""
+    wanted = _criteria(arguments)
+    with session.looking() as moment:
+        session.processes = [
+            _process(one, moment.rank(one)) for one in moment.numbers if wanted in (None, FIRST_PID + one)
+        ]
+    return next_process(session, b"")
+
+
+def _criteria(arguments: bytes) -> object:
+    """The pid that is asked for, None for all."""
+    for part in arguments.lstrip(b":").split(b";"):
+        name, _, value = part.partition(b":")
+        if name == b"pid" and value.isdigit():
+            return int(value)
+    return None
+
+
+def next_process(session: Session, arguments: bytes) -> bytes:
+    """`qsProcessInfo`."""
+    return session.processes.pop(0) if session.processes else FAILED
+
+
+def process_of_pid(session: Session, arguments: bytes) -> bytes:
+    """`qProcessInfoPID:PID`."""
+    if not arguments.isdigit() or len(arguments) > 10:
+        return FAILED
+    number = session.number_of(int(arguments))
+    with session.looking() as moment:
+        return _process(number, moment.rank(number))
+
+
+def _process(number: int, rank: RankProcess) -> bytes:
+    name = rank.program.path
+    about = as_hex(f"rank {number}: {rank.state}")
+    pid = FIRST_PID + number
+    words = b"-".join((as_hex(name), about))
+    return b"pid:%d;ppid:1;name:%s;args:%s;triple:%s;" % (
+        pid,
+        as_hex(name),
+        words,
+        as_hex(TRIPLE),
+    )
+
+
+def server_for_process(session: Session, arguments: bytes) -> bytes:
+    """`qLaunchGDBServer`: another connection to this server."""
+    return b"pid:1;port:%d;" % session.port if session.port else FAILED

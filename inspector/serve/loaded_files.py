@@ -1,0 +1,78 @@
+"""Which files a process has loaded, and where: what the loader of a rank, were it a process, would list.
+
+Takes a process's view; gives the files that can be opened as the very ones that are loaded. A file that was replaced
+meanwhile is left out, with the reason: a debugger would read other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pieglobalsfind.elf.file import PT_DYNAMIC
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.locate import identity_by_headers, identity_of, object_path
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.memory_map import of_files
+from pieglobalsfind.model import Absent, Object
+from pieglobalsfind.session.process_view import ProcessView
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """A program or library as the system's loader placed it. `name` is where it can be opened.
+
+    `path` is the target's name for it, `base` its first byte, `bias` what was added to its addresses, `dynamic` where
+    its dynamic section is.
+    """
+
+    name: str
+    path: str
+    base: int
+    bias: int
+    dynamic: int
+
+
+class LoadedFiles:
+    """The files of one process at one moment; `problems` are sentences about those that are left out."""
+
+    def __init__(self, view: ProcessView) -> None:
+        self._view = view
+        self.problems: list[str] = []
+        self._names: dict[int, str] = {}
+        self.others = tuple(self._listed())
+
+    def _listed(self) -> Iterator[LoadedFile]:
+        """Those that are no object of the rank table: one for all ranks, as libc is where it is not copied."""
+        bases = {one.base for one in self._view.table.objects}
+        for mapping in of_files(self._view.target.maps(), "/"):
+            if mapping.offset or not mapping.readable or mapping.start in bases:
+                continue
+            if self._view.translator.owner(mapping.start).object is not None:
+                continue  # a rank's copy that the loader has made
+            try:
+                loaded = LoadedElf(self._view.target.read, mapping.start)
+                dynamic = next((one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC), None)
+            except RanklensError:
+                continue
+            if dynamic is None or not loaded.segments or not loaded.is_laid_out(mapping.end - mapping.start):
+                continue
+            name = self._name(mapping.path, loaded.build_id, loaded)
+            if name:
+                yield LoadedFile(name, mapping.path, mapping.start, loaded.load_bias, loaded.load_bias + dynamic)
+
+    def _name(self, path: str, build_id: bytes, loaded: LoadedElf) -> str:
+        found = object_path(self._view.target, identity_by_headers(path, build_id, loaded.program_headers))
+        return self._checked(found)
+
+    def of_object(self, known: Object) -> str:
+        """Where an object's file can be opened, "" if it is not there any more."""
+        if known.index not in self._names:
+            self._names[known.index] = self._checked(object_path(self._view.target, identity_of(known)))
+        return self._names[known.index]
+
+    def _checked(self, found: object) -> str:
+        if isinstance(found, Absent):
+            self.problems.append(f"{found.reason}: {found.hint}" if found.hint else found.reason)
+            return ""
+        return str(found)

@@ -1,0 +1,202 @@
+"""What any debugger asks at first, and about processes and threads.
+
+Handlers of packets: each takes a session and what follows the packet's name; gives the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Optional
+
+from pieglobalsfind.errors import RanklensError
+
+from . import documents, registers, stops
+from .packets import LARGEST, as_hex, escaped, hexadecimal
+from .session import FAILED, FIRST_PID, OK, Session
+
+FEATURES = (
+    "QStartNoAckMode+;vContSupported+;qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;"
+    "qXfer:exec-file:read+;qXfer:threads:read+;qXfer:osdata:read+"
+)
+MOST_LISTED = 64  # threads in one reply
+
+
+def supported(session: Session, arguments: bytes) -> bytes:
+    """`qSupported`: LLDB names processors there, and has one process a connection."""
+    wanted = arguments.lstrip(b":").split(b";")
+    session.is_lldb = any(one.startswith(b"xmlRegisters=") and b"mips" in one for one in wanted)
+    session.is_multiprocess = b"multiprocess+" in wanted and not session.is_lldb
+    more = ";multiprocess+" if session.is_multiprocess else ""
+    return f"PacketSize={LARGEST:x};{FEATURES}{more}".encode()
+
+
+def no_acknowledgement(session: Session, arguments: bytes) -> bytes:
+    """`QStartNoAckMode`: from the next packet on."""
+    session.acknowledges = False
+    return OK
+
+
+def extended(session: Session, arguments: bytes) -> bytes:
+    """`!`."""
+    return OK
+
+
+def select(session: Session, arguments: bytes) -> bytes:
+    """`Hg`, `Hc`: the rank that is meant from now on."""
+    number = session.thread_of(arguments[1:])
+    if number is None:
+        return OK
+    if number not in session.attached:
+        return FAILED
+    if arguments[:1] == b"g":
+        session.current = number
+    return OK
+
+
+def is_alive(session: Session, arguments: bytes) -> bytes:
+    """`T`."""
+    return OK if session.thread_of(arguments) in session.attached else FAILED
+
+
+def current(session: Session, arguments: bytes) -> bytes:
+    """`qC`."""
+    session.begin()
+    return FAILED if session.current is None else b"QC" + session.thread_id(session.current)
+
+
+def is_attached(session: Session, arguments: bytes) -> bytes:
+    """`qAttached`: the job was there before the debugger, which detaches from it in the end."""
+    return b"1"
+
+
+def attach(session: Session, arguments: bytes) -> bytes:
+    """`vAttach;PID`."""
+    try:
+        number = session.number_of(hexadecimal(arguments))
+        session.attach(number)
+    except RanklensError as error:
+        session.complain(str(error))
+        return b"E." + str(error).encode("ascii", "replace")
+    return stops.first_stop(session, number)
+
+
+def detach(session: Session, arguments: bytes) -> bytes:
+    """`D`, `D;PID`: the job goes on after the last one."""
+    if not arguments:
+        for number in tuple(session.attached):
+            session.detach(number)
+        return OK
+    session.detach(session.number_of(hexadecimal(arguments[1:])))
+    return OK
+
+
+def first_threads(session: Session, arguments: bytes) -> bytes:
+    """`qfThreadInfo`: for clients that read no documents; an empty list would be taken for process 1."""
+    session.begin()
+    listed = sorted(session.attached)
+    if not listed:
+        return FAILED
+    session.listed = len(listed[:MOST_LISTED])
+    return b"m" + b",".join(map(session.thread_id, listed[:MOST_LISTED]))
+
+
+def more_threads(session: Session, arguments: bytes) -> bytes:
+    """`qsThreadInfo`."""
+    listed = sorted(session.attached)[session.listed : session.listed + MOST_LISTED]
+    session.listed += len(listed)
+    return b"m" + b",".join(map(session.thread_id, listed)) if listed else b"l"
+
+
+def thread_state(session: Session, arguments: bytes) -> bytes:
+    """`qThreadExtraInfo`: where the rank waits."""
+    number = session.thread_of(arguments.lstrip(b","))
+    return as_hex(f"rank {number}: {session.rank(number).state}")
+
+
+def thread_local_address(session: Session, arguments: bytes) -> bytes:
+    """`qGetTLSAddr:THREAD,OFFSET,IDENTITY`."""
+    thread, offset, identity = arguments.split(b",")
+    rank = session.rank(session.thread_of(thread))
+    return b"%x" % rank.thread_local(hexadecimal(identity), hexadecimal(offset))
+
+
+# ---- documents ----
+
+
+def transfer(session: Session, arguments: bytes) -> bytes:
+    """`qXfer:OBJECT:read:ANNEX:OFFSET,SIZE`; the beginning makes the document, the rest is of the same one."""
+    kind, _, rest = arguments.partition(b":read:")
+    annex, _, window = rest.rpartition(b":")
+    offset_text, _, size_text = window.partition(b",")
+    make = DOCUMENTS.get(kind)
+    if make is None or not rest:
+        return b""
+    offset, size = hexadecimal(offset_text), min(hexadecimal(size_text), LARGEST // 2 - 64)
+    key = kind + b":" + annex
+    if offset == 0 or key not in session.documents:
+        document = make(session, annex)
+        if document is None:
+            return b"E00"
+        session.documents = {key: document}
+    part = session.documents[key][offset : offset + size]
+    return (b"m" if offset + size < len(session.documents[key]) else b"l") + escaped(part)
+
+
+def _features(session: Session, annex: bytes) -> Optional[bytes]:
+    if annex != b"target.xml":
+        return None
+    session.begin()
+    if session.is_lldb and session.current is not None:
+        return registers.description_of(session.rank().known_registers).encode()
+    return registers.description().encode()
+
+
+def _auxiliary_vector(session: Session, annex: bytes) -> Optional[bytes]:
+    """GDB asks for it of a new inferior before it selects one: that is the one whose program it asked for last."""
+    number = session.described if session.described in session.attached else session.current
+    session.described = None
+    return session.rank(number).auxiliary_vector
+
+
+def _libraries(session: Session, annex: bytes) -> Optional[bytes]:
+    every = len(session.attached) <= FEW or not session.allowed.every
+    return _encoded(documents.library_list(session.rank(), every))
+
+
+FEW = 8  # ranks whose libraries with hooks make no difference
+
+
+def _program(session: Session, annex: bytes) -> Optional[bytes]:
+    session.begin()
+    number = session.number_of(hexadecimal(annex)) if annex else session.current
+    session.described = number
+    return session.rank(number).program_name.encode("utf-8", "surrogateescape")
+
+
+def _threads(session: Session, annex: bytes) -> Optional[bytes]:
+    session.begin()
+    ranks = ((session.thread_id(one).decode(), session.moment.rank(one)) for one in sorted(session.attached))
+    return _encoded(documents.thread_list(ranks))
+
+
+def _tables(session: Session, annex: bytes) -> Optional[bytes]:
+    if annex == b"":
+        return _encoded(documents.type_table())
+    if annex != b"processes":
+        return None
+    with session.looking() as moment:
+        return _encoded(documents.process_table((FIRST_PID + one, moment.rank(one)) for one in moment.numbers))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+DOCUMENTS: dict[bytes, Callable[[Session, bytes], Optional[bytes]]] = {
+    b"features": _features,
+    b"auxv": _auxiliary_vector,
+    b"libraries-svr4": _libraries,
+    b"exec-file": _program,
+    b"threads": _threads,
+    b"osdata": _tables,
+}

@@ -1,0 +1,191 @@
+"""One rank as the process that it would be: registers, memory, program, libraries, thread-local storage.
+
+Takes a process's view and a rank of it, both of one moment; answers what a debugger asks of a process. Nothing in it is
+written to a target but by `memory`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Optional, Union
+
+from pieglobalsfind.debugger.wording import state_text
+from pieglobalsfind.elf.file import HEADER_SIZE, PT_DYNAMIC
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import RanklensError, UsageError
+from pieglobalsfind.model import PC, RUNNING, Absent, Object, Rank
+from pieglobalsfind.ranks.variable_address import data_place, tls_block
+from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.stacks.no_stack import check_is_here
+from pieglobalsfind.targets.core import CoreTarget
+
+from .loaded_files import LoadedFile, LoadedFiles
+from .rank_memory import RankMemory
+
+AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
+PAGE = 4096
+ENTRY_AT = 24  # e_entry in the ELF header
+# GDB keeps breakpoints of its own in each inferior's copy of these, and sets all of them anew at every library event.
+WITH_HOOKS = ("libc.so", "libc-", "libstdc++", "libgcc_s")
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of a rank. `identity` names it in `qGetTLSAddr`; `object` is its index in the rank table, or None."""
+
+    name: str
+    bias: int
+    dynamic: int
+    identity: int
+    object: Optional[int]
+
+
+class RankProcess:
+    """A rank, `rank` as users see it, at one moment."""
+
+    def __init__(self, view: ProcessView, rank: Rank, files: LoadedFiles) -> None:
+        self.view = view
+        self.rank = rank
+        self.files = files
+        self.memory = RankMemory(view, rank)
+
+    @property
+    def state(self) -> str:
+        """`blocked in MPI_Recv from 0, tag 99`."""
+        return state_text(self.rank)
+
+    def check(self) -> None:
+        """Raise `RanklensError` with the reason if the rank can't be looked at as a process."""
+        check_is_here(self.rank)
+        if isinstance(self.registers, Absent):
+            raise RanklensError(self.registers.reason, self.registers.hint)
+        if not self.program_name:
+            problems = "; ".join(self.files.problems)
+            raise UsageError(f"the program of rank {self.rank.rank} can't be read", problems or "put its file back")
+
+    @cached_property
+    def registers(self) -> Union[Mapping[int, int], Absent]:
+        """By DWARF number, as far as they are known."""
+        try:
+            return self.view.walker.registers_now(self.view.rank(self.rank.rank))
+        except RanklensError as error:
+            return Absent(error.sentence, error.hint)
+
+    @property
+    def known_registers(self) -> Mapping[int, int]:
+        return {} if isinstance(self.registers, Absent) else self.registers
+
+    @property
+    def pc(self) -> int:
+        """0 if it is not known."""
+        return self.known_registers.get(PC, 0)
+
+    @property
+    def signal(self) -> Optional[int]:
+        """Linux's number of the signal that ended the process while the rank ran, None if none did."""
+        target = self.view.target
+        signal = target.signal if isinstance(target, CoreTarget) else None
+        is_its = signal is not None and self.rank.state == RUNNING and signal.tid == self.rank.kernel_thread
+        return signal.number if signal is not None and is_its else None
+
+    # ---- program and libraries ----
+
+    @cached_property
+    def program(self) -> Object:
+        """What a debugger takes for the rank's executable: the user's program."""
+        objects = self.view.table.objects
+        programs = [one for one in objects if one.is_program]
+        if not objects:
+            raise RanklensError(f"the program of rank {self.rank.rank} is not known")
+        return next((one for one in programs if one.privatized), (programs or objects)[0])
+
+    @property
+    def program_name(self) -> str:
+        """Where its file can be opened, "" if that is not possible."""
+        return self.files.of_object(self.program)
+
+    def base_of(self, known: Object) -> Optional[int]:
+        """Where the rank's copy of an object begins, None if it has none."""
+        found = data_place(self.rank, known, known.base)
+        return found if isinstance(found, int) else None
+
+    def libraries(self, every: bool) -> Iterator[Library]:
+        """Those of the rank; `every`: also libraries with hooks in which its stack has no frame."""
+        for known in self.view.table.objects:
+            base, name = self.base_of(known), self.files.of_object(known)
+            if known.index == self.program.index or base is None or not name:
+                continue
+            moved = base - known.base
+            dynamic = self._dynamic(known)
+            yield Library(name, known.load_bias + moved, dynamic + moved, known.base, known.index)
+        for one in self.files.others:
+            if every or not is_hooked(one) or one.path in self._touched:
+                yield Library(one.name, one.bias, one.dynamic, one.base, None)
+
+    def _dynamic(self, known: Object) -> int:
+        if known.dynamic:
+            return known.dynamic
+        try:
+            loaded = LoadedElf(self.view.target.read, known.base)
+        except RanklensError:
+            return 0
+        return next((known.load_bias + one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC), 0)
+
+    @cached_property
+    def _touched(self) -> frozenset[str]:
+        """The files that the rank's stack has frames in."""
+        try:
+            return frozenset(one.library for one in self.view.walker.stack(self.view.rank(self.rank.rank)).calls)
+        except RanklensError:
+            return frozenset()
+
+    @cached_property
+    def auxiliary_vector(self) -> bytes:
+        """What the kernel would have given to the process: where its program and its loader are."""
+        program, base = self.program, self.base_of(self.program)
+        if base is None:
+            return struct.pack("<QQ", 0, 0)
+        header = self._header(program, base)
+        bias = program.load_bias + base - program.base
+        entries = [(AT_PAGESZ, PAGE)]
+        if header is not None:
+            (entry,) = struct.unpack_from("<Q", header, ENTRY_AT)
+            offset, size, count = struct.unpack_from("<Q", header, 32) + struct.unpack_from("<HH", header, 54)
+            entries += [(AT_PHDR, base + offset), (AT_PHENT, size), (AT_PHNUM, count), (AT_ENTRY, bias + entry)]
+        loader = next((one.base for one in self.files.others if "/ld-" in one.path or "/ld.so" in one.path), 0)
+        entries.append((AT_BASE, loader))
+        return b"".join(struct.pack("<QQ", *one) for one in (*entries, (0, 0)))
+
+    def _header(self, program: Object, base: int) -> Optional[bytes]:
+        """The ELF header of the copy, or of the original where the copy's can't be read."""
+        for address in (base, program.base):
+            data = self.memory.read(address, HEADER_SIZE)
+            if len(data) == HEADER_SIZE and data.startswith(b"\x7fELF"):
+                return data
+        return None
+
+    # ---- thread-local storage ----
+
+    def thread_local(self, identity: int, offset: int) -> int:
+        """Where the rank has a thread-local variable of a library; raises `RanklensError` if that is not known."""
+        known = self._object_at(identity)
+        block = tls_block(self.rank, known) if known is not None else None
+        if known is None or block is None or not 0 <= offset <= known.tls_size:
+            raise RanklensError(f"rank {self.rank.rank} has no such thread-local variable of its own")
+        return block + offset
+
+    @property
+    def main_identity(self) -> int:
+        """Names the program in `qGetTLSAddr`."""
+        return self.program.base
+
+    def _object_at(self, base: int) -> Optional[Object]:
+        return next((one for one in self.view.table.objects if one.base == base), None)
+
+
+def is_hooked(one: LoadedFile) -> bool:
+    """Whether a debugger keeps breakpoints of its own in a library."""
+    return one.path.rpartition("/")[2].startswith(WITH_HOOKS)

@@ -1,0 +1,63 @@
+"""`make fuzz`: run every decoder, or those that are named, under Atheris or libFuzzer for FUZZ_SECONDS altogether.
+
+An input that crashes, takes more than 2 s of processor time or 500 MB, or has a wrong answer, ends the decoder's run
+with status 1. Of a decoder in Python it is kept in tests/fuzz/kept/DECODER, where `make test` replays it from then on;
+the corpus, and findings in the runtime, lie in build/fuzz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fuzz import runtime
+from tests.fuzz.decoder import KEPT, NAMES
+
+CORPUS = Path("build/fuzz").resolve()
+OF_RUNTIME = [f"rankrun-{name}" for name in runtime.NAMES]
+RUNS = re.compile(rb"Done (\d+) in|stat::number_of_executed_units: (\d+)")
+
+
+def run(name: str, seconds: int) -> subprocess.CompletedProcess[bytes]:
+    """A decoder in Python, or the part of the runtime that `rankrun-` precedes."""
+    if name in OF_RUNTIME:
+        return runtime.run(name.partition("-")[2], CORPUS / name, seconds)
+    command = [sys.executable, "-m", "tests.fuzz.decoder", name, str(CORPUS / name), str(seconds)]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+
+
+def fuzz(name: str, seconds: int) -> bool:
+    """Whether nothing was found; prints how many inputs were tried."""
+    done = run(name, seconds)
+    (CORPUS / f"{name}.log").write_bytes(done.stdout)
+    counts = [int(first or second) for first, second in RUNS.findall(done.stdout)]
+    result = "FOUND:" if done.returncode else "nothing found"
+    print(f"{name:18} {max(counts, default=0):>10,} inputs, {result}", flush=True)
+    if done.returncode:
+        print(done.stdout.decode(errors="replace")[-4000:])
+    return not done.returncode
+
+
+def main() -> int:
+    every = [*NAMES, *OF_RUNTIME]
+    parser = argparse.ArgumentParser(prog="tests.fuzz", description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--seconds", type=int, default=60, help="of all decoders together (60)")
+    parser.add_argument("decoders", nargs="*", metavar="DECODER", help=f"of {', '.join(every)}; all by default")
+    options = parser.parse_args()
+    names = options.decoders or every
+    unknown = [name for name in names if name not in every]
+    if unknown:
+        parser.error(f"no such decoder: {', '.join(unknown)}")
+    CORPUS.mkdir(parents=True, exist_ok=True)
+    if any(name in OF_RUNTIME for name in names):
+        runtime.build()
+    results = [fuzz(name, max(options.seconds // len(names), 1)) for name in names]
+    if not all(results):
+        print(f"Inputs are kept in {KEPT} or {CORPUS}; mend the decoder, then commit a test that has the input.")
+    return 0 if all(results) else 1
+
+
+sys.exit(main())

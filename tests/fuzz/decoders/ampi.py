@@ -1,0 +1,60 @@
+"""Stock AMPI's threads: damage in one rank's thread and stack leaves the others' answers true or absent."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Rank
+from tests.fuzz.patches import DamagedTarget, windows_of, written
+from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job
+
+FOLDER = tempfile.TemporaryDirectory()
+JOBS = [Job(method, has_tables=True, stripped=method == "tls") for method in ("pie", "fs", "tls", "none")]
+THREAD = 0x1000  # bytes of a thread's structures
+TARGETS = []
+for number, job in enumerate(JOBS):
+    Path(FOLDER.name, str(number)).mkdir()
+    TARGETS.append(job.target(Path(FOLDER.name, str(number))))
+WINDOWS = [windows_of(target) for target in TARGETS]
+
+
+def facts(rank: Rank) -> tuple[object, object]:
+    return rank.stack, rank.context
+
+
+TRUTHS = [{rank.rank: facts(rank) for rank in decode(target).ranks} for target in TARGETS]
+
+
+def seeds() -> list[bytes]:
+    """Each job sound, and with a word changed here and there."""
+    places = range(0, 1 << 16, 2777)
+    return [bytes([job]) for job in range(len(JOBS))] + [
+        bytes([place % len(JOBS)]) + written([(place, b"\xff" * 8)]) for place in places
+    ]
+
+
+def owner(job: Job, address: int) -> int:
+    """The rank whose own bytes these are; -1: those of all."""
+    for rank in range(RANKS):
+        begins = job.thread(rank), job.begin(rank)
+        if begins[0] <= address < begins[0] + THREAD or begins[1] <= address < begins[1] + MEGABYTE:
+            return rank
+    return -1
+
+
+def check(data: bytes) -> None:
+    number = (data[0] if data else 0) % len(JOBS)
+    target = DamagedTarget(TARGETS[number], WINDOWS[number], data[1:])
+    try:
+        ranks = list(decode(target).ranks)
+    except RanklensError:
+        return
+    damaged = {owner(JOBS[number], address) for address in target.touched}
+    for rank in ranks:
+        if damaged & {-1, rank.rank}:
+            continue
+        for true, told in zip(TRUTHS[number][rank.rank], facts(rank)):
+            assert told == true or isinstance(told, Absent), (rank.rank, true, told)

@@ -1,0 +1,87 @@
+"""Cache entries: a damaged file in the cache counts as nothing; bytes that pass as an entry are decoded or refused."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+from pieglobalsfind.cache import build_id_cache
+from pieglobalsfind.dwarf import variable_cache
+from pieglobalsfind.elf.file import ElfFile
+from pieglobalsfind.elf.symbol_table import Symbols, SymbolTable, read_symbols
+from tests.fuzz.patches import damaged, written
+from tests.support.fabricate.elf_file import Symbol, shared_object
+
+FOLDER = tempfile.TemporaryDirectory()
+OWN_CACHE = patch.dict(os.environ, XDG_CACHE_HOME=FOLDER.name)
+PROGRAM = Path(FOLDER.name, "program")
+PROGRAM.write_bytes(shared_object((Symbol("main", 0x1000, 16), Symbol("my_rank", 0x2000, 4, 0x11, 2))))
+KIND = "fuzz"
+CONTENT = bytes(range(200))
+with ElfFile(str(PROGRAM)) as elf:
+    SYMBOLS = read_symbols(elf).encode()
+
+
+def entry() -> tuple[build_id_cache.FileState, Path]:
+    """The place of an entry in a cache of our own."""
+    state = build_id_cache.state_of(str(PROGRAM), b"\x11" * 20)
+    assert state is not None
+    with OWN_CACHE:
+        build_id_cache.store(state, KIND, CONTENT)
+    (place,) = Path(FOLDER.name).rglob(f"*.{KIND}")
+    return state, place
+
+
+STATE, PLACE = entry()
+ENTRY = PLACE.read_bytes()
+
+
+def columns(count: int) -> bytes:
+    """Variables as the cache has them: `count` rows of zeros, the last byte a text's end."""
+    widths = [struct.calcsize("=" + code) for code in variable_cache.COLUMNS]
+    return struct.pack("=QQ", count, 1) + b"".join(bytes(count * width) for width in widths) + b"\0"
+
+
+def seeds() -> list[bytes]:
+    """The first byte says what is damaged: an entry's file (f), variables (v), symbols (s)."""
+    places = range(0, len(ENTRY), 7)
+    return [
+        b"f",
+        *(b"f" + written([(place, b"\x55")]) for place in places),
+        *(b"v" + columns(count) for count in (0, 1, 3)),
+        b"s" + SYMBOLS,
+    ]
+
+
+def check(data: bytes) -> None:
+    kind, rest = data[:1], data[1:]
+    try:
+        if kind == b"f":
+            check_file(rest)
+        elif kind == b"v":
+            stored = variable_cache.decode(rest, str(PROGRAM), b"\x11" * 20)
+            _ = [(variable.name, variable.address) for variable in stored.variables]
+        else:
+            check_symbols(rest)
+    except (ValueError, struct.error):
+        pass  # what a caller takes for a cache that has nothing
+
+
+def check_file(rest: bytes) -> None:
+    content, wrong = damaged(ENTRY, rest)
+    PLACE.write_bytes(content)
+    with OWN_CACHE:
+        told = build_id_cache.load(STATE, KIND)
+    assert told == (None if wrong else CONTENT)
+
+
+def check_symbols(data: bytes) -> None:
+    symbols = Symbols.decode(data)
+    for table in (symbols.addresses, symbols.tls):
+        assert isinstance(table, SymbolTable)
+        for symbol in table:
+            table.at(symbol.start)
+            table.named(symbol.name)

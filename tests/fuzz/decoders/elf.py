@@ -1,0 +1,70 @@
+"""ELF files: symbols are the true ones as long as only code and data, or other symbols' values, are damaged."""
+
+from __future__ import annotations
+
+from pieglobalsfind.elf.file import ElfFile
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.elf.symbol_table import read_symbols
+from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from tests.fuzz.patches import damaged, written
+from tests.fuzz.scratch import ScratchFile
+from tests.support.fabricate.elf_file import PAGE, SYMBOL, Symbol, shared_object
+
+SYMBOLS = (
+    Symbol("main", 0x1000, 16),
+    Symbol("solve", 0x1040, 64),
+    Symbol("my_rank", 0x2000, 4, 0x11, 2),
+    Symbol("hidden", 0x2010, 8, 0x01, 2),
+)
+BYTES = shared_object(SYMBOLS)
+TABLE = 3 * PAGE
+SCRATCH = ScratchFile()
+
+
+def seeds() -> list[bytes]:
+    """No damage; words of headers, symbols and sections."""
+    places = [*range(0, 0x200, 16), *range(TABLE, len(BYTES), 12)]
+    return [b"", *(written([(at, b"\xff\x7f")]) for at in places)]
+
+
+def of_symbol(offset: int) -> int:
+    """The symbol whose value or size a byte is; -1: it is of something that all symbols follow from."""
+    index, field = divmod(offset - TABLE - SYMBOL, SYMBOL)
+    return index if 0 <= index < len(SYMBOLS) and field >= 8 else -1
+
+
+def check(data: bytes) -> None:
+    content, wrong = damaged(BYTES, data)
+    SCRATCH.write(content)
+    try:
+        with ElfFile(SCRATCH.path) as elf:
+            symbols = read_symbols(elf)
+            names = [symbols.addresses.named(one.name) for one in symbols.addresses]
+            list(elf.relocations())
+            _ = elf.build_id, elf.dynamic, elf.tls, elf.sections
+    except RanklensError:
+        symbols = None
+    read_loaded(content)
+    others = {of_symbol(offset) for offset in wrong if not PAGE <= offset < TABLE}
+    if symbols is None or -1 in others:
+        return
+    assert all(names)
+    for index, symbol in enumerate(SYMBOLS):
+        told = symbols.addresses.named(symbol.name)
+        if index not in others and told is not None:
+            assert told.start == symbol.value, (symbol.name, told)
+
+
+def read_loaded(content: bytes) -> None:
+    """The same bytes as an image in memory."""
+
+    def read(address: int, size: int) -> bytes:
+        if not 0 <= address - PAGE <= len(content) - size or size > len(content):
+            raise MemoryUnreadable(address, size)
+        return content[address - PAGE : address - PAGE + size]
+
+    try:
+        image = LoadedElf(read, PAGE)
+        _ = image.build_id, image.dynamic, image.span, image.load_bias, image.symbol("main")
+    except RanklensError:
+        pass

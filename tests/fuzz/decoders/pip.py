@@ -1,0 +1,52 @@
+"""Process-in-Process' tasks: damage in one task's stack leaves the others' answers true or absent."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.model import Absent, Rank
+from tests.fuzz.patches import DamagedTarget, windows_of, written
+from tests.support.fabricate.pip import STACK_SIZE, Job
+
+FOLDER = tempfile.TemporaryDirectory()
+JOBS = [Job(2), Job(3), Job(3, own_glibc=True), Job(3, is_process_mode=True, looks_from=1)]
+TARGETS = []
+for number, job in enumerate(JOBS):
+    Path(FOLDER.name, str(number)).mkdir()
+    TARGETS.append(job.target(Path(FOLDER.name, str(number))))
+WINDOWS = [windows_of(target) for target in TARGETS]
+
+
+def facts(rank: Rank) -> list[object]:
+    return [rank.stack, *rank.placements]
+
+
+TRUTHS = [{rank.rank: facts(rank) for rank in decode(target).ranks} for target in TARGETS]
+
+
+def seeds() -> list[bytes]:
+    """Each job sound, and with a word changed here and there."""
+    places = range(0, 1 << 16, 2777)
+    return [bytes([job]) for job in range(len(JOBS))] + [
+        bytes([place % len(JOBS)]) + written([(place, b"\xff" * 8)]) for place in places
+    ]
+
+
+def check(data: bytes) -> None:
+    number = (data[0] if data else 0) % len(JOBS)
+    job, truth = JOBS[number], TRUTHS[number]
+    target = DamagedTarget(TARGETS[number], WINDOWS[number], data[1:])
+    try:
+        ranks = list(decode(target).ranks)
+    except RanklensError:
+        return
+    stacks = {task: range(job.stack(task), job.stack(task) + STACK_SIZE) for task in job.present}
+    damaged = {next((task for task, stack in stacks.items() if at in stack), -1) for at in target.touched}
+    for rank in ranks:
+        if damaged & {-1, rank.rank} or rank.rank not in truth:
+            continue
+        for told in facts(rank):
+            assert told in truth[rank.rank] or isinstance(told, Absent), (rank.rank, told)

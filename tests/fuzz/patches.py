@@ -1,0 +1,89 @@
+"""Damage to bytes whose truth is known: an input of the fuzzer is a list of patches, so kept inputs are small.
+
+Takes the fuzzer's bytes; gives damaged bytes or a damaged target, and which of its bytes differ from the sound ones.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tests.support.fabricate.memory import MemoryTarget, SparseBytes
+
+LONGEST = 16  # bytes of one patch
+MOST = 64  # patches of one input
+WINDOW = 64  # bytes: parts of memory without any other byte than 0 are not damaged
+PLACE = struct.Struct("<IB")
+
+Patch = tuple[int, bytes]
+
+
+def patches(data: bytes, size: int) -> Iterator[Patch]:
+    """(offset, bytes) for each record of an input: offset, length, bytes. Offsets are taken modulo `size`."""
+    at = 0
+    for _ in range(MOST):
+        if at + PLACE.size > len(data):
+            return
+        offset, length = PLACE.unpack_from(data, at)
+        at += PLACE.size
+        length = length % LONGEST + 1
+        content = data[at : at + length]
+        at += length
+        yield offset % size, content[: size - offset % size]
+
+
+def written(places: Iterable[Patch]) -> bytes:
+    """An input that has these patches."""
+    return b"".join(PLACE.pack(offset, len(content) - 1) + content for offset, content in places)
+
+
+def damaged(sound: bytes, data: bytes) -> tuple[bytes, frozenset[int]]:
+    """The damaged bytes, and the offsets of those that differ."""
+    changed = bytearray(sound)
+    touched: set[int] = set()
+    for offset, content in patches(data, len(sound)):
+        changed[offset : offset + len(content)] = content
+        touched.update(range(offset, offset + len(content)))
+    return bytes(changed), frozenset(offset for offset in touched if changed[offset] != sound[offset])
+
+
+class DamagedTarget:
+    """A fabricated target with some bytes changed; everything else is the sound target's."""
+
+    def __init__(self, sound: MemoryTarget, windows: Sequence[int], data: bytes) -> None:
+        self._sound = sound
+        self._changed: dict[int, int] = {}
+        for offset, content in patches(data, len(windows) * WINDOW):
+            start = windows[offset // WINDOW] + offset % WINDOW
+            self._changed.update(enumerate(content, start))
+
+    @property
+    def touched(self) -> list[int]:
+        """The addresses of bytes that were changed, ascending."""
+        return sorted(self._changed)
+
+    def read(self, address: int, size: int) -> bytes:
+        """As the sound target, with the changed bytes."""
+        content = self._sound.read(address, size)
+        here = [at for at in self._changed if address <= at < address + size]
+        if not here:
+            return content
+        changed = bytearray(content)
+        for at in here:
+            changed[at - address] = self._changed[at]
+        return bytes(changed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sound, name)
+
+
+def windows_of(target: MemoryTarget) -> list[int]:
+    """Addresses of the windows of a target's memory that hold anything but zeros."""
+    found = []
+    for mapped in target.mapped:
+        parts = mapped.data.parts if isinstance(mapped.data, SparseBytes) else [(0, mapped.data)]
+        for offset, content in parts:
+            places = range(0, len(content), WINDOW)
+            found += [mapped.start + offset + at for at in places if any(content[at : at + WINDOW])]
+    return found

@@ -1,0 +1,44 @@
+/* sent.c: rank 0 broadcasts the address of a function and of a variable; every rank has pointers of its own. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int count;
+
+static void step(void) {
+    count++;
+}
+
+void (*sent_function)(void);
+void (*own_function)(void);
+struct {
+    char kind;
+    int *sent_address;
+    int *own_address;
+} box;
+int *sent_block;
+long sent_number; /* an address, in what is no pointer */
+FILE *stream;
+
+int main(int argc, char **argv) {
+    int rank, word;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    sent_function = own_function = step;
+    box.sent_address = box.own_address = &count;
+    sent_block = malloc(100);
+    sent_number = (long)&count;
+    stream = stdout;
+    MPI_Bcast(&sent_function, sizeof sent_function, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&box.sent_address, sizeof box.sent_address, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&sent_block, sizeof sent_block, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&sent_number, sizeof sent_number, MPI_BYTE, 0, MPI_COMM_WORLD);
+    sent_function();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        puts("ready");
+        fflush(stdout);
+    }
+    MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
