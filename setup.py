@@ -36,6 +36,7 @@ def shared_files() -> list[tuple[str, list[str]]]:
     doc = "share/doc/ranklens"
     return [
         (f"{doc}/examples", ["tests/programs/jacobi3d/jacobi3d.c"]),
+        (f"{doc}/docs/vscode", ["docs/vscode/launch.json"]),
         (f"{doc}/docs", sorted(map(str, Path("docs").glob("*.md")))),
         *((str(folder.relative_to("build")), [str(folder / name) for name in names]) for folder, names in folders),
     ]

@@ -38,6 +38,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, **_: object) -> str:
+    """Leave out links to files of the repository that are not on the site."""
+    return re.sub(r"\[([^]]+)\]\(\.\./[^)]+\)", r"\1", markdown)
+
+
 def command_reference() -> Iterator[str]:
     """Yield the lines of the page: the shell's commands as their --help, then the debuggers' commands."""
     yield "# Every command and option\n"

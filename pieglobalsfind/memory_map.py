@@ -7,6 +7,7 @@ files; whoever wants those, or the line of one address, need not wait for all.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Optional, Union, overload
@@ -87,7 +88,10 @@ class ProcMaps(Sequence[MemoryMapping]):
             at = self._text.find(part, end)
 
     def at(self, address: int) -> Optional[MemoryMapping]:
-        """The one that holds an address, by bisection of the text."""
+        """The one that holds an address, by bisection: of the text, as long as nothing has needed all lines."""
+        if self._whole is not None:
+            index = bisect_left(self._whole, (address + 1,)) - 1
+            return self._whole[index] if index >= 0 and address < self._whole[index].end else None
         low, high = 0, len(self._text)  # its line begins here, if there is one
         while low < high:
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low

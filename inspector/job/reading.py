@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, TypeVar
 
+from pieglobalsfind.decoders.registry.read_consistent import find
 from pieglobalsfind.errors import NotStoppableError, NotVirtualizedError, RanklensError, UsageError
 from pieglobalsfind.model import REGISTRY, Absent
 from pieglobalsfind.ranks import rankset
@@ -105,6 +106,8 @@ def _running(job: Job, read: Callable[[Job], Value]) -> Value:
 
 def _with_registry(target: LiveTarget) -> Optional[Job]:
     """None if the process's ranks can be told only while it stands still."""
+    if not _may_have_registry(target):
+        return None
     try:
         job = job_of(target)
     except NotVirtualizedError:
@@ -112,6 +115,14 @@ def _with_registry(target: LiveTarget) -> Optional[Job]:
     except RanklensError:
         return None
     return job if job.table.evidence.tier == REGISTRY else None
+
+
+def _may_have_registry(target: LiveTarget) -> bool:
+    """Without reading ranks: those of other runtimes may move as fast as they are read."""
+    try:
+        return find(target, target.maps()) is not None
+    except RanklensError:
+        return True  # whoever reads it says what is wrong
 
 
 def _paused(target: LiveTarget, read: Callable[[Job], Value], with_data: bool) -> Value:

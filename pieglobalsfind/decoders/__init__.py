@@ -16,21 +16,22 @@ from pieglobalsfind.target import Target
 from pieglobalsfind.targets import check_is_alive, check_is_same, cut_short
 
 
-def decode(target: Target) -> RankTable:
+def decode(target: Target, runtime: str = "") -> RankTable:
     """The target's ranks, by the best way there is.
 
-    Raises `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed, and
+    `runtime`: the one by whose own data they were found a moment before, which is tried first. Raises
+    `NotVirtualizedError` if there are none, `RegistryError` if there is a registry that can't be believed, and
     `TargetError` if that is because a process has become another program meanwhile.
     """
     try:
-        return _decoded(target)
+        return _decoded(target, runtime)
     except RanklensError:
         check_is_same(target)
         raise
 
 
-def _decoded(target: Target) -> RankTable:
-    table = by_registry(target) or _without_registry(target)
+def _decoded(target: Target, runtime: str) -> RankTable:
+    table = _of_runtime(target, runtime) or by_registry(target) or _without_registry(target)
     if table is not None and table.evidence.tier == HOOK:
         from pieglobalsfind.decoders import hook  # late: debuggers start the sooner
 
@@ -56,3 +57,12 @@ def _without_registry(target: Target) -> Optional[RankTable]:
     from pieglobalsfind.decoders.smpi import decode as smpi
 
     return ampi.decode(target) or pip.decode(target) or smpi.decode(target) or elf_scan.decode(target)
+
+
+def _of_runtime(target: Target, runtime: str) -> Optional[RankTable]:
+    """By the data of one runtime alone; None if its name is not known here."""
+    from pieglobalsfind.decoders.ampi import decode as ampi
+    from pieglobalsfind.decoders.smpi import decode as smpi
+
+    decoders = {"AMPI": ampi.decode, smpi.RUNTIME: smpi.decode, smpi.WITHOUT_MPI: smpi.decode}
+    return decoders[runtime](target) if runtime in decoders else None

@@ -10,11 +10,12 @@ import ctypes
 import re
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_size_t, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
+from pieglobalsfind.cache.build_id_cache import state_of
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.libdw import Die, Module, Operation, Reader
 from pieglobalsfind.dwarf.lines import LineReader
@@ -23,6 +24,7 @@ from pieglobalsfind.elf.demangle import demangle, without_result
 CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
 RETURN_ADDRESS = 16
 MOST_RANGES = 1000  # of one block or inlined call
+UNKNOWN_YET = b"?"  # in place of the build-id of a file that is not open yet
 DEEPEST = 200  # blocks and inlined calls within one another
 # The operations of the linker's expression, but for the literal that is its fifth.
 LINKAGE_TABLE = [
@@ -64,10 +66,15 @@ class CodeFile:
     """Rules and calls of one file; each is read once per address."""
 
     def __init__(self, path: str) -> None:
+        state = state_of(path, UNKNOWN_YET)  # from before it is opened
         self._module = Module(path)
         self._tables = self._module.call_frame_tables()
         self.reader = Reader()
-        self._lines = LineReader(self._module, demangle) if self._module.has_debug_information else None
+        self._lines = None
+        if self._module.has_debug_information:
+            build_id = self._module.build_id
+            file = replace(state, build_id=build_id) if state is not None and build_id else None
+            self._lines = LineReader(self._module, demangle, file)
         self._rules: dict[int, Optional[Rules]] = {}
         self._calls: dict[int, tuple[CallAt, ...]] = {}
         self._free = ctypes.CDLL(None).free

@@ -159,6 +159,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_int,
         (c_void_p, c_size_t, POINTER(c_uint), POINTER(c_uint), POINTER(ctypes.c_int64), POINTER(ctypes.c_int64)),
     ),
+    "dwarf_dieoffset": (c_uint64, (_DIE,)),
+    "dwarf_offdie": (c_void_p, (c_void_p, c_uint64, _DIE)),
     "dwarf_tag": (c_int, (_DIE,)),
     "dwarf_child": (c_int, (_DIE, _DIE)),
     "dwarf_siblingof": (c_int, (_DIE, _DIE)),
@@ -279,6 +281,15 @@ class Reader:
 
     def tag(self, die: Die) -> int:
         return int(self._tag(die))
+
+    def offset(self, die: Die) -> int:
+        """Where the DIE is in its section, in bytes."""
+        return int(self.lib.dwarf_dieoffset(die))
+
+    def die_at(self, unit: Die, offset: int) -> Optional[Die]:
+        """The DIE at an offset in the section of a unit; None if there can't be one."""
+        found = Die()
+        return found if self.lib.dwarf_offdie(self.lib.dwarf_cu_getdwarf(unit.cu), offset, found) else None
 
     def children(self, die: Die) -> Iterator[Die]:
         """The DIE's children in order. Stops where a damaged file would lead backwards."""
@@ -458,6 +469,11 @@ class Module:
     @property
     def has_debug_information(self) -> bool:
         return bool(self._dwarf)
+
+    @property
+    def build_id(self) -> bytes:
+        """b"" without one."""
+        return build_id_of(self._module)
 
     @property
     def missing(self) -> tuple[str, ...]:

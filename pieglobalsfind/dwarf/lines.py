@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
+from pieglobalsfind.cache.build_id_cache import FileState
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.constants import RECORDS
 from pieglobalsfind.dwarf.die_walk import walk
+from pieglobalsfind.dwarf.function_cache import FunctionRange, keep_functions, kept_functions
 from pieglobalsfind.dwarf.libdw import Die, Module, Reader, Unit
 from pieglobalsfind.dwarf.line_table import LineTable
 
@@ -53,17 +55,18 @@ class Intervals:
 
 
 class LineReader:
-    """Lines and functions of one file."""
+    """Lines and functions of one file; `file` is its state from before it was opened, None: nothing is kept of it."""
 
-    def __init__(self, module: Module, demangle: Callable[[str], str]) -> None:
+    def __init__(self, module: Module, demangle: Callable[[str], str], file: Optional[FileState] = None) -> None:
         self._module = module
+        self._file = file
         self._demangle = demangle
         self._reader = Reader()
         self._units = list(module.units())
         self._ranges_read = 0
         self._unit_at = Intervals(self._unit_ranges())
         self._tables: dict[int, LineTable] = {}
-        self._functions: dict[int, tuple[Intervals, list[FunctionDie]]] = {}
+        self._functions: dict[int, tuple[Intervals, list[FunctionRange]]] = {}
 
     def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
         for number, unit in enumerate(self._units):
@@ -104,20 +107,35 @@ class LineReader:
         if number is None:
             return None
         if number not in self._functions:
-            self._functions[number] = self._read_functions(self._units[number].die)
+            functions = self._functions_of(number)
+            intervals = Intervals((one.low, one.high, index) for index, one in enumerate(functions))
+            self._functions[number] = intervals, functions
         intervals, functions = self._functions[number]
         index = intervals.find(address)
-        return None if index is None else functions[index]
+        if index is None:
+            return None
+        die = self._reader.die_at(self._units[number].die, functions[index].die)
+        if die is None or self._reader.tag(die) != dw.DW_TAG_subprogram:
+            return None
+        return FunctionDie(die, functions[index].scope)
 
-    def _read_functions(self, unit: Die) -> tuple[Intervals, list[FunctionDie]]:
-        functions: list[FunctionDie] = []
-        intervals: list[tuple[int, int, int]] = []
-        for found in self._subprograms(unit):
-            ranges = [(low, high) for low, high in self._ranges(found.die) if low > self._module.low]
-            if ranges:
-                intervals += [(low, high, len(functions)) for low, high in ranges]
-                functions.append(found)
-        return Intervals(intervals), functions
+    def _functions_of(self, number: int) -> list[FunctionRange]:
+        """A unit's functions; those of the file itself are kept for the next start."""
+        unit = self._units[number]
+        file = None if unit.is_skeleton else self._file
+        kept = kept_functions(file, number)
+        if kept is not None:
+            return kept
+        found = list(self._walked_functions(unit.die))
+        keep_functions(file, number, found)
+        return found
+
+    def _walked_functions(self, unit: Die) -> Iterator[FunctionRange]:
+        for die, tag, scope in walk(self._reader, unit, "", self._inside):
+            if tag == dw.DW_TAG_subprogram:
+                for low, high in self._ranges(die):
+                    if low > self._module.low:
+                        yield FunctionRange(low, high, self._reader.offset(die), scope)
 
     def _name(self, die: Die) -> str:
         linkage = self._reader.string(die, dw.DW_AT_linkage_name) or self._reader.string(
@@ -125,11 +143,6 @@ class LineReader:
         )
         readable = self._demangle(linkage) if linkage.startswith("_Z") else ""
         return readable or self._reader.string(die, dw.DW_AT_name) or linkage
-
-    def _subprograms(self, unit: Die) -> Iterator[FunctionDie]:
-        for die, tag, scope in walk(self._reader, unit, "", self._inside):
-            if tag == dw.DW_TAG_subprogram:
-                yield FunctionDie(die, scope)
 
     def _inside(self, die: Die, tag: int, scope: str) -> Optional[str]:
         """The scope of functions inside a DIE, None where no function can be."""

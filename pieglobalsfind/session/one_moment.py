@@ -20,6 +20,7 @@ from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTar
 
 Value = TypeVar("Value")
 
+OWN_DATA = "runtime"  # the tier of evidence of ranks that are found by their runtime's own data
 MOST_STOPS = 3
 MOST_REHEARSALS = 5
 STACK_POINTERS = (7, 31)  # DWARF numbers: rsp (x86-64), sp (AArch64)
@@ -31,11 +32,15 @@ CONTEXT_SIZE = 0x400  # bytes of saved registers that lie in no stack
 
 @dataclass(frozen=True)
 class Process:
-    """A process that is to be paused; `others` are those whose kernel threads its ranks are (tasks of PiP)."""
+    """A process that is to be paused; `others` are those whose kernel threads its ranks are (tasks of PiP).
+
+    `runtime`: by whose own data its ranks were found, "" if another way.
+    """
 
     live: LiveTarget
     plan: Plan
     others: tuple[tuple[LiveTarget, Plan], ...] = ()
+    runtime: str = ""
 
 
 def at_one_moment(
@@ -67,7 +72,7 @@ def decoded(target: PausedTarget) -> RankTable:
 
     Where every rank is found, with what leads to its stack, the copy lacked nothing for that.
     """
-    table = decode(target)
+    table = decode(target, target.runtime)
     if all(one.record or isinstance(one.context, int) or one.kernel_thread for one in table.ranks):
         target.forget_misses()
     return table
@@ -90,6 +95,7 @@ def _paused(processes: Sequence[Process], seconds: float, stop: int) -> list[Pau
     targets = []
     for one in processes:
         target = next(copies)
+        target.runtime = one.runtime
         target.others = {other.pid: next(copies) for other, _ in one.others}
         target.pause = replace(target.pause, seconds=seconds + target.pause.seconds, stops=stop)
         targets.append(target)
@@ -107,7 +113,7 @@ def _enlarged(process: Process, missed: Sequence[tuple[Range, ...]], with_data: 
     now = plan_for(process.live, with_data)
     plan = now.plan.enlarged((*process.plan.ranges, *missed[0]))
     others = tuple((live, old.enlarged(ranges)) for (live, old), ranges in zip(process.others, missed[1:]))
-    return Process(process.live, plan, others or now.others)
+    return Process(process.live, plan, others or now.others, now.runtime)
 
 
 # ---- plans ----
@@ -132,7 +138,8 @@ def plan_for(live: LiveTarget, with_data: bool) -> Process:
         seen = [one for one in ranks if one.address_space == pid]
         data = tuple(_data(table, seen)) if with_data and any(_is_alias(one) for one in seen) else ()
         others.append((LiveTarget(pid), Plan(merged(data), tuple(stacks_of(table, seen)))))
-    return Process(live, plan, tuple(others))
+    runtime = table.runtime if table.evidence.tier == OWN_DATA else ""
+    return Process(live, plan, tuple(others), runtime)
 
 
 def light_plan(table: RankTable, plan: Plan) -> Plan:

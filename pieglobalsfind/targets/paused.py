@@ -100,6 +100,7 @@ class PausedTarget:
         self._missed: list[Range] = []
         self._unmapped: list[Range] = []
         self.others: dict[int, PausedTarget] = {}
+        self.runtime = ""  # whose data the plan was made by, for who reads the copy
 
     @property
     def pid(self) -> int:

@@ -11,10 +11,14 @@ from pieglobalsfind.model import Rank, Rebase
 
 def value_of(job: Job, rank: Rank, name: str, size: int = 8) -> int:
     """A global of a rank as the target holds it."""
+    return int.from_bytes(job.target.read(address_of(job, rank, name), size), "little")
+
+
+def address_of(job: Job, rank: Rank, name: str) -> int:
+    """Where a rank has its own instance of a global of the program."""
     (program,) = (one for one in job.table.objects if one.is_program)
     (copy,) = (one for one in rank.placements if isinstance(one, Rebase) and one.object == program.index)
-    address = program.load_bias + symbols(program.path)[name] - copy.original + copy.copy
-    return int.from_bytes(job.target.read(address, size), "little")
+    return program.load_bias + symbols(program.path)[name] - copy.original + copy.copy
 
 
 @lru_cache

@@ -64,13 +64,11 @@ def decode(target: Target) -> Optional[RankTable]:
 
 def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
     """What one look tells."""
-    loader = find_loader(target, maps)
-    if loader is None and has_loader(target, maps):
-        loader = find_stripped(target, maps)
-        if loader is None:
-            return _copies_alone(target)
-    if loader is None:
+    if not has_loader(target, maps):
         return None
+    loader = find_loader(target, maps) or find_stripped(target, maps)
+    if loader is None:
+        return _copies_alone(target)
     scanned = elf_scan.decode(target) if loader.is_pie else None
     table = _table(target, maps, loader, scanned) if loader.space.is_valid else None
     if table is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi.loader import Loader
@@ -59,7 +60,19 @@ class Form:
         number = space.rank_at(stack.start)
         return entry == self.loader.entry and number is not None and space.begin(number) == stack.start
 
-    def patterns(self) -> list[tuple[int, bytes]]:
+    def within(self, data: bytes, start: int) -> Iterator[Signature]:
+        """The signatures in bytes that lie at `start`, by what every thread's entry has."""
+        for offset, pattern in self._patterns:
+            at = data.find(pattern)
+            while at >= 0:
+                first = at - offset - ENTRY
+                found = self.signature(data, first, start) if (start + first) % 8 == 0 else None
+                if found is not None:
+                    yield found
+                at = data.find(pattern, at + 1)
+
+    @cached_property
+    def _patterns(self) -> list[tuple[int, bytes]]:
         """(offset in the entry's word, bytes without zeros: memory is full of those) that every thread has."""
         if self.loader.entry:
             return [(0, struct.pack("<Q", self.loader.entry).rstrip(b"\0"))]
@@ -71,20 +84,9 @@ class Form:
 
 def signatures(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Iterator[list[Signature]]:
     """Yield what each piece of memory has, the oldest memory first."""
-    patterns = form.patterns()
     for one in in_order(maps, form.loader):
         for start, data in pieces(target, one.start, one.end, FORM.size - 8):
-            yield [found for found in _in_piece(data, start, form, patterns) if found is not None]
-
-
-def _in_piece(data: bytes, start: int, form: Form, patterns: list[tuple[int, bytes]]) -> Iterator[Optional[Signature]]:
-    for offset, pattern in patterns:
-        at = data.find(pattern)
-        while at >= 0:
-            first = at - offset - ENTRY
-            if (start + first) % 8 == 0:
-                yield form.signature(data, first, start)
-            at = data.find(pattern, at + 1)
+            yield list(form.within(data, start))
 
 
 def in_order(maps: Sequence[MemoryMapping], loader: Loader) -> list[MemoryMapping]:

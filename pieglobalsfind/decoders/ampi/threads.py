@@ -98,11 +98,10 @@ def threads_of_elements(target: Target, elements: Sequence[Sequence[int]], form:
 
 def _layouts(target: Target, words: Sequence[int], form: Form) -> Iterator[tuple[int, Layout]]:
     """(which word of an element points to its thread, the thread's layout), as far as it validates."""
-    for offset, start in enumerate(words):
-        data = read_or_none(target, start, REACH + FORM.size)
-        found = (form.signature(data or b"", before, start) for before in range(8, REACH, 8))
-        for one in found:
-            if one is not None:
+    structures = read_many(target, [(start, REACH + FORM.size) for start in words])
+    for offset, (start, data) in enumerate(zip(words, structures)):
+        for one in form.within(data or b"", start):
+            if 0 < one.address - start < REACH:
                 token = read_or_none(target, _first_word(data), TOKEN_SIZE)
                 yield from ((offset, Layout(one.address - start, at)) for at in _backs(token, start))
 

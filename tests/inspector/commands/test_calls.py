@@ -172,7 +172,16 @@ def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["inspector", "pieglobalsfind", "ranklens-gdb-path", "ranklens-lldb-path", "rankrun", "rankmpir"]
+    "command",
+    [
+        "inspector",
+        "pieglobalsfind",
+        "ranklens-gdb-path",
+        "ranklens-lldb-path",
+        "rank-debug-check",
+        "rankrun",
+        "rankmpir",
+    ],
 )
 def test_version(command: str) -> None:
     """The one that pyproject.toml gives, whatever else a call would need."""

@@ -1,0 +1,117 @@
+"""Commands of the inspector on a real SMPI job that no other test here gives, and two MPI jobs in one process."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pieglobalsfind.decoders import decode
+from pieglobalsfind.model import Region
+from pieglobalsfind.targets import open_target
+from tests.support.inspector.terminal import PROMPT, Terminal, terminal
+from tests.support.running import StartJob
+from tests.support.running import built as command_of_ours
+from tests.support.sharing import Shared
+from tests.support.smpi.jobs import SOURCES, Running, built, kernel_core, needs_smpi, platform, sleeps, start
+from tests.support.waiting import wait_until
+
+pytestmark = needs_smpi
+RANKS = 4
+VARIABLES = ("g_rank", "s_rank", "t_rank")
+FILTER = "0x37"  # of core files (core(5)): also private pages of files, which hold the copies' code
+SMPI_HEADERS = "/usr/include/smpi"
+DEPLOYMENT = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+{actors}
+</platform>
+"""
+ACTOR = """<actor host="node{host}" function="{job}">
+  <prop id="instance_id" value="{job}"/><prop id="rank" value="{rank}"/>
+</actor>"""
+TWO_JOBS = (("alpha", 0), ("alpha", 1), ("beta", 0), ("beta", 1), ("beta", 2))
+
+
+def asked(*words: object) -> Any:
+    """The JSON answer of an inspector's command."""
+    command = [str(command_of_ours("inspector")), *map(str, words), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def running(start_job: StartJob, shared: Shared, tmp_path: Path) -> Running:
+    return start(start_job, tmp_path, RANKS, built(shared, "truth.c"))
+
+
+@pytest.fixture
+def screen(tmp_path: Path) -> Iterator[Terminal]:
+    with terminal(tmp_path) as opened:
+        opened.wait_for(PROMPT)
+        yield opened
+
+
+def test_why_two_ranks_differ(running: Running) -> None:
+    """Rank 0 sleeps where the others have gone on to wait, and each has its own variables."""
+    found = asked("why-different", 0, 2, running.pid)
+    assert [one["function"] for one in found["shared"]] == ["main", "below", "below"]
+    assert [one["function"] for one in found["apart"][1]] == ["below", "MPI_Recv"]
+    values = {one["name"]: [int(value) for value in one["values"]] for one in found["variables"]}
+    told = {name: running.variable(name) for name in VARIABLES}
+    assert {name: values[name] for name in VARIABLES} == {
+        name: [ranks[0].value, ranks[2].value] for name, ranks in told.items()
+    }
+
+
+def test_a_core_file_with_the_copies_code(running: Running, tmp_path: Path) -> None:
+    Path(f"/proc/{running.pid}/coredump_filter").write_text(FILTER)
+    core = kernel_core(running.pid, tmp_path)
+    found = {one["name"]: {group["ranks"]: group["value"] for group in one["groups"]} for one in asked("globals", core)}
+    for name in VARIABLES:
+        assert found[name] == {str(rank): str(one.value) for rank, one in running.variable(name).items()}
+    (waiting,) = asked("stacks", core, "--rank", "1-3")["stacks"]
+    assert (waiting["ranks"], [one["function"] for one in waiting["calls"]]) == (
+        "1-3",
+        ["main", "below", "below", "below", "MPI_Recv"],
+    )
+
+
+def test_watch(running: Running, screen: Terminal) -> None:
+    screen.command(command_of_ours("inspector"), "watch", running.pid, "--every", "200ms")
+    shown = screen.wait_for(
+        f"process {running.pid}: {RANKS} of {RANKS} ranks", "ranks: 4 of 4 rows", "below at truth.c:"
+    )
+    assert len(re.findall(r"^ *[1-3] +blocked +MPI_Recv from 0, tag 9 ", shown, re.MULTILINE)) == RANKS - 1
+    screen.keys("3")
+    screen.wait_for("g_rank", "0: 0; 1: 1; 2: 2; 3: 3")
+    screen.keys("q")
+    screen.wait_for_prompt()
+
+
+def test_two_jobs_in_one_process(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
+    """Their ranks are numbered on, also as peers; a rank of the second one waits for itself."""
+    options = ["-g", "-O0", "-std=c++17", f"-I{SMPI_HEADERS}"]
+    program = shared.compiled(["g++", *options, SOURCES / "instances.cpp", "-lsimgrid"], "instances")
+    description, _ = platform(tmp_path, len(TWO_JOBS))
+    deployment = tmp_path / "deployment.xml"
+    actors = (ACTOR.format(host=host, job=job, rank=rank) for host, (job, rank) in enumerate(TWO_JOBS))
+    deployment.write_text(DEPLOYMENT.format(actors="\n".join(actors)))
+    job = start_job(program, description, deployment, "--log=root.thres:error")
+    job.wait_for("ready")
+    wait_until(lambda: sleeps(job.pid), "the first rank never came to sleep")
+    table = decode(open_target(pid=job.pid))
+    assert [one.rank for one in table.ranks] == list(range(len(TWO_JOBS)))
+    assert len(table.warnings) == 1 and "alpha has 0-1, beta has 2-4" in table.warnings[0]
+    told = {tuple(line.split()[1:3]): int(line.split()[3], 16) for line in job.lines if line.startswith("TRUTH ")}
+    for rank, (name, number) in zip(table.ranks, TWO_JOBS):
+        assert isinstance(rank.stack, Region) and told[str(number), name] in rank.stack
+    found = asked("waits", job.pid)
+    assert {one["rank"]: one["for"] for one in found["waits"]} == {1: 0, 2: 2, 3: 2, 4: 2}
+    assert found["cycles"] == [[2]]

@@ -1,0 +1,396 @@
+"""Something goes wrong at a chance moment of a command: its target ends, execs, stops, or it can write no more.
+
+    .venv/bin/python -m tests.support.inspector.faults --tries 1000 [--seed 7] [FAULT...]
+
+tries each fault so often and prints what was not as it should be, with the words and the moment. Commands run in forks
+of one process, so that a try takes a fraction of a second. A moment is a number of calls of Python functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn, Optional
+
+from inspector import cli
+from tests.support.running import BIN
+
+RANKS = 4
+MOST_SECONDS = 60  # of one command; it takes a fraction of one
+MOST_PIDS = 200  # processes that are started to get a certain pid
+SOURCE = """
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int mine;
+double values[4] = {1, 2, 3, 4};
+static void change(int number) {
+    execl("/bin/sleep", "sleep", "600", NULL);
+}
+static void divide(int number) {
+    if (fork() == 0)
+        pause();
+}
+int main(int argc, char **argv) {
+    int word;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine);
+    signal(SIGUSR1, change);
+    signal(SIGUSR2, divide);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (mine == 0)
+        puts("ready");
+    fflush(stdout);
+    MPI_Recv(&word, 1, MPI_INT, mine, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+"""
+COMMANDS = (
+    "ranks PID",
+    "report PID --html OUT/file",
+    "report PID --json",
+    "report --job PID",
+    "globals PID --nonblocking",
+    "pointers PID",
+    "payload PID",
+    "stacks PID",
+    "stacks PID --freeze --json",
+    "waits PID",
+    "snapshot PID -o OUT/file",
+    "perfmap PID -o OUT/file",
+    "events PID --no-follow",
+)
+
+
+class Job:
+    """The target: a process of four ranks that wait, and its children."""
+
+    def __init__(self, program: Path) -> None:
+        self.process = subprocess.Popen(
+            [str(BIN / "rankrun"), "-n", str(RANKS), str(program)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.pid = self.process.pid
+        self.successor: Optional[subprocess.Popen[bytes]] = None
+        assert self.process.stdout is not None and self.process.stdout.readline() == b"ready\n"
+
+    def state(self) -> str:
+        """The kernel's letter; "" if the process has gone."""
+        with suppress(OSError):
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2][:1]
+        return ""
+
+    def tracer(self) -> int:
+        """The process that traces the job; 0: none."""
+        with suppress(OSError):
+            return int(re.findall(r"TracerPid:\t(\d+)", Path(f"/proc/{self.pid}/status").read_text())[0])
+        return 0
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Until the fault has happened, or can't as long as the command holds the process still."""
+        while not is_so() and self.state() not in ("t", "Z", ""):
+            time.sleep(0.001)
+
+    def end(self) -> None:
+        with suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        if self.successor is not None:
+            self.successor.kill()
+            self.successor.wait()
+
+
+# ---- faults in the target ----
+
+
+def is_killed(job: Job) -> None:
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait_until(lambda: job.state() == "Z")
+
+
+def is_reaped(job: Job) -> None:
+    """The kernel tells a tracer first that its process has ended: then the parent, which is this, hears of it later."""
+    is_killed(job)
+    job.process.poll()
+
+
+def execs(job: Job) -> None:
+    os.kill(job.pid, signal.SIGUSR1)
+    job.wait_until(lambda: Path(f"/proc/{job.pid}/comm").read_text() == "sleep\n")
+
+
+def forks(job: Job) -> None:
+    os.kill(job.pid, signal.SIGUSR2)
+    job.wait_until(lambda: Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text() != "")
+
+
+def stops(job: Job) -> None:
+    os.kill(job.pid, signal.SIGSTOP)
+    job.wait_until(lambda: job.state() == "T")
+
+
+def is_another(job: Job) -> None:
+    """The pid is another program's: the kernel gives out pids in order, and root may say which comes next."""
+    is_reaped(job)
+    for _ in range(MOST_PIDS):
+        with suppress(OSError):
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(job.pid - 1))
+        process = subprocess.Popen(["/bin/sleep", "600"])
+        if process.pid == job.pid:
+            job.successor = process
+            return
+        process.kill()
+        process.wait()
+
+
+IN_TARGET: dict[str, Callable[[Job], None]] = {
+    "killed": is_killed,
+    "reaped": is_reaped,
+    "exec": execs,
+    "fork": forks,
+    "stopped": stops,
+    "pid reused": is_another,
+}
+
+
+# ---- faults around the command, in its own process ----
+
+
+def no_room() -> None:
+    """Every write to a file fails from now on, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+
+def no_cache() -> None:
+    """A file lies where the cache's folder was."""
+    folder = Path(os.environ["XDG_CACHE_HOME"])
+    with suppress(OSError):
+        folder.rename(folder.with_name(f"was-{os.getpid()}"))
+    with suppress(OSError):
+        folder.touch()
+
+
+def no_files() -> None:
+    """The command may open no more files than it has open."""
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+AROUND: dict[str, Callable[[], None]] = {"disk full": no_room, "cache gone": no_cache, "no more files": no_files}
+FAULTS = (*IN_TARGET, *AROUND)
+
+
+# ---- a try ----
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command has ended; `status` below 0 is a signal's number, `left` what it left behind."""
+
+    fault: str
+    command: str
+    moment: int
+    status: int
+    output: str
+    errors: str
+    left: tuple[str, ...]
+    calls: int
+
+    @property
+    def wrong(self) -> str:
+        """Why this is no good end; "" if it is one."""
+        if self.status not in (0, 1, 2):
+            return f"status {self.status}"
+        if "Traceback" in self.errors + self.output:
+            return "a traceback"
+        lines = self.errors.splitlines()
+        if self.status == 2 and len([line for line in lines if line.startswith("inspector: ")]) != 1:
+            return "not one sentence"
+        return f"left behind: {', '.join(self.left)}" if self.left else ""
+
+
+class Driver:
+    """Tries commands on jobs of its own; everything lies in one folder, which the caller removes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.program = folder / "changing"
+        source = folder / "changing.c"
+        source.write_text(SOURCE)
+        subprocess.run([str(BIN / "rankcc"), "-g", str(source), "-o", str(self.program)], check=True, timeout=120)
+        self.calls: dict[str, int] = {}
+
+    def try_at_chance(self, fault: str, command: str, chance: random.Random) -> Outcome:
+        if command not in self.calls:
+            self.run("", command, -1)  # what it reads from files is in the cache then
+            self.calls[command] = self.run("", command, -1).calls
+        return self.run(fault, command, chance.randrange(self.calls[command]))
+
+    def run(self, fault: str, command: str, moment: int) -> Outcome:
+        """One command, with the fault at the moment; -1: none."""
+        job = Job(self.program)
+        out, cache = self.folder / "OUT", self.folder / "cache"
+        out.mkdir(exist_ok=True)
+        if cache.is_file():
+            cache.unlink()
+        try:
+            words = [{"PID": str(job.pid)}.get(word, word.replace("OUT", str(out))) for word in command.split()]
+            status, output, errors, calls = self.run_in_fork(job, fault, words, moment)
+            left = [*self.left(out), *self.held(job)]
+        finally:
+            job.end()
+        return Outcome(fault, command, moment, status, output, errors, tuple(left), calls)
+
+    def run_in_fork(self, job: Job, fault: str, words: list[str], moment: int) -> tuple[int, str, str, int]:
+        pipes = [os.pipe() for _ in range(4)]
+        (output, says), (errors, complains), (asks, asked), (answered, answers) = pipes
+        child = os.fork()
+        if child == 0:
+            os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
+            os.dup2(says, 1)
+            os.dup2(complains, 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")  # not those of a test runner
+            run_command(words, moment, lambda: inflict_here(fault, asked, answered), asked)
+        for end in (says, complains, asked, answered):
+            os.close(end)
+        try:
+            texts = self.read_all(job, fault, child, {output: b"", errors: b"", asks: b""}, answers)
+        finally:
+            for end in (output, errors, asks, answers):
+                os.close(end)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        calls = texts[asks].rpartition(b"x")[2]
+        return status, texts[output].decode(errors="replace"), texts[errors].decode(errors="replace"), int(calls or 0)
+
+    @staticmethod
+    def read_all(job: Job, fault: str, child: int, texts: dict[int, bytes], answers: int) -> dict[int, bytes]:
+        """All that the command writes up to its end; the fault is done as soon as the command asks for it."""
+        asks = list(texts)[2]
+        deadline, is_done, is_open = time.monotonic() + MOST_SECONDS, False, set(texts)
+        while is_open:
+            for end in select.select(list(is_open), [], [], 1)[0]:
+                data = os.read(end, 1 << 16)
+                texts[end] += data
+                is_open -= set() if data else {end}
+            if b"x" in texts[asks] and not is_done:
+                is_done = True
+                if fault in IN_TARGET:
+                    IN_TARGET[fault](job)
+                with suppress(BrokenPipeError):
+                    os.write(answers, b"x")
+            if time.monotonic() > deadline:
+                os.kill(child, signal.SIGKILL)  # a hang: the status says so
+        return texts
+
+    @staticmethod
+    def left(out: Path) -> list[str]:
+        """Files that are not whole; all are removed."""
+        wrong = []
+        for file in out.iterdir():
+            content = file.read_bytes()
+            is_whole = zipfile.is_zipfile(file) or content.endswith((b"</html>", b"</html>\n"))
+            if not is_whole and not re.fullmatch(rb"([0-9a-f]+ [^\n]+\n)+", content):
+                wrong.append(f"{file.name} of {len(content)} bytes")
+            file.unlink()
+        return wrong
+
+    @staticmethod
+    def held(job: Job) -> list[str]:
+        """Whether the target, if it is there still, is traced or does not run on."""
+        if job.tracer():
+            return [f"the job is traced by {job.tracer()}"]
+        with suppress(ProcessLookupError):
+            os.kill(job.pid, signal.SIGCONT)
+        deadline = time.monotonic() + MOST_SECONDS
+        while job.state() in ("t", "T"):
+            if time.monotonic() > deadline:
+                return ["the job is stopped"]
+            time.sleep(0.001)
+        return []
+
+
+def inflict_here(fault: str, asked: int, answered: int) -> None:
+    """In the command: do the fault, or have the driver do it."""
+    if fault in AROUND:
+        AROUND[fault]()
+        return
+    os.write(asked, b"x")
+    os.read(answered, 1)
+
+
+def run_command(words: list[str], moment: int, inflict: Callable[[], None], asked: int) -> NoReturn:
+    """In a process of its own: run the command, the fault at the moment, and end."""
+    calls = 0
+
+    def on_call(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == moment + 1 and moment >= 0:
+            sys.settrace(None)
+            inflict()
+
+    status = 70
+    try:
+        sys.settrace(on_call)
+        status = cli.main(words)
+        sys.settrace(None)
+        sys.stdout.flush()
+        os.write(asked, str(calls).encode())
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tries", type=int, default=1000, help="of each fault (1000)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("faults", nargs="*", metavar="FAULT", help=f"of: {', '.join(FAULTS)}; all by default")
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    found = 0
+    print(f"seed {options.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        driver = Driver(Path(folder))
+        for fault in options.faults or FAULTS:
+            outcomes = [
+                driver.try_at_chance(fault, COMMANDS[number % len(COMMANDS)], chance) for number in range(options.tries)
+            ]
+            wrong = [outcome for outcome in outcomes if outcome.wrong]
+            found += len(wrong)
+            statuses = dict(sorted(Counter(outcome.status for outcome in outcomes).items()))
+            print(f"{fault}: {len(outcomes)} tries, ended with {statuses}, {len(wrong)} wrong", flush=True)
+            for outcome in wrong[:5]:
+                print(f"  {outcome.wrong}: {outcome.command}, call {outcome.moment}\n{outcome.errors[-2000:]}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
