@@ -20,11 +20,17 @@ def test_what_is_none(value: str) -> None:
 
 
 def test_the_rank_that_has_it_is_never_one_of_those_left_out() -> None:
-    groups = tuple(Group((rank, rank + 100), f"{rank}.5") for rank in range(20))
-    odd = Group((77,), "-nan(0x8000000000000)")
-    found = GlobalValues("residual", "a.so", "a.c", 1, "double", 8, "static", (*groups, odd), "differs")
+    groups = tuple(Group((rank, rank + 100), f"{{{rank}.5, 0}}") for rank in range(20))
+    numbers = tuple(Group((rank,), f"{rank}.5") for rank in range(20))
+    odd = Group((77,), "{1, -nan(0x8000000000000)}")
+    found = GlobalValues("residual", "a.so", "a.c", 1, "double [2]", 16, "static", (*groups, odd), "differs")
     rows = list(value_rows(found))
     assert ("77", odd.value) in rows and len(rows) == MOST_GROUPS + 1
+    number = GlobalValues(
+        "one", "a.so", "a.c", 1, "double", 8, "static", (*numbers, Group((77,), "nan(0x8)")), "differs"
+    )
+    ((_, figures),) = value_rows(number)
+    assert figures.endswith("not finite: rank 77")
     assert rows[-1] == (compact([*range(5, 20), *range(105, 120)]), "... 15 more values")
 
 
