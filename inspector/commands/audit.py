@@ -43,7 +43,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
     )
     parser.epilog = (
-        "exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
+        "exit status: 0 done, 1 the method of --method would go wrong, or that is not known, 2 bad call or "
         "unreadable file"
     )
     parser.add_argument(

@@ -44,9 +44,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that a "
-        "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD."
+        "collective call still lacks. Peers are numbered as ranks of MPI_COMM_WORLD."
     )
-    parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
+    parser.epilog = "exit status: 0 done, 1 no rank waits, 2 bad call or unreadable target"
     add_target(parser)
     add_way(parser)
     form = parser.add_mutually_exclusive_group()
@@ -195,7 +195,7 @@ def collective(one: Collective) -> str:
     if one.needed:
         said += f", it still lacks {compact(one.needed)}"
     elif one.of_all and not one.lacking:
-        said += ", it lacks nobody that is known here"
+        said += ", it lacks no rank that is known here"
     gone = [rank for rank in one.needed if rank in one.exited]
     if gone:
         said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"
