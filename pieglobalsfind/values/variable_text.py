@@ -122,8 +122,8 @@ def is_plain(types: TypeTable, index: int) -> bool:
         is_whole = not bare.opaque and sum(types.size(one.type) for one in parts) == bare.size
         return is_whole and all(not one.bit_size and is_plain(types, one.type) for one in parts)
     if isinstance(bare, Base):
-        parts = 2 if "complex" in bare.encoding else 1
-        return bare.size // parts <= 8  # the x87's numbers have padding
+        numbers = 2 if "complex" in bare.encoding else 1
+        return bare.size // numbers <= 8  # the x87's numbers have padding
     return isinstance(bare, Enum) or (isinstance(bare, Array) and is_plain(types, bare.element))
 
 
