@@ -33,7 +33,7 @@ from inspector import cli
 from tests.support.running import BIN
 
 RANKS = 4
-MOST_SECONDS = 60  # of one command; it takes a fraction of one
+MOST_SECONDS = 120  # of one command; it takes a fraction of one, but on a loaded machine
 MOST_PIDS = 200  # processes that are started to get a certain pid
 SOURCE = """
 #include <mpi.h>
@@ -143,7 +143,9 @@ def execs(job: Job) -> None:
 
 def forks(job: Job) -> None:
     os.kill(job.pid, signal.SIGUSR2)
-    job.wait_until(lambda: Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text() != "")
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children")
+    if children.exists():  # a kernel without it does not say
+        job.wait_until(lambda: children.read_text() != "")
 
 
 def stops(job: Job) -> None:
