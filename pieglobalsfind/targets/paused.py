@@ -182,12 +182,18 @@ class PausedTarget:
         self._unmapped.clear()
 
     def missed(self) -> tuple[Range, ...]:
-        """What reads were refused for because it was not copied, in pages."""
+        """What reads were refused for because it was not copied, in pages, as far as there is anything to copy."""
         found = list(self._missed)
         if self._unmapped:  # it may have been mapped since the map was read
             now = self.live.maps()
             found += [one for one in self._unmapped if mapping_at(now, one[0]) is not None]
-        return merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+        pages = merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+        return merged((page, page + PAGE) for page in self._readable(pages))
+
+    def _readable(self, ranges: Iterable[Range]) -> Iterator[int]:
+        """The pages that can be read: a guard page would have all lost that is copied in one piece with it."""
+        places = [(page, 1) for start, end in ranges for page in range(start, end, PAGE)]
+        return (page for (page, _), byte in zip(places, self.live.read_many(places)) if byte is not None)
 
 
 class _Pieces:
@@ -382,9 +388,11 @@ class RecordedTarget:
         return data
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
-        for place in places:
-            self._note(*place)
-        return self.live.read_many(places)
+        found = self.live.read_many(places)
+        for place, data in zip(places, found):
+            if data is not None:
+                self._note(*place)
+        return found
 
     def _note(self, address: int, size: int) -> None:
         first, last = self._searched
