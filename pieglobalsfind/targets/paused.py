@@ -31,6 +31,7 @@ PAGE = 4096
 GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
 LARGEST_COPY = 1 << 30  # bytes
+LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
@@ -188,6 +189,8 @@ class PausedTarget:
             now = self.live.maps()
             found += [one for one in self._unmapped if mapping_at(now, one[0]) is not None]
         pages = merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+        if sum(end - start for start, end in pages) > LARGEST_CHECKED:
+            return pages
         return merged((page, page + PAGE) for page in self._readable(pages))
 
     def _readable(self, ranges: Iterable[Range]) -> Iterator[int]:
