@@ -26,7 +26,8 @@ from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
 from gdbext.symbols import displays
 
-SETTLE = "ranklens-settle"
+SETTLE = "maintenance ranklens-settle"
+SETTLE_PROGRAM = "maintenance ranklens-settle-program"
 MAKING = ("break", "tbreak", "hbreak", "thbreak", "rbreak", "watch", "rwatch", "awatch")
 CHANGING = ("enable", "disable", "delete", "clear", "condition")
 AFTER_COMMANDS = (*(f"hookpost-{one}" for one in MAKING + CHANGING), "enable hookpost-once", "enable hookpost-count")
@@ -51,7 +52,8 @@ class Extension:
         navigation.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
         hooks.Called(SETTLE, self._settle)
-        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS))
+        hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
+        hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-file": SETTLE_PROGRAM})
         events = gdb.events
         events.stop.connect(self._stopped)
         events.cont.connect(self._resumed)

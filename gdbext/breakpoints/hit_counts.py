@@ -1,6 +1,6 @@
 """How often each rank has hit users' breakpoints: GDB counts only where it has put a breakpoint itself.
 
-Takes hits as they happen; tells them behind `info breakpoints`, and by `$_rank_hits`. GDB's own count of such a
+Takes hits as they happen; prints them after `info breakpoints`, and by `$_rank_hits`. GDB's own count of such a
 breakpoint, which can't be set, is taken over before it is shown: what GDB does not know it shall not say.
 """
 
@@ -14,10 +14,12 @@ import gdb
 
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.run_gdb import sentences
+from gdbext.gdb_api.typed_command import typed_numbers
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks.rankset import compact
 
-HOOKS = {"hook": "ranklens-take-hits", "hookpost": "ranklens-tell-hits"}
+INFO_BREAKPOINTS = r"(?:server +)?i(?:nfo?)? +b\w*"
+HOOKS = {"hook": "maintenance ranklens-take-hits", "hookpost": "maintenance ranklens-tell-hits"}
 
 
 class Hits:
@@ -84,9 +86,11 @@ class Hits:
         return [number for number in self.numbers if number > 0]
 
     def tell(self) -> None:
-        """Behind `info breakpoints`."""
+        """After `info breakpoints`: of those that GDB has listed, where it is known which the user has asked for."""
+        asked = typed_numbers(INFO_BREAKPOINTS)
         for number in self.listed:
-            gdb.write(self.text(number) + "\n")
+            if asked is None or any(number in one for one in asked):
+                gdb.write(self.text(number) + "\n")
 
     def text(self, number: int) -> str:
         """`Breakpoint 1 already hit 9 times: 3 times each by ranks 0-1, 2 times by rank 3, once elsewhere`."""

@@ -6,11 +6,11 @@ Takes the declarations and the face; GDB's commands of the same names run them a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
+from typing import Optional, Union
 
 import gdb
 
-from gdbext.gdb_api.run_gdb import sentences, untraced
+from gdbext.gdb_api.run_gdb import execute, sentences, untraced
 from gdbext.selection.debugger import GdbDebugger
 from pieglobalsfind.debugger.commands import COMMANDS
 from pieglobalsfind.debugger.declare import Command
@@ -31,9 +31,10 @@ class Bound(gdb.Command):
         self._face, self._command = face, command
         if command.completes == "ranks":
             super().__init__(name, gdb.COMMAND_DATA, prefix=is_prefix)  # by `complete` of the subclass
+        elif command.completes in COMPLETIONS:
+            super().__init__(name, gdb.COMMAND_DATA, prefix=is_prefix)
         else:
-            completer = COMPLETIONS.get(command.completes, gdb.COMPLETE_NONE)
-            super().__init__(name, gdb.COMMAND_DATA, completer, is_prefix)
+            super().__init__(name, gdb.COMMAND_DATA, gdb.COMPLETE_NONE, is_prefix)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         from pieglobalsfind.debugger.render import render
@@ -61,15 +62,47 @@ class BoundToRanks(Bound):
         from pieglobalsfind.debugger.commands import rank_list
 
         if self._command.name == rank_list.NAME and before.endswith("--"):
-            return [rank_list.SHORT_STATE[len("--") :]]
+            return [one[len("--") :] for one in (rank_list.SHORT_STATE, rank_list.EACH)]
         if before.endswith("-"):
             return ["out"] if before.endswith("migrated-") else []
         is_state = before.split()[-1:] == [rank_list.SHORT_STATE]
         return STATES if is_state else ("all", *STATES)
 
 
+class BoundToExpression(Bound):
+    """One whose arguments are an expression and a set of ranks, or a set and a command.
+
+    Where a set may stand, GDB would offer every symbol of the program; these offer the words for sets of ranks.
+    """
+
+    def complete(self, text: str, word: Optional[str]) -> Union[int, Sequence[str]]:
+        """`word` is None where GDB asks first how to split the text into words."""
+        if self._command.completes == "command" and " " in text:
+            return [] if word is None else completed(text.partition(" ")[2], word)
+        if not self._is_at_set(text.rpartition(" ")[0], text.rpartition(" ")[2]):
+            return COMPLETIONS[self._command.completes]
+        return [] if word is None else [one for one in ("all", *STATES) if one.startswith(word)]
+
+    def _is_at_set(self, before: str, word: str) -> bool:
+        from pieglobalsfind.debugger.commands import rank_print
+
+        if "SET" not in self._command.arguments:
+            return False
+        if self._command.completes == "command":
+            return not before.strip()
+        return rank_print.is_operand(before.strip()) or not (before.strip() or word)
+
+
+def completed(command: str, word: str) -> list[str]:
+    """What GDB itself offers in place of a command's last word."""
+    before = command[: len(command) - len(word)]
+    offered = execute(f"complete {command}").splitlines()
+    return [line[len(before) :] for line in offered if line.startswith(before)]
+
+
 def bind(face: GdbDebugger) -> None:
-    """Make every declared command known to GDB."""
+    """Make every declared command known to GDB, and `info ranks` beside `info threads`."""
     for command in COMMANDS:
-        for name in (command.name, *command.aliases):
-            (BoundToRanks if command.completes == "ranks" else Bound)(face, command, name)
+        for name in (command.name, *command.aliases, *(("info ranks",) if command.name == "rank list" else ())):
+            kind = BoundToExpression if command.completes in COMPLETIONS else Bound
+            (BoundToRanks if command.completes == "ranks" else kind)(face, command, name)

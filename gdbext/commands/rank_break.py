@@ -32,8 +32,9 @@ class RankIn(gdb.Function):
         with sentences():
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
-            rank = self._face.in_focus
-            return rank is not None and breakpoint_arguments.is_in(rank, text_of(args[0]))
+            rank, text = self._face.in_focus, text_of(args[0])
+            found = breakpoint_arguments.is_in(-1 if rank is None else rank, text)
+            return rank is not None and found
 
 
 class RankBreak(gdb.Command):

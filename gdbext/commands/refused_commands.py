@@ -21,7 +21,11 @@ from pieglobalsfind.errors import RanklensError
 
 GO_ON = ("step", "stepi", "next", "nexti", "finish", "until", "advance", "return", "jump")
 CALL = ("hook-call", "compile hook-code", "compile hook-file", "compile hook-print")
-CHECK, CHECK_CALL, CHECK_SETTING = "ranklens-check-running", "ranklens-check-call", "ranklens-check-may-call"
+CHECK, CHECK_CALL, CHECK_SETTING = (
+    "maintenance ranklens-check-running",
+    "maintenance ranklens-check-call",
+    "maintenance ranklens-check-may-call",
+)
 # AMPI's manual tells its users to `call pieglobalsfind($rip)`.
 OWN_COMMAND = "the command `pieglobalsfind ADDRESS` reports which rank owns an address, and what is there"
 BESIDES = f"; `print EXPR` shows what needs no call, and {OWN_COMMAND}"

@@ -22,7 +22,10 @@ class Pinned(Own):
         self.stay()
 
     def stay(self) -> None:
-        """Leave the inferiors into which GDB has put it by itself."""
-        for one in locations_of(self):
+        """Leave the inferiors into which GDB has put it by itself.
+
+        Where there is one, GDB is not asked: inside a stop, GDB 12 would execute the user's commands (`UsersCommands`).
+        """
+        for one in locations_of(self) if len(gdb.inferiors()) > 1 else ():
             if one.enabled and self.home not in one.thread_groups:
                 one.enabled = False

@@ -6,17 +6,18 @@ symbols, though it has them again at once (libraries.py). Takes which files GDB 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Optional
 
 import gdb
 
 from gdbext.gdb_api.locations import Own
 from gdbext.gdb_api.run_gdb import execute, uninterrupted, warnings
+from gdbext.gdb_api.target import open_inferior, path_of
 
 IS_LOST = r"(?m)^-\d+ +shlib events .*<PENDING>"
-UNREAD = r"(?m)^0x[0-9a-f]+ +0x[0-9a-f]+ +(?:\d+ +)*No +(?:\(\*\) +)?(/.*)$"
 LINKER_TELLS = "_dl_debug_state"  # which the dynamic linker calls whenever its list has changed (link.h)
 
 
@@ -56,7 +57,7 @@ class LateLibraries:
     def _read(self) -> None:
         for path in unread():
             if path not in self._spared:
-                execute("sharedlibrary " + re.sub(r"[^\w/-]", ".", path) + "$")
+                execute("sharedlibrary " + pattern_of(path))
 
     def forget(self) -> None:
         """The process is gone."""
@@ -65,6 +66,18 @@ class LateLibraries:
         self._breakpoint = None
 
 
-def unread() -> Iterator[str]:
-    """The libraries that the process has, and GDB no symbols of."""
-    yield from re.findall(UNREAD, execute("info sharedlibrary"))
+def pattern_of(path: str) -> str:
+    """What GDB may call the file; the kernel has followed symbolic links, as libstdc++.so.6 to libstdc++.so.6.0.30."""
+    name, library, _ = os.path.basename(path).partition(".so")
+    return "/" + re.sub(r"[^\w-]", ".", name + library) + ("[^/]*$" if library else "$")
+
+
+def unread() -> list[str]:
+    """The files whose code the process has mapped, be it once more, and GDB no symbols of.
+
+    GDB's own list is not asked: with libraries in other namespaces (dlmopen(3)) GDB 17 and 18 end there by an internal
+    error, because they have missed how these came.
+    """
+    known = set(map(path_of, gdb.objfiles()))
+    code = [one for one in open_inferior().maps() if one.executable and one.path.startswith("/")]
+    return list(dict.fromkeys(one.path for one in code if one.path not in known or not gdb.solib_name(one.start)))

@@ -70,8 +70,11 @@ class Inferiors:
         if state.pid != inferior.pid:
             state.pid = inferior.pid
             state.told.clear()
-            state.focus.forget()
-            state.focus.restore_program()
+            if inferior.pid:
+                state.focus.forget()
+                state.focus.restore_program()
+            else:
+                state.focus.end()
             self.forget_moment()
             if self._selection.inferior in (0, inferior.num):
                 self._selection.forget("the process is new")
@@ -109,7 +112,7 @@ class Inferiors:
         self.has_run()
         set_convenience("_rank_count", 0)
         if not any(one.pid and one.num != inferior.num for one in gdb.inferiors()):
-            self.state().focus.forget()
+            self.state().focus.end()
         elif inferior.num in self._states:  # GDB crashes if symbols go now, while others run
             self._states[inferior.num].pid = -1
         if self._selection.inferior == inferior.num:

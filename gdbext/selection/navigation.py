@@ -15,9 +15,9 @@ from gdbext.gdb_api.run_gdb import warnings
 from gdbext.selection.debugger import GdbDebugger
 
 HOOKS = {
-    "hook-down": "ranklens-check-down",
-    "hookpost-thread": "ranklens-follow-thread",
-    "hookpost-restart": "ranklens-follow-restart",
+    "hook-down": "maintenance ranklens-check-down",
+    "hookpost-thread": "maintenance ranklens-follow-thread",
+    "hookpost-restart": "maintenance ranklens-follow-restart",
 }
 POSING = 0  # the level of the thread's own frame
 

@@ -21,10 +21,10 @@ LISTED = rf"(?m)^(\d+):   ([yn])  (?:(/\S+) )?(.*?)(?:{re.escape(NOT_NOW)})?$"
 CALLING_NOTHING = "with may-call-functions off --"
 CHANGES = r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}="  # an expression that is not only looked at
 HOOKS = {
-    "hookpost-display": "ranklens-learn-displays",
-    "info hookpost-display": "ranklens-tell-displays",
-    "hookpost-undisplay": "ranklens-forget-displays",
-    "delete hookpost-display": "ranklens-forget-displays",
+    "hookpost-display": "maintenance ranklens-learn-displays",
+    "info hookpost-display": "maintenance ranklens-tell-displays",
+    "hookpost-undisplay": "maintenance ranklens-forget-displays",
+    "delete hookpost-display": "maintenance ranklens-forget-displays",
 }
 
 

@@ -66,6 +66,7 @@ class Focus:
         self._kernel_library = ""
         self._late_libraries = LateLibraries()
         self._main_program = ""
+        self._program = ""  # what GDB had as the program when symbols were placed
         self._instead: tuple[Placed, ...] = ()
         self._apart: Optional[Apart] = None
         self.moving = False
@@ -76,8 +77,16 @@ class Focus:
         """The files whose symbols are in focus."""
         return frozenset(one.path for one in self._placed)
 
+    def end(self) -> None:
+        """The process is gone. Its symbols stay until there is another process or program, as those of libraries do."""
+        self._instead = tuple(one for one in self._placed if one.is_main) or self._instead
+        self._placed = tuple(one for one in self._placed if not one.is_main)
+        self.rank = None
+        self._kernel_library = ""
+        self._late_libraries.forget()
+
     def forget(self) -> None:
-        """The process is gone, or another one runs: GDB has dropped what belonged to it.
+        """Another process runs: GDB has dropped what belonged to the last one.
 
         What stands for the main program stays until `restore_program`.
         """
@@ -91,6 +100,8 @@ class Focus:
 
     def restore_program(self) -> None:
         """Let the main program be itself again; never in the event of a process's end: GDB 13 aborts then."""
+        if self._placed and self._program != program_path():
+            self.forget()
         if self._main_program:
             with suppress(DebuggerError):  # another program may be there by now
                 execute(f"symbol-file {quoted(self._main_program)}")
@@ -269,6 +280,7 @@ class Focus:
     def _place(self, wanted: tuple[Placed, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
         self._displays.save()
+        self._program = program_path()
         self.moves += 1
         old = self._placed
         for one in wanted:
@@ -331,10 +343,15 @@ def copied(moment: ProcessView) -> tuple[Object, ...]:
     return tuple(one for one in moment.table.objects if one.privatized and one.path.startswith("/"))
 
 
+def program_path() -> str:
+    """The file that GDB has loaded as the program, "" if there is none."""
+    space = gdb.current_progspace()
+    return path_of(space) if space is not None else ""
+
+
 def is_main_program(found: Object) -> bool:
     """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
-    space = gdb.current_progspace()
-    program = path_of(space) if space is not None else ""
+    program = program_path()
     return bool(program) and os.path.basename(program) == os.path.basename(found.path)
 
 

@@ -17,6 +17,8 @@ from pieglobalsfind.model import RSP, Absent, Object, Rank, Rebase, Region, Segm
 from ..job.job import Job
 from ..terminal.progress import through
 
+STACK_UNKNOWN = "stack in use unknown"
+
 
 @dataclass(frozen=True)
 class Payload:
@@ -36,6 +38,11 @@ class Payload:
     tls: int
     gaps: int
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_stack_unknown(self) -> bool:
+        """Whether all of the stack counts as used because nothing tells how much is."""
+        return any(one.startswith(STACK_UNKNOWN) for one in self.notes)
 
     @property
     def total(self) -> int:
@@ -151,7 +158,7 @@ def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
         return 0, 0
     pointer = stack_pointer(job, rank, rank.stack)
     if isinstance(pointer, Absent):
-        notes.append(f"stack in use unknown, all of it counts as used: {pointer.reason}")
+        notes.append(f"{STACK_UNKNOWN}, all of it counts as used: {pointer.reason}")
         return rank.stack.size, 0
     return rank.stack.end - pointer, pointer - rank.stack.start
 

@@ -31,6 +31,7 @@ from .payload import Payload, read_payload
 from .rank_memory import Holding, holdings
 from .report import Report
 from .verdict import Verdict
+from .wait_graph import Waits
 
 GRACE = 2.0  # seconds; the thread ends with the process anyhow
 LARGEST_SHARE = 0.25  # of the time, that looking may take
@@ -49,6 +50,7 @@ class Look:
     seconds: float
     job_pid: int
     verdict: Verdict
+    waits: Waits
 
 
 def look(pid: int, way: Way) -> Look:
@@ -68,14 +70,17 @@ def look_at(opened: Job, pid: int, began: float, at: float) -> Look:
     except RanklensError as error:
         found = Absent(error.sentence, error.hint)
     values = read_globals(job)
-    verdict = judge(raw, pid, known, values, payload)
-    return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict)
+    homes = dict.fromkeys((one.rank for one in raw.table.ranks), raw)
+    waits = waits_of(raw.table, known, homes)
+    verdict = judge(raw, pid, known, values, payload, waits)
+    return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict, waits)
 
 
-def judge(job: Job, pid: int, known: Communicators, values: Globals, payload: tuple[Payload, ...]) -> Verdict:
+def judge(
+    job: Job, pid: int, known: Communicators, values: Globals, payload: tuple[Payload, ...], waits: Waits
+) -> Verdict:
     """The verdict of a look, which checks no pointers."""
     homes = dict.fromkeys((one.rank for one in job.table.ranks), job)
-    waits = waits_of(job.table, known, homes)
     places = places_of(job.table, waits, homes)
     no_pointers = Audit((), {}, (), 0)
     report = Report(subject_of(job), values, no_pointers, payload, waits=waits, communicators=known, places=places)

@@ -10,7 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from pieglobalsfind.dwarf import variable_cache
@@ -42,6 +42,30 @@ STT_OBJECT, STB_GNU_UNIQUE = 1, 10
 GUARD = "_ZGV"  # of a static of an inline function (Itanium C++ ABI, 5.1.4)
 MOST_SYMBOLS = 1 << 20
 LARGEST_FUNCTION = 1 << 24  # bytes
+CONVERSE = "ConverseInit"  # Charm++'s own first function
+AMPIS = {"AMPI_Main", "AMPI_Main_cpp", "ampiCurrentStackUsage", CONVERSE}
+SIMGRID = b"\0libsimgrid.so"  # among the names of the libraries that it needs
+# Functions of the C library that keep something between calls (POSIX.1-2017, 2.9.1, and glibc's manual: MT-Unsafe race)
+HIDDEN_STATE = frozenset(
+    (
+        *("strtok", "getopt", "getopt_long", "getopt_long_only"),
+        *("rand", "srand", "random", "srandom", "initstate", "setstate"),
+        *("drand48", "lrand48", "mrand48", "srand48", "seed48", "lcong48"),
+        *("localtime", "gmtime", "asctime", "ctime", "ttyname", "l64a", "ecvt", "fcvt"),
+        *("hcreate", "hsearch", "hdestroy", "crypt", "setkey", "encrypt"),
+        *(
+            "getpwnam",
+            "getpwuid",
+            "getpwent",
+            "getgrnam",
+            "getgrgid",
+            "getgrent",
+            "gethostbyname",
+            "gethostbyaddr",
+            "inet_ntoa",
+        ),
+    )
+)
 FS_PREFIX = b"\x64"
 FS_OPERAND = re.compile(r"fs:\[([^]]*)\]")  # as capstone writes it
 SMALL = re.compile(r"0x[0-9a-f]{1,3}|[0-9]")
@@ -53,6 +77,7 @@ class Facts:
 
     path: str
     variables: Union[tuple[Variable, ...], Absent]
+    types: TypeTable = field(default_factory=lambda: TypeTable(()))  # of `variables`
     apart: int = 0  # variables of the MPI runtime, which are not among them
     undescribed: tuple[str, ...] = ()  # variables that debug information lacks, though it has others
     unaligned: Optional[ProgramHeader] = None  # a writable PT_LOAD that begins at no multiple of 8
@@ -64,6 +89,9 @@ class Facts:
     misaligned: tuple[int, ...] = ()  # places of pointer relocations at no multiple of 8
     tls_size: int = 0
     static_tls: bool = False
+    hidden: tuple[str, ...] = ()  # functions of libc it calls that keep state of their own between calls
+    runtime: str = ""  # the runtime that the file was built for, where the file tells
+    holds_runtime: bool = False  # the runtime's own code is in the file
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Mutable variables by storage and language, as Table II of the PIEglobals authors' paper of 2011 counts."""
@@ -85,6 +113,7 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
         return Facts(
             path=path,
             variables=wanted,
+            types=TypeTable(()) if isinstance(declared, Absent) else declared.types,
             apart=0 if isinstance(found, Absent) or isinstance(wanted, Absent) else len(found) - len(wanted),
             undescribed=tuple(sorted(one.name for one in lacking)),
             unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
@@ -95,6 +124,9 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
             misaligned=tuple(one.offset for one in relocations if one.offset % 8),
             tls_size=tls.memory_size if tls is not None else 0,
             static_tls=bool((elf.dynamic_value(DT_FLAGS) or 0) & DF_STATIC_TLS),
+            hidden=tuple(sorted(imported(elf) & HIDDEN_STATE)),
+            runtime=built_for(elf),
+            holds_runtime=CONVERSE in exported(elf),
         )
 
 
@@ -157,6 +189,24 @@ def symbols(elf: ElfFile, kind: int) -> Iterator[tuple[str, int, int, int, int]]
             return
         end = names.find(b"\0", entry[0])
         yield names[entry[0] : max(end, 0)].decode(errors="replace"), entry[1], entry[3], entry[4], entry[5]
+
+
+def exported(elf: ElfFile) -> frozenset[str]:
+    """Names that the dynamic symbol table defines."""
+    return frozenset(name for name, _, section, _, _ in symbols(elf, SHT_DYNSYM) if section)
+
+
+def imported(elf: ElfFile) -> frozenset[str]:
+    """Names that other files are to define."""
+    return frozenset(name for name, _, section, _, _ in symbols(elf, SHT_DYNSYM) if not section)
+
+
+def built_for(elf: ElfFile) -> str:
+    """AMPI renames the program's main and exports pointers of its own; a program for SMPI needs SimGrid's library."""
+    if exported(elf) & AMPIS:
+        return "ampi"
+    strings = elf.section(".dynstr")
+    return "smpi" if strings is not None and SIMGRID in elf.section_bytes(strings) else ""
 
 
 def unique_symbols(elf: ElfFile) -> Iterator[str]:

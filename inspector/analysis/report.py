@@ -68,15 +68,17 @@ def make_report(job: Job) -> Report:
 
 def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     """What the job's method does wrongly with its program, by the program's file."""
-    from .diagnoses import METHODS, applying, judge
+    from .diagnoses import METHODS, applying
     from .program import read_facts
+    from .runtimes import judge_for, of_job
 
     program = next((one for one in job.table.objects if one.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if program is None or isinstance(path, Absent) or job.table.method not in METHODS:
         return ()
     try:
-        found = judge(read_facts(path, job.declared(program)), job.table.method).diagnoses
+        facts = read_facts(path, job.declared(program))
+        found = judge_for(facts, job.table.method, of_job(job.table)).diagnoses
     except ObjectFileError:
         return ()
     return applying(found, job.table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Union
 
 from pieglobalsfind.model import EXITED, RankTable
@@ -70,7 +71,7 @@ def chains(table: RankTable, waits: Waits) -> Chains:
     """Every rank that waits for one rank is in exactly one link."""
     calls = {one.rank: one.waiting.call if one.waiting else NOT_IN_CALL for one in table.ranks}
     cycle = {rank for one in waits.cycles for rank in one.ranks}
-    ends = {rank: _end(rank, waits.peers, cycle) for rank in waits.peers}
+    ends = _ends(waits.peers, cycle)
     links: list[Link] = []
     for is_cycle in (True, False):
         ranks = [rank for rank in sorted(waits.peers) if (rank in cycle) is is_cycle]
@@ -80,44 +81,45 @@ def chains(table: RankTable, waits: Waits) -> Chains:
     return Chains(tuple(links), tuple(_roots(table, waits, calls, {rank: end for rank, (end, _) in ends.items()})))
 
 
-def _end(rank: int, peers: Mapping[int, int], cycle: set[int]) -> tuple[int, int]:
-    """Where a rank's chain ends, in a cycle or at a rank that waits for no single one, and how many steps away."""
-    seen: set[int] = set()
-    while rank in peers and rank not in cycle and rank not in seen:
-        seen.add(rank)
-        rank = peers[rank]
-    return rank, len(seen)
+def _ends(peers: Mapping[int, int], cycle: set[int]) -> dict[int, tuple[int, int]]:
+    """By rank, where its chain ends, in a cycle or at a rank that waits for no single one, and how many steps away."""
+    ends = {rank: (rank, 0) for rank in cycle}
+    for rank in peers:
+        path: dict[int, None] = {}
+        while rank in peers and rank not in ends and rank not in path:
+            path[rank] = None
+            rank = peers[rank]
+        end, steps = ends.get(rank, (rank, 0))
+        for one in reversed(path):
+            steps += 1
+            ends[one] = end, steps
+    return ends
 
 
 def _links(
     ranks: Sequence[int], peers: Mapping[int, int], call: str, is_cycle: bool, ends: Mapping[int, tuple[int, int]]
 ) -> list[Link]:
-    """Ranks of one call: many that wait for one rank, then many whose peers are at one distance, then the rest."""
-    left = list(ranks)
-    links: list[Link] = []
-
-    def take(together: Sequence[int], peer: Union[int, None], distance: int) -> None:
-        depth = max(ends[rank][1] for rank in together)
-        links.append(Link(tuple(together), call, peer, distance, is_cycle, depth))
-        left[:] = [rank for rank in left if rank not in set(together)]
-
-    while left:
-        together, peer = _largest(left, {rank: peers[rank] for rank in left})
-        apart, distance = _largest(left, {rank: peers[rank] - rank for rank in left})
-        if len(apart) > len(together) and len(apart) >= FEWEST:
-            take(apart, None, distance)
-        else:
-            take(together, peer, 0)
-    return links
-
-
-def _largest(ranks: Sequence[int], key_of: Mapping[int, int]) -> tuple[list[int], int]:
-    """The most ranks that have one key, the lowest rank's if several have as many; and the key."""
-    groups: dict[int, list[int]] = {}
+    """Ranks of one call, the most first that wait for one rank or for ranks at one distance; each is in one link."""
+    groups: dict[tuple[bool, int], list[int]] = {}
     for rank in ranks:
-        groups.setdefault(key_of[rank], []).append(rank)
-    key = min(groups, key=lambda one: (-len(groups[one]), groups[one][0]))
-    return groups[key], key
+        groups.setdefault((False, peers[rank]), []).append(rank)
+        groups.setdefault((True, peers[rank] - rank), []).append(rank)
+    queue = [(-len(found), *key, found[0]) for key, found in groups.items()]  # of as many, those of one peer first
+    heapify(queue)
+    left = set(ranks)
+    links: list[Link] = []
+    while left:
+        size, is_distance, key, _ = heappop(queue)
+        together = [rank for rank in groups[is_distance, key] if rank in left]
+        if len(together) < -size:  # others have taken some: it has to wait for its turn
+            if together:
+                heappush(queue, (-len(together), is_distance, key, together[0]))
+        elif not is_distance or len(together) >= FEWEST:
+            left.difference_update(together)
+            depth = max(ends[rank][1] for rank in together)
+            peer, distance = (None, key) if is_distance else (key, 0)
+            links.append(Link(tuple(together), call, peer, distance, is_cycle, depth))
+    return links
 
 
 def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mapping[int, int]) -> Iterable[Root]:
@@ -125,7 +127,7 @@ def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mappi
     states = {one.rank: one.state for one in table.ranks}
     waiters: dict[int, int] = {}
     for rank, end in ends.items():
-        if end != rank and end not in waits.peers:
+        if end != rank and end not in waits.peers and rank in waits.peers:
             waiters[end] = waiters.get(end, 0) + 1
     groups: dict[tuple[str, str], list[int]] = {}
     for rank in sorted(waiters):

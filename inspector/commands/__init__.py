@@ -22,6 +22,7 @@ COMMANDS = {
     "record": ("record", "samples of all ranks' stacks over a time, and how long each rank was in which MPI call"),
     "events": ("events", "creations, migrations and exits of ranks, as they happen"),
     "watch": ("watch", "a live view of states, stacks, globals that differ and payload"),
+    "schema": ("schema", "the form of the JSON that a command prints, as JSON Schema"),
     "serve": ("serve", "every rank as a process, for any debugger, without an extension"),
     "mpir": ("mpir", "publish a job's processes to parallel debuggers by the MPIR interface"),
 }

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Union
+from typing import Optional, Union
 
 from rich.console import Console
 from rich.text import Text
@@ -20,16 +20,19 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.targets.snapshot import is_snapshot
 
-from ..analysis.diagnoses import METHODS, Judgement, judge
+from ..analysis.diagnoses import METHODS, Judgement
 from ..analysis.program import Facts, read_facts
 from ..analysis.report import diagnosis_as_json
+from ..analysis.runtimes import AMPI, EMBEDDED, PIP, RUNTIMES, SMPI, judge_for, methods_of, of_job
 from ..job.job import open_job
 from ..output.listing import Listing
 from ..output.render import heading
+from ..program.variable_list import COLUMNS, Listed, listed, text
 from ..terminal.console import console
-from ..terminal.text import harmless
+from ..terminal.text import declared, harmless
 
 SCHEMA = "ranklens-audit-2"
+NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
 MOST_NAMES = 20  # of variables that are not judged
 
 
@@ -40,7 +43,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "privatization for it: cause, evidence and cure of what would go wrong. Nothing is run or stopped."
     )
     parser.epilog = (
-        "exit status: 0 done, 1 the method of --method would go wrong, or nobody can tell, 2 bad call or "
+        "exit status: 0 done, 1 the method of --method would go wrong, or that is not known, 2 bad call or "
         "unreadable file"
     )
     parser.add_argument(
@@ -49,30 +52,50 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="a program; or a process, core file or snapshot whose program is meant",
     )
     parser.add_argument("--method", metavar="M", help="judge this method alone")
+    parser.add_argument(
+        "--for",
+        dest="runtime",
+        metavar="R",
+        help=f"judge by the rules of one runtime ({', '.join(RUNTIMES)}); else by those of the job's, or the file's",
+    )
     parser.add_argument("--ranks", metavar="N", type=int, help="ranks in one process, for limits that depend on it")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--json", action="store_true", help="as JSON (docs/audit-schema.md)")
+    parser.add_argument(
+        "--variables", action="store_true", help="list the variables, with the functions that write to them"
+    )
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--tsv", action="store_true", help="that list, tab-separated")
+    forms.add_argument("--lines", action="store_true", help="that list, as FILE:LINE: note: ..., to which editors jump")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    path, method = program_of(options)
+    path, method, runtime = program_of(options)
+    if options.runtime is not None and options.runtime not in RUNTIMES:
+        raise UsageError(f"there is no runtime {options.runtime!r}", f"runtimes are {', '.join(RUNTIMES)}")
     if method and method not in METHODS:
         raise UsageError(f"there is no method {method!r}", f"methods are {', '.join(METHODS)}")
     if options.ranks is not None and options.ranks < 1:
         raise UsageError(f"{options.ranks} ranks are none", "--ranks takes a number from 1 on")
     facts = read_facts(path)
-    judged = [judge(facts, one, options.ranks or 0) for one in ((method,) if method else METHODS)]
+    if options.tsv or options.lines or (options.variables and not options.json):
+        return show_variables(facts, options)
+    runtime = options.runtime or runtime or facts.runtime
+    if method and method not in methods_of(runtime):
+        raise UsageError(f"{runtime} has no method {method!r}", f"it has {', '.join(methods_of(runtime))}")
+    methods = (method,) if method else methods_of(runtime)
+    judged = [judge_for(facts, one, runtime, options.ranks or 0) for one in methods]
     if options.json:
-        json.dump(as_json(facts, judged), sys.stdout, indent=1)
+        json.dump(as_json(facts, judged, runtime, options.variables), sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(facts, judged, console())
+        show(facts, judged, runtime, console())
     return 1 if method and (judged[0].diagnoses or isinstance(judged[0].verdict, Absent)) else 0
 
 
-def program_of(options: argparse.Namespace) -> tuple[str, str]:
-    """The file to judge, and the method to judge it under: a job's own unless another is asked for."""
+def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
+    """The file to judge, the method to judge it under, a job's own unless another is asked for, and a job's runtime."""
     method = options.method or ""
     if not options.target.isdecimal():
         if not Path(options.target).is_file():
@@ -80,13 +103,13 @@ def program_of(options: argparse.Namespace) -> tuple[str, str]:
         if is_program(options.target):
             if options.exe is not None:
                 raise UsageError(f"{options.target} is no core file", "leave --exe out")
-            return options.target, method
+            return options.target, method, ""
     job = open_job(options.target, options.exe)
     program = next((one for one in job.table.objects if one.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if isinstance(path, Absent):
         raise UsageError(path.reason, path.hint)
-    return path, method or job.table.method
+    return path, method or job.table.method, of_job(job.table)
 
 
 def is_program(path: str) -> bool:
@@ -97,10 +120,60 @@ def is_program(path: str) -> bool:
         return elf.header.type != ET_CORE
 
 
+# ---- the list of variables ----
+
+
+def variables_of(facts: Facts) -> list[Listed]:
+    """Raises `UsageError` where debug information says nothing of them."""
+    if isinstance(facts.variables, Absent):
+        raise UsageError(facts.variables.reason, facts.variables.hint)
+    return list(listed(facts.path, facts.variables, facts.types))
+
+
+def show_variables(facts: Facts, options: argparse.Namespace) -> int:
+    if options.json:
+        raise UsageError("--json is another form of the list than --tsv and --lines", "give one of them")
+    found = variables_of(facts)
+    if options.tsv:
+        print("\t".join(COLUMNS))
+    for one in found:
+        if options.tsv:
+            print("\t".join(cell.replace("\t", " ") for cell in one.cells))
+        elif options.lines:
+            print(one.note)
+    if not (options.tsv or options.lines):
+        screen = console()
+        heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
+        table = Listing(("variable", "type", "bytes", "declared", "storage", "written by", "address taken by"), (2,))
+        for one in found:
+            place = declared(one.file, one.line)
+            functions = (text(one.written_by), text(one.taken_by))
+            table.add((one.name, one.type, str(one.size), place, one.storage, *functions))
+        screen.print(table)
+    return 0 if found else 1
+
+
+def listed_as_json(found: Listed) -> dict[str, object]:
+    def names(functions: Union[tuple[str, ...], Absent]) -> Optional[list[str]]:
+        return None if isinstance(functions, Absent) else list(functions)
+
+    return {
+        "name": found.name,
+        "type": found.type,
+        "size": found.size,
+        "file": found.file,
+        "line": found.line,
+        "storage": found.storage,
+        "language": found.language,
+        "written_by": names(found.written_by),
+        "address_taken_by": names(found.taken_by),
+    }
+
+
 # ---- what it prints ----
 
 
-def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
+def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -> None:
     heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
     if isinstance(facts.variables, Absent):
         screen.print(Text(f"! {harmless(str(facts.variables))}", style="bold red"))
@@ -114,7 +187,7 @@ def show(facts: Facts, judged: list[Judgement], screen: Console) -> None:
         screen.print(Text(f"  {facts.apart} variables of the MPI runtime are left out"))
     if facts.undescribed:
         screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
-    heading(screen, "Methods", "how the program would fare")
+    heading(screen, "Methods", f"how the program would fare{f' under {NAMED[runtime]}' if runtime else ''}")
     table = Listing(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
     for one in judged:
         ids = ", ".join(found.id for found in one.diagnoses)
@@ -162,11 +235,12 @@ def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
     return None if isinstance(value, Absent) else value
 
 
-def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
+def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool) -> dict[str, object]:
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
         "schema": SCHEMA,
         "program": harmless(facts.path),
+        "runtime": runtime or None,
         "absent": None if absent is None else harmless(str(absent)),
         "apart": facts.apart,
         "undescribed": [harmless(one) for one in facts.undescribed],
@@ -174,6 +248,7 @@ def as_json(facts: Facts, judged: list[Judgement]) -> dict[str, object]:
             {"storage": storage, "language": language, "count": count}
             for (storage, language), count in facts.counts().items()
         ],
+        **({"listed": [listed_as_json(one) for one in variables_of(facts)]} if with_list else {}),
         "methods": [
             {
                 "method": one.method,

@@ -29,6 +29,7 @@ from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
 from ..job.reading import Way, add_way, read_target, way_of
+from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 from ..values import slices
 
@@ -58,7 +59,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pattern", nargs="?", metavar="PATTERN", help="names to show, with * and ?, or elements: grid[3:10]"
     )
-    parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    add_tsv(form)
     add_way(parser)
     add_rank_option(parser)
     parser.add_argument("--all", action="store_true", help="also the variables of the MPI runtime and the C library")
@@ -176,7 +179,7 @@ def show(read: ReadGlobals, found: list[GlobalValues], options: argparse.Namespa
     from ..output.render import print_how
     from ..terminal.console import console
 
-    screen = console()
+    screen = console(options.tsv)
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
     summary = summary_of(found, ranks, len(read.subject.present)) if found else f"no global matches{which(options)}"
@@ -192,9 +195,9 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
     heading(screen, "Globals", summary)
     if read.values:
         print_needless(read, screen)
-        table = Listing(("variable", "declared", "type", "ranks", "value", "verdict"))
+        table = Listing(("variable", "declared", "type", "verdict", "ranks", "value"), below=(4, 5))
         for one in read.values:
-            add_global(table, one, verdicts=True)
+            add_global(table, one, screen, verdicts=True)
         screen.print(table)
     print_apart(read, "--all", screen)
     for absent in read.absent:

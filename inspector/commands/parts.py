@@ -20,6 +20,7 @@ from ..analysis.rank_memory import holdings
 from ..analysis.report import payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
 from ..job.job import Job, say_warnings, subject_of, with_waits
 from ..job.reading import add_way, read_target, way_of
+from ..terminal.options import add_tsv
 from ..terminal.text import harmless
 from . import COMMANDS
 
@@ -47,7 +48,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "exit status: 0 done, 1 nothing found, 2 bad call or unreadable target"
     parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-    parser.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    add_tsv(form)
     add_way(parser)
     parser.set_defaults(run=run)
     if command == "payload":
@@ -83,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         from ..output.render import print_how
         from ..terminal.console import console
 
-        screen = console()
+        screen = console(options.tsv)
         print_how(subject_of(job.bulk), screen)
         shown.show(screen)
     return 0 if shown.found else 1

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Optional
 
@@ -121,7 +122,10 @@ def numbers_of(text: str) -> Optional[rankset.RankSet]:
 
 @dataclass
 class Recorder:
-    """Fills a recording until the job ends, the time is over, or a signal comes (`asked.by`)."""
+    """Fills a recording until the job ends, the time is over, or a signal comes (`asked.by`).
+
+    `taken` is when it began (UTC).
+    """
 
     live: LiveTarget
     recording: Recording
@@ -129,6 +133,7 @@ class Recorder:
     chosen: Optional[rankset.RankSet]
     duration: Optional[float]
     asked: Asked
+    taken: str = ""
 
     def record(self, with_runtime: bool) -> None:
         """Raises `RanklensError` if the process has no ranks, or can't be stopped."""
@@ -160,6 +165,7 @@ class Recorder:
         """The moment of the first sample, which says that recording has begun. Raises `UsageError` for wrong ranks."""
         if self.chosen is not None and sampler.table is not None:
             rankset.check(self.chosen, sampler.table)
+        self.taken = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         print(f"inspector: recording {self.live.description}; Ctrl-C ends it", file=sys.stderr, flush=True)
         return sample.clock
 
@@ -234,6 +240,7 @@ def as_json(recorder: Recorder, target: str, times: list[CallTime]) -> dict[str,
     return {
         "schema": SCHEMA,
         "target": target,
+        "taken": recorder.taken,
         "how": how(recorder),
         "seconds": round(recording.end, 6),
         "samples": recording.samples,

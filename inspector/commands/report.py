@@ -59,7 +59,7 @@ def run_report(options: argparse.Namespace) -> int:
     if options.mpi:
         return run_collector(options)
     if options.timeout is not None:
-        raise UsageError("--timeout is for collectors, which nobody waits for", "add --mpi, or leave it out")
+        raise UsageError("--timeout is for collectors, and this call starts none", "add --mpi, or leave it out")
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         found = whole_job.read_members(members, way_of(options), bool(options.html))

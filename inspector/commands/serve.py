@@ -46,7 +46,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rank", metavar="R", help="show this rank alone, from the beginning")
     which.add_argument("--attach", action="store_true", help="show the ranks that the debugger attaches to (default)")
-    which.add_argument("--all", action="store_true", help="show every rank from the beginning")
+    which.add_argument("--all", action="store_true", help="show every rank from the beginning (GDB 13 to 16)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--port", metavar="P", help="listen at this port of 127.0.0.1, 0: at a free one")
     where.add_argument("--socket", metavar="PATH", help="listen at a Unix socket")

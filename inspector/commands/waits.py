@@ -33,6 +33,7 @@ from ..job.job import (
 )
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
+from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 
 SCHEMA = "ranklens-waits-1"
@@ -43,13 +44,14 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Show what every rank waits for, cycles of ranks that wait for one another, and the ranks that a "
-        "collective call still lacks. Peers are told as ranks of MPI_COMM_WORLD."
+        "collective call still lacks. Peers are numbered as ranks of MPI_COMM_WORLD."
     )
-    parser.epilog = "exit status: 0 done, 1 nobody waits, 2 bad call or unreadable target"
+    parser.epilog = "exit status: 0 done, 1 no rank waits, 2 bad call or unreadable target"
     add_target(parser)
     add_way(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON (docs/waits-schema.md)")
+    add_tsv(form)
     form.add_argument("--dot", action="store_true", help="as a graph for Graphviz: --dot | dot -Tsvg")
     parser.set_defaults(run=run)
 
@@ -71,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
         print(*as_dot(picture(subject.table, found, chains(subject.table, found))), sep="\n", flush=True)
     else:
-        show(subject, found)
+        show(subject, found, options.tsv)
     return 0 if any(rank.waiting for rank in subject.table.ranks) else 1
 
 
@@ -105,14 +107,14 @@ def told(subject: Subject, known: Communicators, homes: Mapping[int, Job]) -> tu
     return replace(subject, table=of_world(subject.table, known)), found
 
 
-def show(subject: Subject, found: Waits) -> None:
+def show(subject: Subject, found: Waits, only_tables: bool) -> None:
     from rich.text import Text  # late: not for --json
 
     from ..output.listing import Listing
-    from ..output.render import MOST_RANK_ROWS, by_cells, heading, print_how, ranks_text
+    from ..output.render import MOST_RANK_ROWS, by_cells, has_records, heading, print_how, ranks_text
     from ..terminal.console import console
 
-    screen = console()
+    screen = console(only_tables)
     print_how(subject, screen)
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
     for sentence in map(deadlock, (one.ranks for one in found.cycles)):
@@ -121,7 +123,7 @@ def show(subject: Subject, found: Waits) -> None:
         screen.print(Text(harmless(sentence)))
     table = Listing(("ranks", "wait in"))
     rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
-    if len(rows) > MOST_RANK_ROWS:
+    if len(rows) > MOST_RANK_ROWS and not has_records(screen):
         rows = by_cells((rank.rank, (waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
     for (text,), ranks in rows.items():
         table.add((ranks_text(ranks), harmless(text)))
@@ -193,7 +195,7 @@ def collective(one: Collective) -> str:
     if one.needed:
         said += f", it still lacks {compact(one.needed)}"
     elif one.of_all and not one.lacking:
-        said += ", it lacks nobody that is known here"
+        said += ", it lacks no rank that is known here"
     gone = [rank for rank in one.needed if rank in one.exited]
     if gone:
         said += f" ({compact(gone)} {'has' if len(gone) == 1 else 'have'} exited)"

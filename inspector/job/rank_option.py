@@ -56,7 +56,7 @@ def among(job: Job, wanted: RankSet) -> Chosen:
             call = location(job.table, job.translator, walker, ranks[number])
         except RanklensError as error:
             why = re.sub(f"^rank {number} ", "it ", error.sentence)
-            unknown[number] = f"nobody knows its function, {why}"
+            unknown[number] = f"its function is unknown, {why}"
             return ""
         return call.function if call is not None else ""
 

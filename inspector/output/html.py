@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Union
+from types import MappingProxyType
+from typing import Optional, Union
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from pieglobalsfind.debugger.wording import waiting_text
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.shell.atomic_file import write_whole
-from pieglobalsfind.stacks.call_tree import Call
+from pieglobalsfind.stacks.call_tree import MOST_LINES, Call
 
 from ..analysis.globals import Globals
 from ..analysis.migration_cost import WhatIf
@@ -28,18 +29,33 @@ from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings
 from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
 from ..analysis.verdict import Verdict
+from ..analysis.wait_chains import chains
 from ..terminal.text import byte_count, declared, harmless, of_ranks
-from .render import by_cells, left_out, rank_row, ranks_text, summary, value_rows
+from .render import MOST_RANK_ROWS, by_cells, left_out, range_text, rank_row, ranks_text, summary, value_rows
+from .wait_picture import Drawing, drawing, picture
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes
 MOST_BARS = 64
 SMALLEST_LABEL = 40
+LETTER = 6.5  # of a label in a box
 LONGEST_LABEL = 17  # letters that there is room for before a bar
 COLOURS = ("#4c78a8", "#9ecae9", "#f58518", "#ffbf79", "#54a24b", "#88d27a", "#b79a20", "#e45756", "#ff9d98", "#79706e")
 FLAME = ("#f6a04d", "#f2b56b", "#f7c98b", "#ee9a3a")
 
-Cell = Union[str, int]
+UNKNOWN_WIDTH = 40  # of a part whose size nothing tells: it is hatched, and outside of the scale
+HATCHED = "url(#hatched)"
+
+
+class Size(int):
+    """Bytes: sorted as a number, shown with a unit."""
+
+    @property
+    def text(self) -> str:
+        return byte_count(int(self))
+
+
+Cell = Union[str, int, Size]
 
 
 @dataclass(frozen=True)
@@ -87,6 +103,7 @@ class Box:
     colour: str
     label: str
     title: str
+    whole: str  # the label if there is room for all of it
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,7 @@ def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]
         verdict=verdict_as_json(verdict),
         diagnoses=[diagnosis_as_json(one) for one in verdict.diagnoses],
         flame=flame(stacks, [one.rank for one in report.subject.present]),
+        waits=waits_drawing(report),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),
         tables=(ranks_sheet(report), globals_sheet(report), pointers_sheet(report)),
@@ -127,19 +145,22 @@ def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]
 
 
 def ranks_sheet(report: Report) -> Sheet:
+    """Ranks of the same state in one row, as in the text; what differs from rank to rank as its range."""
     found = holdings(report.subject.table.ranks, report.payload)
-    rows: Iterable[tuple[Cell, ...]] = (
-        (one.rank.rank, *rank_row(one.rank, waiting_text), cell(one.switches), cell(one.total)) for one in found
-    )
+    numbers = {one.rank.rank: one for one in found}
+    rows: list[tuple[Cell, ...]] = []
+    grouped = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
+    if len(grouped) > MOST_RANK_ROWS:
+        grouped = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
+    for cells, ranks in grouped.items():
+        same = [numbers[rank] for rank in ranks]
+        switches = range_text([one.switches for one in same], str)
+        rows.append((ranks_text(ranks), *cells, switches, range_text([one.total for one in same], byte_count)))
     notes = by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown)
-    columns = ("rank", "state", "waits in", "element", "found by", "switches", "bytes")
+    columns = ("ranks", "state", "waits in", "element", "found by", "switches", "memory")
     return Sheet(
         "ranks", "Ranks", columns, tuple(rows), tuple(note_of(note, ranks) for (note,), ranks in notes.items())
     )
-
-
-def cell(value: Union[int, Absent]) -> Cell:
-    return "?" if isinstance(value, Absent) else value
 
 
 def note_of(note: str, ranks: Sequence[int]) -> str:
@@ -151,8 +172,8 @@ def globals_sheet(report: Report) -> Sheet:
     for one in report.globals.values:
         place = declared(one.file, one.line)
         for ranks, value in value_rows(one):
-            rows.append((one.name, place, one.type, one.size, one.verdict, ranks, value))
-    columns = ("variable", "declared", "type", "bytes", "verdict", "ranks", "value")
+            rows.append((one.name, place, one.type, Size(one.size), one.verdict, ranks, value))
+    columns = ("variable", "declared", "type", "size", "verdict", "ranks", "value")
     return Sheet("globals", "Globals", columns, tuple(rows), tuple(apart_notes(report.globals)))
 
 
@@ -183,6 +204,14 @@ def pointers_sheet(report: Report) -> Sheet:
 # ---- pictures ----
 
 
+def waits_drawing(report: Report) -> Optional[Drawing]:
+    """Which ranks wait for which; None where none waits for one that is known."""
+    if report.waits is None or not report.waits.peers:
+        return None
+    table = report.subject.table
+    return drawing(picture(table, report.waits, chains(table, report.waits)))
+
+
 def memory_bars(payload: Sequence[Payload]) -> Bars:
     """Without the unused part of stacks, beside which all else would be too narrow to be seen."""
     names = [name for name in CATEGORIES if name != "stack_unused"]
@@ -191,8 +220,16 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
     if unused:
         sizes = " to ".join(dict.fromkeys(map(byte_count, (unused[0], unused[-1]))))
         caption = f"Ranks with the same sizes have one bar. Without the unused part of their stacks, {sizes} of each."
-    rows = [(one.rank, [(name.replace("_", " "), getattr(one, name)) for name in names]) for one in payload]
-    return bars("memory by rank and category", caption, rows)
+    rows = []
+    for one in payload:
+        known = {name: getattr(one, name) for name in names}
+        if one.is_stack_unknown:
+            known["stack_used"] = 0
+        rows.append((one.rank, [(name.replace("_", " "), size) for name, size in known.items()]))
+    unknown = {one.rank: one.stack_used for one in payload if one.is_stack_unknown}
+    if unknown:
+        caption += " Hatched, and outside of the scale: a stack of which nothing tells how much is used."
+    return bars("memory by rank and category", caption, rows, unknown)
 
 
 def page_bars(cases: Sequence[WhatIf]) -> Bars:
@@ -208,26 +245,37 @@ def page_bars(cases: Sequence[WhatIf]) -> Bars:
     return bars("pages", caption if rows else "No rank's pages were compared.", rows)
 
 
-def bars(title: str, caption: str, rows: Sequence[tuple[int, list[tuple[str, int]]]]) -> Bars:
-    """A bar for the ranks whose parts have the same sizes, all to one scale."""
-    alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
+def bars(
+    title: str,
+    caption: str,
+    rows: Sequence[tuple[int, list[tuple[str, int]]]],
+    unknown: Mapping[int, int] = MappingProxyType({}),
+) -> Bars:
+    """A bar for the ranks whose parts have the same sizes, all to one scale.
+
+    `unknown`: by rank, a size that is an upper bound alone, drawn after the bar and not to scale.
+    """
+    alike: dict[tuple[tuple[tuple[str, int], ...], int], list[int]] = {}
     for rank, parts in rows:
-        alike.setdefault(tuple(parts), []).append(rank)
-    largest = max((sum(size for _, size in parts) for parts in alike), default=0) or 1
-    scale = (WIDTH - LABEL) / largest
+        alike.setdefault((tuple(parts), unknown.get(rank, 0)), []).append(rank)
+    largest = max((sum(size for _, size in parts) for parts, _ in alike), default=0) or 1
+    scale = (WIDTH - LABEL - (UNKNOWN_WIDTH if unknown else 0)) / largest
     shown = list(alike.items())[:MOST_BARS]
-    drawn = tuple(bar(index, ranks, parts, scale) for index, (parts, ranks) in enumerate(shown))
+    drawn = tuple(bar(index, ranks, parts, scale, most) for index, ((parts, most), ranks) in enumerate(shown))
     names = [name for name, _ in rows[0][1]] if rows else []
     left = len(rows) - sum(len(ranks) for _, ranks in shown)
     return Bars(title, caption, drawn, tuple(zip(names, COLOURS)), left)
 
 
-def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float) -> Bar:
+def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float, unknown: int = 0) -> Bar:
     found, x = [], float(LABEL)
     whose, each = of_ranks(ranks_text(ranks)), " each" if len(ranks) > 1 else ""
     for (name, size), colour in zip(parts, COLOURS):
         found.append(Part(round(x, 2), round(size * scale, 2), colour, f"{whose}, {name}: {byte_count(size)}{each}"))
         x += size * scale
+    if unknown:
+        title = f"{whose}, stack: {byte_count(unknown)}{each}, how much of it is used is unknown"
+        found.append(Part(round(x, 2), UNKNOWN_WIDTH, HATCHED, title))
     return Bar(whose if len(whose) <= LONGEST_LABEL else f"{len(ranks)} ranks", index * ROW + 2, tuple(found))
 
 
@@ -251,13 +299,21 @@ def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit
         for call, same in groups(found, level):
             width = unit * len(same)
             ranks = compact(sorted(rank for rank, _ in same))
-            where = f" at {call.file.rpartition('/')[2]}:{call.line}" if call.file else ""
+            place = harmless(f" {place_of(call, [calls[level] for _, calls in same])}") if call.file else ""
             name = harmless(call.function)
-            label = name[: int(width / 7)] if width >= SMALLEST_LABEL else ""
-            title = f"{name}{harmless(where)}, {of_ranks(ranks)}"
-            boxes.append(Box(round(left, 2), level * ROW, round(width, 2), FLAME[level % len(FLAME)], label, title))
+            label = f"{name}{place}"[: int(width / LETTER)] if width >= SMALLEST_LABEL else ""
+            title = f"{name}{' at' if place else ''}{place}, {of_ranks(ranks)}"
+            colour = FLAME[level % len(FLAME)]
+            boxes.append(Box(round(left, 2), level * ROW, round(width, 2), colour, label, title, f"{name}{place}"))
             pending.append((same, level + 1, left))
             left += width
+
+
+def place_of(call: Call, same: Iterable[Call]) -> str:
+    """`heat.c:41`, with several lines `heat.c:41,44`: where those of one function are."""
+    lines = sorted({one.line for one in same if one.line and one.file == call.file})
+    numbers = ",".join(map(str, lines[:MOST_LINES])) + (",..." if len(lines) > MOST_LINES else "")
+    return call.file.rpartition("/")[2] + (f":{numbers}" if numbers else "")
 
 
 def groups(

@@ -5,6 +5,7 @@ Takes a `Report` and a console; every string of the target is put in as literal 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ LONGEST_VALUE = 120
 SHORT_VALUE = 24
 LONGEST_RANKS = 30
 MOST_RANK_ROWS = 24
+NAN = re.compile(r"(?<![\w.'\"])-?nan(?:\(0x[0-9a-f]+\))?(?![\w.'\"])", re.IGNORECASE)  # as GDB and printf write it
 WIDE = 100  # columns from which on addresses are not folded
 
 
@@ -94,7 +96,7 @@ def summary(subject: Subject) -> str:
 
 def heading(console: Console, title: str, how: str) -> None:
     console.print()
-    console.print(Text(title, style="bold cyan"), Text(how, style="dim"))
+    console.print(Text.assemble((f"{title}: ", "bold cyan"), (how, "dim")))
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
@@ -119,17 +121,21 @@ def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
 def print_ranks(found: Sequence[Holding], console: Console) -> None:
     """Ranks of the same state in one row; what differs from rank to rank as its range."""
     published = all(one.rank.evidence.tier == "registry" for one in found)
-    heading(console, "Ranks", "state as the runtime publishes it" if published else "state as far as it can be found")
+    how = "state as the runtime publishes it" if published else "state as far as it can be found"
+    tiers = {one.rank.evidence.tier for one in found}
+    heading(console, "Ranks", f"found by {tiers.pop()}, {how}" if len(tiers) == 1 else how)
     numbers = {one.rank.rank: one for one in found}
     rows = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
     if len(rows) > MOST_RANK_ROWS:
         rows = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
-    table = Listing(("ranks", "state", "waits in", "element", "found by", "switches", "memory"))
+    is_mixed = len({one.rank.evidence.tier for one in found}) > 1
+    tier = ("found by",) if is_mixed else ()
+    table = Listing(("ranks", "state", "waits in", "element", *tier, "switches", "memory"))
     for cells, ranks in rows.items():
         same = [numbers[rank] for rank in ranks]
         switches = range_text([one.switches for one in same], str)
         memory = range_text([one.total for one in same], byte_count)
-        table.add((ranks_text(ranks), *cells, switches, memory))
+        table.add((ranks_text(ranks), *(cells if is_mixed else cells[:-1]), switches, memory))
     console.print(table)
     for (note,), ranks in by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown).items():
         console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(note)}", style="dim"))
@@ -191,9 +197,9 @@ def print_globals(report: Report, console: Console) -> None:
     print_shared(report.globals, console)
     if not found:
         return
-    table = Listing(("variable", "declared", "type", "ranks", "value"))
+    table = Listing(("variable", "declared", "type", "ranks", "value"), below=(3, 4))
     for one in found:
-        add_global(table, one)
+        add_global(table, one, console)
     console.print(table)
 
 
@@ -237,12 +243,41 @@ def print_shared(found: Globals, console: Console) -> None:
         console.print(Text(f"  one for several ranks, whatever they write: {harmless(names)}{more}", style="yellow"))
 
 
-def add_global(table: Listing, found: GlobalValues, verdicts: bool = False) -> None:
-    verdict = (found.verdict,) if verdicts else ()
-    lead = (found.name, declared(found.file, found.line), found.type)
-    for ranks, value in (*value_rows(found), *spark_rows(found)):
-        table.add((*lead, ranks, shortened(value, LONGEST_VALUE), *verdict))
-        lead, verdict = ("", "", ""), ("",) if verdicts else ()
+def has_records(console: Console) -> bool:
+    """Whether every record is a line of its own."""
+    return bool(getattr(console, "has_records", False))
+
+
+def only_tables(console: Console) -> bool:
+    """Whether a program reads it, which wants every value."""
+    return bool(getattr(console, "only_tables", False))
+
+
+def add_global(table: Listing, found: GlobalValues, console: Console, verdicts: bool = False) -> None:
+    """A row for each value: where no terminal reads, none is left out, and several are never in one row.
+
+    Of many different numbers their statistics stand there instead, unless a program reads them.
+    """
+    lead = (found.name, declared(found.file, found.line), found.type, *((found.verdict,) if verdicts else ()))
+    for ranks, value in rows_of(found, console):
+        table.add((*lead, ranks, with_nan(value, shortened(value, LONGEST_VALUE))))
+        lead = ("",) * len(lead)
+
+
+def rows_of(found: GlobalValues, console: Console) -> Iterable[tuple[str, str]]:
+    if only_tables(console) or (has_records(console) and found.statistics is None):
+        return [(compact(one.ranks), one.value) for one in found.groups]
+    return (*value_rows(found), *spark_rows(found))
+
+
+def is_nan(value: str) -> bool:
+    """Whether a value is a NaN, or holds one."""
+    return NAN.search(value) is not None
+
+
+def with_nan(value: str, shown: str) -> str:
+    """What is shown of a value, which says so if a NaN is in what is left out."""
+    return f"{shown} (nan is in the rest)" if is_nan(value) and not is_nan(shown) else shown
 
 
 def spark_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
@@ -261,9 +296,10 @@ def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
     if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
         ranks = ranks_text(rank for one in groups for rank in one.ranks)
         return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]
-    shown = groups if len(groups) <= MOST_GROUPS else groups[: MOST_GROUPS - 1]
+    most = MOST_GROUPS if len(groups) <= MOST_GROUPS else MOST_GROUPS - 1
+    shown = [one for at, one in enumerate(groups) if at < most or is_nan(one.value)]  # a NaN is never left out
     rows = [(ranks_text(one.ranks), one.value) for one in shown]
-    left = [rank for one in groups[len(shown) :] for rank in one.ranks]
+    left = [rank for at, one in enumerate(groups) if at >= most and not is_nan(one.value) for rank in one.ranks]
     return [*rows, (compact(left), f"... {len(groups) - len(shown)} more values")] if left else rows
 
 

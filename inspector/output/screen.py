@@ -28,7 +28,20 @@ from .render import job_summary, verdict_style
 from .watch_tables import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
 
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
-KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause")
+KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause", "help")
+HELP = f"""{", ".join(f"{number} {name}" for number, name in enumerate(VIEWS, 1))}: choose what is shown
+
+s        sort by the next column
+r        reverse the order
+/        show only rows that hold a text; Enter keeps it, Escape shows all rows again
+Enter    open a row: all of a rank, or all values of a variable; Escape goes back
+p        pause, or go on
+?        this help
+Ctrl-L   paint the screen anew
+q        quit; the job goes on
+
+Each look stops the job for milliseconds. The line at the bottom says when the last one was, and how long it took.
+"""
 
 
 class Seen(Message):
@@ -80,6 +93,20 @@ class Opened(Screen[None]):
             self.show(app.look, app.moment())
 
 
+class Help(Screen[None]):
+    """What the keys do."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,backspace,question_mark,h", "app.pop_screen", "back"),
+        Binding("q,ctrl+c", "app.quit", "quit"),
+    ]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(HELP, markup=False)
+        yield Footer()
+
+
 class Watch(App[str]):
     """Shows looks until the user quits; returns the last sentence that was said, "" if there is none."""
 
@@ -101,6 +128,7 @@ class Watch(App[str]):
         Binding("slash", "filter", "filter", key_display="/", priority=True),
         Binding("escape", "clear", "all rows", show=False, priority=True),
         Binding("p", "pause", "pause", priority=True),
+        Binding("question_mark,h", "help", "help", key_display="?", priority=True),
         Binding("enter", "keep", "keep the filter", priority=True),
         Binding("q", "quit", "quit"),
         Binding("ctrl+l", "repaint", "paint anew", show=False, priority=True),
@@ -171,12 +199,11 @@ class Watch(App[str]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> Optional[bool]:
         """Keys of the rows do nothing while one of them is open, and are letters while a filter is typed."""
         if action == "clear":
-            return not isinstance(self.screen, Opened)
+            return not isinstance(self.screen, (Opened, Help))
         if action == "keep":
             return isinstance(self.focused, Input)
-        return action not in KEYS_OF_ROWS or (
-            not isinstance(self.screen, Opened) and not isinstance(self.focused, Input)
-        )
+        is_free = not isinstance(self.screen, (Opened, Help)) and not isinstance(self.focused, Input)
+        return is_free or action not in KEYS_OF_ROWS
 
     def action_view(self, name: str) -> None:
         self._view = name
@@ -206,6 +233,9 @@ class Watch(App[str]):
         self._paused = not self._paused
         self._lookout.pause(self._paused)
         self._draw_status()
+
+    def action_help(self) -> None:
+        self.push_screen(Help())
 
     async def action_quit(self) -> None:
         self.exit(self._sentence)

@@ -17,6 +17,7 @@ from ..terminal.text import harmless, of_ranks
 from .render import ranks_text
 
 MOST_SINGLE = 24  # ranks that have a box each
+MOST_COLUMNS = 5  # that single ranks may take: a long chain is read as one box
 MOST_BOXES = 60  # that are drawn in a report
 CYCLE, ROOT, WAITS = "cycle", "root", "waits"
 COLOURS = {CYCLE: "#e45756", ROOT: "#f2cf5b", WAITS: "#9ecae9"}
@@ -54,7 +55,8 @@ class WaitPicture:
 
 def picture(table: RankTable, waits: Waits, found: Chains) -> WaitPicture:
     """The boxes and arrows; none if no rank waits for one that is known."""
-    is_few = len(waits.peers) <= MOST_SINGLE
+    longest = max((one.depth for one in found.links), default=0)
+    is_few = len(waits.peers) <= MOST_SINGLE and longest <= MOST_COLUMNS
     parts = _single_parts(waits, found) if is_few else _grouped_parts(waits, found)
     home = {rank: number for number, (ranks, _) in enumerate(parts) for rank in ranks}
     rules: dict[tuple[int, int], str] = {}

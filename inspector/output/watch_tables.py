@@ -20,11 +20,12 @@ from ..analysis.globals import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
 from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding
+from ..analysis.wait_chains import Root, chains
 from ..job.stacks import Stacks, label
 from ..terminal.text import byte_count, declared, harmless
 from .render import ranks_text, size_text
 
-RANKS, STACKS, GLOBALS, PAYLOAD = VIEWS = ("ranks", "stacks", "globals", "payload")
+RANKS, STACKS, GLOBALS, PAYLOAD, WAITS = VIEWS = ("ranks", "stacks", "globals", "payload", "waits")
 LONGEST_CELL = 200
 MOST_VALUES = 50  # of a variable, in its row
 UNKNOWN = -1.0  # sorts before every number
@@ -69,6 +70,8 @@ def sheet(view: str, look: Look, before: Optional[Look]) -> Sheet:
         return ranks_sheet(look, before)
     if view == STACKS:
         return stacks_sheet(look)
+    if view == WAITS:
+        return waits_sheet(look)
     return globals_sheet(look) if view == GLOBALS else payload_sheet(look)
 
 
@@ -179,6 +182,28 @@ def payload_row(one: Holding) -> Row:
     cells = (Cell(size_text(size), UNKNOWN if size is None else float(size)) for size in sizes)
     rank = one.rank.rank
     return Row(f"rank {rank}", (number_cell(rank), number_cell(one.total, byte_count), *cells), rank)
+
+
+def state_of(root: Root) -> str:
+    return f"{root.state or 'unknown'} in {root.call}" if root.call else root.state or "unknown"
+
+
+def waits_sheet(look: Look) -> Sheet:
+    """Deadlocks first, then the ranks that others wait for in the end, then chains; sorted by place in this order."""
+    columns = ("order", "ranks", "what", "count")
+    found = chains(look.job.table, look.waits)
+    lines = [(one.ranks, "deadlock: each waits for the next", len(one.ranks)) for one in look.waits.cycles]
+    lines += [(one.ranks, f"{state_of(one)}: others wait for it in the end", one.waiters) for one in found.roots]
+    lines += [(one.ranks, one.text.partition(" wait")[2].partition(" ")[2], len(one.ranks)) for one in found.links]
+    rows = (
+        Row(
+            f"{what} {ranks[0]}",
+            (number_cell(place), Cell(ranks_text(ranks), float(ranks[0])), text_cell(what), number_cell(count)),
+            ranks[0],
+        )
+        for place, (ranks, what, count) in enumerate(lines)
+    )
+    return Sheet(WAITS, columns, tuple(rows))
 
 
 # ---- what is opened ----

@@ -83,7 +83,7 @@ class LibcWords:
         if left:
             yield Absent(
                 f"ranks allocate in libc's heap: {left} words there name an original in blocks to which no typed "
-                "pointer of a rank was found to lead, so that nobody knows whose they are; some are the loader's"
+                "pointer of a rank was found to lead, so whose they are is unknown; some are the loader's"
             )
         if heap.unread:
             yield Absent(

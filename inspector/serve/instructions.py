@@ -26,12 +26,17 @@ def lines(address: str, is_path: bool, allowed: Permissions) -> Iterator[str]:
     )
     if commands:
         yield f'VS Code  in launch.json, type "lldb-dap", request "attach": "attachCommands": {json.dumps(commands)}'
+    if allowed.every:
+        yield "         GDB 17 and newer: serve without --all, and load docs/ranks.gdb"
     if allowed.shown is None and not allowed.every:
         yield f"         rank R is process {FIRST_PID} + R: attach {FIRST_PID + 3} is rank 3"
 
 
 def gdb(address: str, allowed: Permissions) -> str:
-    """Several processes at once are set up by the last command: GDB 13 to 18 leave all but the first as they are."""
+    """Several processes at once are set up by the last command: GDB leaves all but the first as they are.
+
+    GDB 17 and 18 do so for good.
+    """
     commands = [SYSROOT, f"target extended-remote {address}"]
     if allowed.every:
         commands.append(f"thread apply all -q {SYSROOT}")

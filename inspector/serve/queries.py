@@ -159,7 +159,7 @@ def _auxiliary_vector(session: Session, annex: bytes) -> Optional[bytes]:
 
 
 def _libraries(session: Session, annex: bytes) -> Optional[bytes]:
-    every = len(session.attached) <= FEW or not session.allowed.every
+    every = len(session.attached) <= FEW
     return _encoded(documents.library_list(session.rank(), every))
 
 

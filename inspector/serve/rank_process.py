@@ -52,7 +52,7 @@ class RankProcess:
         self.files = files
         self.memory = RankMemory(view, rank)
 
-    @property
+    @cached_property
     def state(self) -> str:
         """`blocked in MPI_Recv from 0, tag 99`."""
         return state_text(self.rank)

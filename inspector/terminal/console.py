@@ -1,4 +1,4 @@
-"""Where the commands write to: a terminal's own width and colours, plain and wide in a pipe.
+"""Where the commands write to: a terminal's own width and colours; in a pipe plain, and a line for each record.
 
 Takes the environment; gives a rich console. rich itself heeds NO_COLOR.
 """
@@ -7,22 +7,38 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from rich.console import Console
 
-PIPE_WIDTH = 160  # columns: nobody's terminal, so lines are folded late
+PIPE_WIDTH = 1 << 20  # columns: no line is folded
 
 
 class Screen(Console):
-    """Leaves it to the command how it ends when nobody reads any more; rich would exit with 1."""
+    """Leaves it to the command how it ends when the reader has closed the pipe; rich would exit with 1.
+
+    `has_records`: a record of a table is a line, its cells stand between tabs. `only_tables`: nothing else is printed.
+    """
+
+    has_records = False
+    only_tables = False
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if not self.only_tables or any(getattr(one, "is_table", False) for one in objects):
+            super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
-def console() -> Screen:
-    """A terminal's own width and colours; wide and plain in a pipe, unless COLUMNS says otherwise."""
+def console(only_tables: bool = False) -> Screen:
+    """A terminal's own width and colours; records and no colours in a pipe, unless COLUMNS says otherwise.
+
+    `only_tables`: records wherever it goes, and nothing beside them.
+    """
     if os.environ.get("COLUMNS", "").strip("0") == "":  # as some editors set it; rich would print nothing at all
         os.environ.pop("COLUMNS", None)
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Screen(highlight=False, width=PIPE_WIDTH if piped else None)
+    screen = Screen(highlight=False, width=PIPE_WIDTH if piped or only_tables else None)
+    screen.has_records, screen.only_tables = piped or only_tables, only_tables
+    return screen

@@ -35,6 +35,9 @@ def parse(text: str) -> StopRequest:
 
 
 def is_in(rank: int, text: str) -> bool:
-    """Whether a set that is written in numbers has the rank."""
-    spans = (item for item in rankset.recognize(text) or () if isinstance(item, rankset.Span))
+    """Whether a set that is written in numbers has the rank; raises `UsageError` if it is none such."""
+    chosen = rankset.parse(text)
+    spans = [item for item in chosen if isinstance(item, rankset.Span)]
+    if len(spans) < len(chosen):
+        raise UsageError(f"{text!r} has ranks that are not numbers", "write 3 or 0-3,7")
     return any(one.first <= rank <= one.last for one in spans)

@@ -34,7 +34,7 @@ EXPORTED __attribute__((noinline)) void MPIR_Breakpoint(void) {
     __asm__ volatile("");
 }
 
-static bool add(char *host, char *program, pid_t pid) {
+static bool mpir_append(char *host, char *program, pid_t pid) {
     MPIR_PROCDESC *table = realloc(MPIR_proctable, ((size_t)MPIR_proctable_size + 1) * sizeof *table);
     if (table)
         MPIR_proctable = table;
@@ -44,7 +44,7 @@ static bool add(char *host, char *program, pid_t pid) {
     return true;
 }
 
-static char *program_of(const char *process) {
+static char *mpir_program_of(const char *process) {
     char link[32], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/%s/exe", process);
     ssize_t length = readlink(link, path, sizeof path - 1);
@@ -57,11 +57,11 @@ bool mpir_add(pid_t pid) {
     if (!*host)
         gethostname(host, sizeof host - 1);
     snprintf(process, sizeof process, "%d", pid);
-    return add(host, program_of(process), pid);
+    return mpir_append(host, mpir_program_of(process), pid);
 }
 
 bool mpir_add_remote(const char *host, pid_t pid) {
-    return add(strdup(host), program_of("self"), pid);
+    return mpir_append(strdup(host), mpir_program_of("self"), pid);
 }
 
 void mpir_publish(void) {

@@ -52,8 +52,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no such decoder: {', '.join(unknown)}")
     CORPUS.mkdir(parents=True, exist_ok=True)
-    if any(name in OF_RUNTIME for name in names):
-        runtime.build()
+    if any(name in OF_RUNTIME for name in names) and not runtime.build():
+        return 2
     results = [fuzz(name, max(options.seconds // len(names), 1)) for name in names]
     if not all(results):
         print(f"Inputs are kept in {KEPT} or {CORPUS}; mend the decoder, then commit a test that has the input.")

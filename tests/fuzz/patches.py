@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Optional
 
+from pieglobalsfind.target import Target, read_or_none
 from tests.support.fabricate.memory import MemoryTarget, SparseBytes
 
 LONGEST = 16  # bytes of one patch
@@ -49,9 +50,9 @@ def damaged(sound: bytes, data: bytes) -> tuple[bytes, frozenset[int]]:
 
 
 class DamagedTarget:
-    """A fabricated target with some bytes changed; everything else is the sound target's."""
+    """A target with some bytes changed; everything else is the sound target's."""
 
-    def __init__(self, sound: MemoryTarget, windows: Sequence[int], data: bytes) -> None:
+    def __init__(self, sound: Target, windows: Sequence[int], data: bytes) -> None:
         self._sound = sound
         self._changed: dict[int, int] = {}
         for offset, content in patches(data, len(windows) * WINDOW):
@@ -73,6 +74,10 @@ class DamagedTarget:
         for at in here:
             changed[at - address] = self._changed[at]
         return bytes(changed)
+
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        """As `pieglobalsfind.target.read_many`, one at a time."""
+        return [read_or_none(self, *place) for place in places]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sound, name)

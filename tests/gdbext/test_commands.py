@@ -12,8 +12,11 @@ import pytest
 from pieglobalsfind.ranks.rankset import compact
 from tests.support.gdb.places import RANKS, SOURCES, Places, make_core
 from tests.support.gdb.session import EXTENSION, Session
-from tests.support.running import Job, StartJob, built
+from tests.support.running import ROOT, Job, StartJob, built
+from tests.support.sharing import Shared
 from tests.support.waiting import wait_until_it_loops
+
+WAITS = ROOT / "tests" / "inspector" / "sources" / "waits.c"
 
 
 def ask(session: Session, pid: int, *commands: str) -> list[str]:
@@ -34,6 +37,24 @@ def test_list(session: Session, places: Places) -> None:
     assert rows[RANKS][:3] == ["*", "3", "running"] and rows[RANKS][5:7] == ["spin", "at"]
     assert len(blocked.splitlines()) == RANKS
     assert [line.split()[1] for line in state.splitlines()[1:]] == ["3"]
+
+
+def test_many_ranks_that_do_the_same_share_a_line(
+    session: Session, tmp_path: Path, shared: Shared, rankcc: Path, rankrun: Path, start_job: StartJob
+) -> None:
+    """Of 40 ranks 39 wait for the last, which loops; `--all` has what a list of few ranks has."""
+    program = shared.copied([rankcc, "-g", WAITS], tmp_path / "waits.so")
+    job = start_job(rankrun, "-n", 40, program)
+    job.wait_for("ready")
+    wait_until_it_loops(job.pid)
+    grouped, each, few = ask(session, job.pid, "rank list", "rank list --all", "rank list 0-31")
+    rows = [line.replace("*", " ").split() for line in grouped.splitlines()]
+    assert rows[0] == ["ranks", "state", "PE", "thread", "waits", "in", "where"]
+    assert [row[:2] for row in rows[1:3]] == [["0-38", "blocked"], ["39", "running"]]
+    assert " ".join(rows[1][4:]).startswith("MPI_Recv from 39, tag 7 receive at waits.c:")
+    assert "`rank list --all` has a line for each rank" in grouped
+    assert [line.replace("*", " ").split()[0] for line in each.splitlines()[1:]] == [str(rank) for rank in range(40)]
+    assert len(few.splitlines()) == 1 + 32
 
 
 def test_print_and_diff(session: Session, places: Places) -> None:
@@ -352,7 +373,11 @@ tell("stacks", {{rank: ask(f"rank bt {{rank}}") for rank in range({RANKS})}})
 
 def test_options_and_states_are_completed(session: Session) -> None:
     asked = {
-        "rank list --": ["rank list --state"],
+        "rank list --": ["rank list --all", "rank list --state"],
+        "rank print shared_name bl": ["rank print shared_name blocked"],
+        "rank apply ru": ["rank apply running"],
+        "rank apply 0-2 tbre": ["rank apply 0-2 tbreak"],
+        "info ranks bl": ["info ranks blocked"],
         "rank list --st": ["rank list --state"],
         "rank list --state b": ["rank list --state blocked"],
         "rank list migrated-": ["rank list migrated-out"],
@@ -362,6 +387,33 @@ def test_options_and_states_are_completed(session: Session) -> None:
     }
     told = session.run(f'tell("found", {{text: ask("complete " + text).splitlines() for text in {list(asked)}}})')
     assert told["found"] == asked
+
+
+def test_what_can_stand_nowhere_is_one_error(session: Session, places: Places) -> None:
+    asked = ("rank 1-3", "rank print shared_name 0-", "rank print shared_name 3-1", 'print $_rank_in("x")')
+    told = session.run(
+        f"""
+from gdbext.gdb_api.run_gdb import execute
+def refused(text):
+    try:
+        return "no error: " + ask(text)
+    except gdb.error as error:
+        return str(error)
+ask("attach {places.pid}")
+tell("refused", [refused(text) for text in {list(asked)}])
+tell("completed", [ask("complete rank print shared_na"), ask("complete rank print 1 + shared_na")])
+tell("lists", [ask("rank list"), ask("info ranks")])
+tell("internal", [ask("help maintenance"), ask("help internals"), ask("complete ranklens")])
+"""
+    )
+    several, cut, reversed_, in_set = told["refused"]
+    assert "`rank bt 1-3`" in several
+    assert "'0-' is no set of ranks" in cut
+    assert "'3-1' is no set of ranks" in reversed_
+    assert "'x' is no set of ranks" in in_set
+    assert told["completed"] == ["rank print shared_name\n", "rank print 1 + shared_name\n"]
+    assert told["lists"][0] == told["lists"][1]
+    assert "maintenance ranklens-take-hits" in told["internal"][0] and told["internal"][2] == ""
 
 
 FORTRAN_NAME = """

@@ -7,7 +7,7 @@ function filter(id, text) {
 }
 function sort(id, column, down) {
   const body = document.querySelector("#" + id + " tbody");
-  const key = (row) => row.children[column].textContent;
+  const key = (row) => row.children[column].dataset.key ?? row.children[column].textContent;
   const rows = Array.from(body.children);
   const numeric = rows.every((row) => key(row) === "" || !Number.isNaN(Number(key(row))));
   rows.sort((a, b) => (numeric ? Number(key(a)) - Number(key(b)) : key(a).localeCompare(key(b))) * (down ? -1 : 1));
@@ -42,6 +42,27 @@ for (const table of document.querySelectorAll("table"))
       choose();
     });
   });
+// The stacks: a box that is clicked is as wide as the picture, and what it has called with it; callers stay to be clicked.
+const WIDTH = 1000, LETTER = 6.5, SMALLEST = 40;
+const boxes = Array.from(document.querySelectorAll("#stacks g"));
+function zoom(from, width) {
+  for (const box of boxes) {
+    const left = (Number(box.dataset.x) - from) * WIDTH / width, right = left + Number(box.dataset.width) * WIDTH / width;
+    const x = Math.max(left, 0), visible = Math.min(right, WIDTH) - x;
+    box.style.display = visible > 0.01 ? "" : "none";
+    const rect = box.querySelector("rect"), text = box.querySelector("text");
+    rect.setAttribute("x", x);
+    rect.setAttribute("width", Math.max(visible, 0));
+    text.setAttribute("x", x + 3);
+    text.textContent = visible >= SMALLEST ? box.dataset.label.slice(0, Math.floor(visible / LETTER)) : "";
+  }
+}
+for (const box of boxes) {
+  const choose = () => zoom(Number(box.dataset.x), Number(box.dataset.width));
+  box.addEventListener("click", choose);
+  box.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
+}
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") zoom(0, WIDTH); });
 for (const part of location.hash.slice(1).split(",")) {
   const found = /^(\w+)([=:])(.*)$/.exec(part);
   const table = found && document.getElementById(found[1]);

@@ -36,9 +36,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="rank list",
-        arguments="[SET] [--state STATE]",
+        arguments="[SET] [--state STATE] [--all]",
         summary="List virtual ranks: state, where they run, what they wait for, innermost user function.",
-        description=f"The selected rank is marked. For SET {HINT}.",
+        description="The selected rank is marked. Of more than 32 ranks those that do the same share a line, unless\n"
+        f"--all asks for a line each. For SET {HINT}.",
         run=late("rank_list"),
         completes="ranks",
     ),

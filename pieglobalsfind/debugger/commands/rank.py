@@ -8,6 +8,7 @@ from itertools import islice
 from pieglobalsfind.debugger.declare import Block, Debugger, Text
 from pieglobalsfind.debugger.wording import frame_text, state_text
 from pieglobalsfind.errors import UsageError
+from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.runtime_frames import fold
 
 
@@ -16,6 +17,8 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     if not word:
         yield Text(selection_text(face))
         return
+    if not word.isdecimal() and rankset.recognize(word) is not None:
+        raise UsageError(f"`rank` selects one rank, and {word} may be several", f"`rank bt {word}` shows their stacks")
     if not word.isdecimal() or len(word) > 10:
         raise UsageError(f"{word!r} is no rank and no subcommand", "`rank 3` selects one, `help rank` lists the rest")
     number = int(word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pieglobalsfind.debugger.declare import Block, Column, Debugger, Finding, Table, Text
 from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
@@ -13,6 +13,8 @@ from pieglobalsfind.session import runtime_frames
 from pieglobalsfind.session.job_view import JobView
 from pieglobalsfind.session.process_view import ProcessView
 
+MOST_ROWS = 32  # ranks up to which each has a row of its own
+EACH = "--all"
 MOST_LOCATIONS = 4096  # ranks up to which each one's stack is walked
 NAME = "rank list"
 SHORT_STATE = "--state"
@@ -25,29 +27,63 @@ COLUMNS = (
     Column("thread", numeric=True),
     Column("waits in", flexible=True),
 )
+GROUPED = (
+    Column(""),
+    Column("ranks"),
+    Column("state"),
+    Column("PE", numeric=True),
+    Column("thread", numeric=True),
+    Column("waits in", flexible=True),
+)
 PROCESS = Column("process")
 LOCATED = (Column("where", flexible=True),)
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
     job = face.job()
-    chosen, state = arguments(text)
+    chosen, state, each = arguments(text)
     found = map(job.shown, job.select(chosen, face.location))
     shown = {rank.rank: rank for rank in found if state in ("", rank.state)}
     if shown:
         located = len(shown) <= MOST_LOCATIONS
         columns = (*((PROCESS,) if job.spans_processes else ()), *(LOCATED if located else ()))
         rows = tuple(row(face, job, shown[one], located) for one in face.counted(tuple(shown)))
-        yield Table((*COLUMNS, *columns), rows)
+        if len(rows) <= MOST_ROWS or each:
+            yield Table((*COLUMNS, *columns), rows)
+        else:
+            yield Table((*GROUPED, *columns), tuple(grouped(rows)))
+            yield Text(f"`{NAME} {EACH}` has a line for each rank")
     else:
         yield Text("No ranks")
     for warning in job.warnings:
         yield Finding(warning)
 
 
-def arguments(text: str) -> tuple[rankset.RankSet, str]:
-    """`[SET] [--state S]`: the set (all ranks if none is named) and the state ("": any)."""
+def grouped(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Ranks that do the same in one row. Of calls whose peers differ the name alone is shown."""
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for one in rows:
+        _, _, state, _, _, waits, *rest = one
+        found.setdefault((state, waits.partition(" ")[0], *rest), []).append(one)
+    for (state, call, *rest), same in found.items():
+        columns = (tuple(dict.fromkeys(column)) for column in zip(*(one[:6] for one in same)))
+        marks, ranks, _, elements, threads, calls = columns
+        yield (
+            "*" if "*" in marks else "",
+            rankset.compact(map(int, ranks)),
+            state,
+            elements[0] if len(elements) == 1 else "several",
+            threads[0] if len(threads) == 1 else "several",
+            calls[0] if len(calls) == 1 else call,
+            *rest,
+        )
+
+
+def arguments(text: str) -> tuple[rankset.RankSet, str, bool]:
+    """`[SET] [--state S] [--all]`: the set (all ranks if none is named), the state ("": any), each rank in a row."""
     words, state = text.split(), ""
+    each = EACH in words
+    words = [word for word in words if word != EACH]
     if SHORT_STATE in words:
         at = words.index(SHORT_STATE)
         state = "".join(words[at + 1 : at + 2])
@@ -56,7 +92,7 @@ def arguments(text: str) -> tuple[rankset.RankSet, str]:
         del words[at : at + 2]
     if len(words) > 1:
         raise UsageError("`rank list` takes one set of ranks", rankset.HINT)
-    return (rankset.parse(words[0]) if words else rankset.ALL), state
+    return (rankset.parse(words[0]) if words else rankset.ALL), state, each
 
 
 def where(face: Debugger, moment: ProcessView, rank: Rank) -> str:

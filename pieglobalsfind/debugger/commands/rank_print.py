@@ -30,6 +30,8 @@ _ENDS_AS_OPERAND = re.compile(r"[\w)\]}'\"$@]$")
 _ENDS_AS_OPERATOR = re.compile(r"\b(and|or|not|xor|bitand|bitor|compl|sizeof|alignof|new|mod|div|rem|in)$")
 _STARTS_AS_OPERAND = re.compile(r"[\w($'\"@{\[~]|::|!(?!=)|[-+*&](?=[^\s=])")
 
+_IS_MEANT_AS_SET = re.compile(r"\d[\d,-]*$")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -72,13 +74,17 @@ def _split_end(text: str) -> tuple[rankset.RankSet, str]:
     chosen: rankset.RankSet = ()
     while True:
         rest, _, last = text.rpartition(" ")
-        found = rankset.recognize(last) if _is_operand(rest.rstrip()) else None
+        is_after_operand = is_operand(rest.rstrip())
+        if is_after_operand and _IS_MEANT_AS_SET.match(last):
+            rankset.parse(last)  # raises, once for all ranks, where it is cut short
+        found = rankset.recognize(last) if is_after_operand else None
         if found is None:
             return chosen or rankset.ALL, text
         chosen, text = found + chosen, rest.rstrip()
 
 
-def _is_operand(text: str) -> bool:
+def is_operand(text: str) -> bool:
+    """Whether an expression may end so, and a set follow."""
     return bool(_ENDS_AS_OPERAND.search(text)) and not _ENDS_AS_OPERATOR.search(text)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Optional
 
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
-from pieglobalsfind.values.containers import nodes, sequences, wrappers
+from pieglobalsfind.values.containers import libcxx, nodes, sequences, wrappers
 from pieglobalsfind.values.containers.contents import NoValue, Part, Source
 
 # The inline namespaces of libstdc++'s and libc++'s versions
@@ -39,6 +40,29 @@ WRITERS: dict[str, Writer] = {
     "unique_ptr": wrappers.unique_ptr,
     "shared_ptr": wrappers.shared_ptr,
 }
+
+
+# Of containers whose layout is libc++'s own, by a member that they have
+LIBCXX: dict[str, tuple[str, Writer]] = {
+    "vector": ("__size_", libcxx.vector_of_bits),
+    "deque": ("__map_", libcxx.deque),
+    "forward_list": ("__before_begin_", libcxx.forward_list),
+    **dict.fromkeys(("map", "multimap"), ("__tree_", partial(libcxx.tree, write=nodes.keyed))),
+    **dict.fromkeys(("set", "multiset"), ("__tree_", partial(libcxx.tree, write=nodes.numbered))),
+    **dict.fromkeys(
+        ("unordered_map", "unordered_multimap"), ("__table_", partial(libcxx.hash_table, write=nodes.keyed))
+    ),
+    **dict.fromkeys(
+        ("unordered_set", "unordered_multiset"), ("__table_", partial(libcxx.hash_table, write=nodes.numbered))
+    ),
+}
+
+
+def written(source: Source, whole: Part, bare: Struct, writer: Writer) -> str:
+    """By the layout that the type has."""
+    found = NAME.match(bare.name)
+    mark, other = LIBCXX.get(found[1] if found else "", ("", writer))
+    return other(source, whole) if mark and source.has(whole, mark) else writer(source, whole)
 
 
 def writer_of(bare: Struct) -> Optional[Writer]:
@@ -71,7 +95,7 @@ def text_of(source: Source, whole: Part) -> Optional[str]:
     if len(whole.data) < bare.size:
         return "<incomplete>"
     try:
-        return writer(source, whole)
+        return written(source, whole, bare, writer)
     except NoValue as why:
         source.contents.lacking = source.contents.lacking or str(why)
         return f"<not readable as {bare.name.partition('<')[0]}: {why}>"

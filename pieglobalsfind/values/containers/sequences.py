@@ -75,14 +75,20 @@ def vector_of_bits(source: Source, inner: Part) -> str:
     end, rest = source.word(inner, "_M_finish", "_M_p"), source.word(inner, "_M_finish", "_M_offset")
     if end < start or (end - start) % 8 or rest >= BITS:
         raise NoValue("its begin and end don't fit")
-    count = (end - start) * 8 + rest
+    return bits_text(source, start, (end - start) * 8 + rest)
+
+
+def bits_text(source: Source, start: int, count: int) -> str:
+    """`std::vector<bool> of length 2 = {true, false}`; bits that are not shown are compared."""
+    if not 0 <= count <= LARGEST_COUNT:
+        raise NoValue("its length makes no sense")
     held = source.contents.allow((count + 7) // 8)
     data = source.memory(start, held)
     shown = min(count, MOST_SHOWN, 8 * held)
     parts = ["true" if data[at // 8] >> at % 8 & 1 else "false" for at in range(shown)]
     if count > shown:
         spare = -count % 8
-        source.contents.add(data[:-1] + bytes([data[-1] & 0xFF >> spare]) if len(data) * 8 >= count else data)
+        source.contents.add(data[:-1] + bytes([data[-1] & 0xFF >> spare]) if 0 < count <= len(data) * 8 else data)
     return f"std::vector<bool> of length {count}" + (f" = {joined(parts, count > shown)}" if count else "")
 
 

@@ -10,15 +10,17 @@ from typing import Optional
 
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import Function, Pointer, Struct, Void
+from pieglobalsfind.values.containers import libcxx
 from pieglobalsfind.values.containers.contents import NoValue, Part, Source
 from pieglobalsfind.values.containers.nodes import argument
 from pieglobalsfind.values.containers.sequences import target_of
 
-MOST_ALTERNATIVES = 256
+MOST_ALTERNATIVES = 200
+NO_INDEX = (0xFF, 0xFFFF, 0xFFFFFFFF)  # variant_npos in as many bytes as the index has
 STRING = re.compile(
     r"std::(__cxx11|__1)::basic_string<char, std::(__1::)?char_traits<char>, std::(__1::)?allocator<char> ?>( (?=>))?"
 )
-ATOMICS = ("_M_i", "_M_p", "_M_fp")  # of integers and classes, pointers, numbers
+ATOMICS = ("_M_i", "_M_p", "_M_fp", "__a_value")  # of integers and classes, pointers, numbers; libc++'s
 
 
 def name_of(source: Source, whole: Part) -> str:
@@ -42,18 +44,21 @@ def optional(source: Source, whole: Part) -> str:
 
 
 def variant(source: Source, whole: Part) -> str:
-    index_part = source.member(whole, "_M_index")
-    index = source.word(index_part)
-    if index == (1 << 8 * len(index_part.data)) - 1:
+    is_libcxx = not source.has(whole, "_M_index")
+    index, part = libcxx.alternative(source, whole) if is_libcxx else alternative(source, whole)
+    if index in NO_INDEX:
         return f"{name_of(source, whole)} [no contained value]"
     if index > MOST_ALTERNATIVES:
         raise NoValue("its index makes no sense")
-    part = source.member(whole, "_M_u")
+    rest, first = (("__tail",), ("__head", "__value")) if is_libcxx else (("_M_rest",), ("_M_first", "_M_storage"))
     for _ in range(index):
-        part = source.member(part, "_M_rest")
-    value = source.member(part, "_M_first", "_M_storage")
-    text = source.show(stored(source, value))
+        part = source.member(part, *rest)
+    text = source.show(stored(source, source.member(part, *first)))
     return f"{name_of(source, whole)} [index {index}] = {{{text}}}"
+
+
+def alternative(source: Source, whole: Part) -> tuple[int, Part]:
+    return source.word(whole, "_M_index"), source.member(whole, "_M_u")
 
 
 def stored(source: Source, part: Part) -> Part:
@@ -74,15 +79,24 @@ def atomic(source: Source, whole: Part) -> str:
     """The bases and members around the value are libstdc++'s."""
     inner = whole
     while not any(source.has(inner, name) for name in ATOMICS):
-        name = next((one for one in ("_M_base", "_M_b") if source.has(inner, one)), "")
+        name = next((one for one in ("_M_base", "_M_b", "__a_") if source.has(inner, one)), "")
         inner = source.member(inner, name or ATOMICS[0])
     value = source.member(inner, next(name for name in ATOMICS if source.has(inner, name)))
     return f"{name_of(source, whole)} = {{ {source.show(value)} }}"
 
 
 def tuple_(source: Source, whole: Part) -> str:
-    parts = [f"[{number}] = {source.show(one)}" for number, one in enumerate(heads(source, whole, 0))]
+    parts = [f"[{number}] = {source.show(one)}" for number, one in enumerate(tuple_parts(source, whole))]
     return f"std::tuple containing = {{{', '.join(parts)}}}" if parts else "empty std::tuple"
+
+
+def tuple_parts(source: Source, whole: Part) -> list[Part]:
+    """Raises `NoValue` unless they are as many as its type says."""
+    found = list(libcxx.tuple_parts(source, whole)) if source.has(whole, "__base_") else heads(source, whole, 0)
+    bare = source.types.strip(whole.type)
+    if not found and not (isinstance(bare, Struct) and bare.name.endswith("tuple<>")):
+        raise NoValue("its type is not as expected")
+    return found
 
 
 def heads(source: Source, whole: Part, depth: int) -> list[Part]:

@@ -169,7 +169,7 @@ static const struct exit_function *originals_functions(void) {
 }
 
 /* Enters the rank and what stays with it wherever it is; between begin and commit. */
-static struct rank_debug_rank *enter(const struct rank_debug_rank *rank, const struct image *image) {
+static struct rank_debug_rank *lifecycle_enter(const struct rank_debug_rank *rank, const struct image *image) {
     struct rank_debug_rank *record = rank_hooks_rank(rank_hooks_add_rank(rank));
     for (int i = 0; i < plan->originals.objects.count; i++)
         if (image->copies[i]) {
@@ -195,7 +195,7 @@ static void describe_rank(int number, const struct image *image) {
         .process = rank_hooks_header()->process_index,
     };
     rank_hooks_begin();
-    struct rank_debug_rank *record = enter(&rank, image);
+    struct rank_debug_rank *record = lifecycle_enter(&rank, image);
     if (image->heap)
         heap_publish(image->heap, record);
     if (plan->method->describe)
@@ -266,7 +266,7 @@ static void describe_arrival(const struct rank_ticket *ticket, const struct imag
     if (record)
         *record = ticket->record;
     else
-        record = enter(&ticket->record, image);
+        record = lifecycle_enter(&ticket->record, image);
     record->state = RANK_DEBUG_STATE_STARTING;
     record->process = rank_hooks_header()->process_index;
     record->moves = ticket->moves;

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import EXTENSION, Session
-from tests.support.gdb.terminal import terminal
+from tests.support.gdb.terminal import PROMPT, terminal
 
 TURNS = 3
 
@@ -164,6 +164,26 @@ def test_steps_in_a_breakpoints_commands(gdb: Path, rankrun: Path, ticks: Path) 
             assert re.search(r"(?s)Breakpoint 1, tick.*rank \d, \d\r\n23\t", shown), shown
         rank, ticked = re.findall(r"rank (\d), (\d)", shown)[-1]
         assert f"= {rank}\r" in user.ask("print $_rank") and f"= {int(ticked) + 1}\r" in user.ask("print ticks")
+
+
+def test_of_one_breakpoint_others_hits_are_not_shown(gdb: Path, rankrun: Path, ticks: Path) -> None:
+    """As GDB itself shows: those that the user has asked for."""
+    with terminal(gdb, "-ex", f"source {EXTENSION}", "--args", rankrun, "-n", RANKS, ticks, TURNS) as user:
+        user.wait_for(PROMPT)
+        for line in ("break tick", "break turn", "run", "continue", "continue", "continue"):
+            user.ask(line)
+        hits = {
+            line: re.findall(r"Breakpoint (\d) already hit", user.ask(line))
+            for line in ("info breakpoints", "info b 1", "i b 2", "info break 1-2", "info breakpoints $bpnum", "i b 3")
+        }
+    assert hits == {
+        "info breakpoints": ["1", "2"],
+        "info b 1": ["1"],
+        "i b 2": ["2"],
+        "info break 1-2": ["1", "2"],
+        "info breakpoints $bpnum": ["2"],
+        "i b 3": [],
+    }
 
 
 def test_a_core_of_a_job_that_was_launched(session: Session, rankrun: Path, ticks: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS
 from tests.support.gdb.session import Session
 from tests.support.host.script import Told
@@ -387,6 +388,8 @@ def test_locations_are_read_from_what_gdb_prints_where_it_does_not_tell_them(
     session: Session, rankrun: Path, program: Path
 ) -> None:
     """GDB 12 does not; GDB 13's own list is the oracle."""
+    if gdb_version() < (13, 0):
+        pytest.skip("this GDB has no list of locations to compare with")
     script = """
 from gdbext.gdb_api import locations
 

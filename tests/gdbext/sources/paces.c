@@ -47,6 +47,7 @@ int main(int argc, char **argv) {
     /* The last rank completes MPI_Init, and goes on first. */
     for (int i = 0; i < ALONE; i++) {
         pacer = (ALONE - 1 + i) % ALONE;
+        paced = 0;
         walk(turns);
     }
 #else

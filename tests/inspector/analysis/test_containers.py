@@ -13,6 +13,7 @@ import pytest
 
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.containers.contents import MOST_COMPARED, MOST_SHOWN, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
 from pieglobalsfind.values.variable_text import Object, Surroundings, decode
@@ -165,3 +166,40 @@ def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
         for rank in (0, 1)
     ]
     assert found["state::title"]["uncompared"] == "what its pointers lead to"
+
+
+def of_libcxx(folder: Path, shared: Shared, gdb: Path) -> dict[str, str]:
+    """Our text of each variable of a native run with LLVM's libc++, from a core file."""
+    words = ["clang++", "-g", "-std=c++17", "-stdlib=libc++", "-DNATIVE", SOURCE]
+    program, core = shared.copied(words, folder / "with-libcxx"), folder / "core"
+    commands = ["-ex", "break filled", "-ex", "run", "-ex", f"gcore {core}"]
+    subprocess.run([gdb, "-nx", "-q", "-batch", *commands, program], capture_output=True, timeout=120, check=True)
+    target, declared = CoreTarget(str(core)), variable_cache.declared(str(program), b"")
+    base = min(one.start for one in target.maps() if one.path == str(program) and one.offset == 0)
+    found = {}
+    for one in declared:
+        if one.address is not None and one.file.endswith(SOURCE.name):
+            around = Surroundings(declared.types, one.language, target.read, hex)
+            place = base + one.address
+            found[one.name] = decode(around, one.type, Object(place, target.read(place, one.size)))
+    return found
+
+
+def without_versions(name: str, text: str) -> str:
+    """Names of members and of inline namespaces are each library's own, as is the order of a hash table."""
+    text = re.sub(r"std::(__cxx11|__1)::", "std::", comparable(text)).replace("__elems_", "_M_elems")
+    if name in ("weights", "tags"):
+        return " ".join([text.partition("{")[0], *sorted(re.findall(r'"tag \d"|\[\d\] = 0\.25', text))])
+    return text
+
+
+@pytest.mark.skipif(not Path("/usr/include/c++/v1").exists(), reason="libc++-dev is not installed")
+def test_libcxx_holds_what_libstdcxx_does(shared: Shared, tmp_path: Path, gdb: Path) -> None:
+    names = [name for name in variables() if name not in (*SMART, "unowned", "unshared", "z")]
+    expected = dict(zip([*names, *SMART], printed(shared, tmp_path, gdb, [*names, *SMART.values()])))
+    found = of_libcxx(tmp_path, shared, gdb)
+    assert {name: without_versions(name, found[name]) for name in names} == {
+        name: without_versions(name, expected[name]) for name in names
+    }
+    for name in SMART:
+        assert found[name].endswith(f" = {{*get() = {expected[name]}}}")

@@ -128,7 +128,7 @@ def test_what_memory_alone_does_not_tell(start_job: StartJob, tmp_path: Path) ->
         }
         assert {sentence.split(" unknown: ")[0] for sentence in one["unknown"]} == {"switches", "heap", "stack"}
     said = inspected(job.pid)
-    assert "ranks 0-2: heap unknown: " in said and " ? " in said
+    assert "ranks 0-2: heap unknown: " in said and "\t?\t" in said
     assert any(line.split()[:4] == ["0-2", "unknown", "-", "-"] for line in said.splitlines()), said
 
 

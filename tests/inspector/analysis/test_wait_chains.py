@@ -98,10 +98,12 @@ def check_levels(drawn: WaitPicture) -> None:
 
 def test_few_ranks_have_a_box_each_and_many_one_for_all_that_do_the_same() -> None:
     boxes = {}
-    for count in (MOST_SINGLE, 1000):
-        table, waits, found = read({rank: rank - 1 for rank in range(1, count)}, count)
-        boxes[count] = [one.label for one in picture(table, waits, found).nodes]
-    assert len(boxes[MOST_SINGLE]) == MOST_SINGLE and boxes[1000] == ["ranks 1-999", "rank 0"]
+    for count, step in ((MOST_SINGLE, 8), (1000, 8), (MOST_SINGLE, 1)):
+        table, waits, found = read({rank: rank - step for rank in range(step, count)}, count)
+        boxes[count, step] = [one.label for one in picture(table, waits, found).nodes]
+    assert len(boxes[MOST_SINGLE, 8]) == MOST_SINGLE
+    assert boxes[1000, 8] == ["ranks 8-999", "ranks 0-7"]
+    assert boxes[MOST_SINGLE, 1] == [f"ranks 1-{MOST_SINGLE - 1}", "rank 0"]  # a chain too long to be drawn
 
 
 def test_graphviz_takes_names_as_they_are() -> None:

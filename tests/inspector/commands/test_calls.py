@@ -76,7 +76,7 @@ def test_an_empty_text_for_a_name(refusal: Refusal, words: str) -> None:
         (("events", 1, "--every", "\u0663s"), f"--every {TIME} '\u0663s': for instance --every 2s"),
         (
             ("report", 1, "--timeout", "abc"),
-            "--timeout is for collectors, which nobody waits for: add --mpi, or leave it out",
+            "--timeout is for collectors, and this call starts none: add --mpi, or leave it out",
         ),
         (("report", "--mpi", "--job", "j", "--timeout", "abc"), f"--timeout {TIME} 'abc': for instance --timeout 2s"),
         (

@@ -87,7 +87,7 @@ def test_a_core_has_the_running_rank_too(held: Job, tmp_path: Path) -> None:
 
 def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     """One grammar with debuggers; of a rank that has no stack it is said that nobody knows whether it is meant."""
-    unknown = "nobody knows its function, it is running"
+    unknown = "its function is unknown, it is running"
     assert functions(report(held.pid, "--rank", "/^turn$/")) == {"3": SPINS}
     found = report(held.pid, "--rank", "/^rec/", "--nonblocking")
     assert functions(found) == {"0,2": EVEN, "1": ODD}

@@ -53,7 +53,7 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
     ]
     said = inspect("waits", halves.pid).stdout
     for line in (
-        "3      MPI_Recv from 0, tag 7",
+        "3\tMPI_Recv from 0, tag 7",
         "deadlock: ranks 0,3 wait for one another, 0 -> 3 -> 0",
         "deadlock: ranks 5-6 wait for one another, 5 -> 6 -> 5",
         "MPI_Barrier: ranks 0-2 are in it, it still lacks 3\n",

@@ -201,6 +201,20 @@ def test_it_follows_the_job_and_does_not_stop_it(screen: Terminal, job: Job, tmp
         screen.wait_for("0: 43; 1-4: 0")
 
 
+def test_what_ranks_wait_for_and_what_keys_do(screen: Terminal, job: Job) -> None:
+    watch(screen, job.pid)
+    screen.wait_for("waits in")
+    screen.keys("5")
+    screen.wait_for("running: others wait for it in the end", "for rank 0 in MPI_Recv", "waits: 2 of 2 rows")
+    screen.keys("?")
+    screen.wait_for("sort by the next column", "5 waits: choose what is shown")
+    screen.keys("2")  # a key of the rows, which the help does not heed
+    screen.keys("Escape")
+    screen.wait_for("waits: 2 of 2 rows")
+    screen.keys("q")
+    screen.wait_for_prompt()
+
+
 def test_the_job_ends(screen: Terminal, job: Job) -> None:
     before = screen.settings()
     watch(screen, job.pid)

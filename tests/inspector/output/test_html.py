@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from inspector.analysis.payload import CATEGORIES, Payload
-from inspector.output.html import MOST_BARS, flame, memory_bars, page_bars
+from inspector.analysis.payload import CATEGORIES, STACK_UNKNOWN, Payload
+from inspector.output.html import HATCHED, MOST_BARS, flame, memory_bars, page_bars
 from tests.support.inspector import browser
 from tests.support.running import StartJob, built
 
@@ -70,6 +70,11 @@ def rows(document: str, table: str) -> list[list[str]]:
     return found
 
 
+def sizes_of(document: str) -> list[int]:
+    """The sizes of globals in the order of their rows, in bytes."""
+    return [int(one) for one in re.findall(r'<td class="number" data-key="(\d+)">', document)]
+
+
 @pytest.fixture
 def report(start_job: StartJob, tmp_path: Path) -> Path:
     folder = tmp_path / HOSTILE
@@ -103,9 +108,9 @@ def test_search_and_sort(report: Path, tmp_path: Path) -> None:
     found = rows(dom(report, "globals=_value", tmp_path), "globals")
     assert sorted(row[0] for row in found) == ["beta_value", "gamma_value"]
     assert rows(dom(report, "globals=no%20such%20thing", tmp_path), "globals") == []
-    sizes = [int(row[3]) for row in rows(dom(report, "globals:3", tmp_path), "globals")]
+    sizes = sizes_of(dom(report, "globals:3", tmp_path))
     assert sizes == sorted(sizes) and len(set(sizes)) > 2
-    down = [int(row[3]) for row in rows(dom(report, "globals:3d", tmp_path), "globals")]
+    down = sizes_of(dom(report, "globals:3d", tmp_path))
     assert down == sorted(sizes, reverse=True)
 
 
@@ -140,15 +145,20 @@ LINES = """Math.max(...Array.from(document.querySelectorAll("#ranks td"))
 """
 
 
-def check_keys(page: browser.Page, shown: str) -> None:
+# the sizes of the rows of globals that are shown, in bytes
+SIZES = """[...document.querySelectorAll('#globals tbody tr:not([hidden])')]
+    .map(row => Number(row.cells[3].dataset.key))"""
+
+
+def check_keys(page: browser.Page) -> None:
     """Without a mouse: the box and all heads of a table are reached one after the other, and a head sorts."""
     page.value("document.querySelector('input[data-table=globals]').focus()")
     for _ in range(4):
         page.press("Tab", 9)
-    assert page.value("document.activeElement.textContent") == "bytes"
+    assert page.value("document.activeElement.textContent") == "size"
     for order in (1, -1):
         page.press("Enter", 13)
-        sizes = [int(one) for one in page.value(shown.format(3))]
+        sizes = page.value(SIZES)
         assert sizes == sorted(sizes)[::order] and len(set(sizes)) > 2
         told = page.value("document.activeElement.getAttribute('aria-sort')")
         assert told == {1: "ascending", -1: "descending"}[order]
@@ -164,7 +174,7 @@ def check_looks(page: browser.Page) -> None:
         assert page.value(LINES) == 1, "a word is broken"
         letters = "document.querySelector('svg text').getBoundingClientRect().height"
         assert page.value(letters) >= 9, "too small to be read"
-        assert page.value("getComputedStyle(document.querySelector('#ranks th')).textAlign") == "right"
+        assert page.value("getComputedStyle(document.querySelector('#globals th:nth-child(4)')).textAlign") == "right"
         colours.add(page.value("getComputedStyle(document.body).backgroundColor"))
     assert len(colours) == 2
 
@@ -176,12 +186,12 @@ def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
         page.open(report.as_uri())
         assert sorted(page.value(shown.format(0))) == sorted(row[0] for row in rows(report.read_text(), "globals"))
         page.click("#globals th:nth-child(4)")
-        sizes = [int(one) for one in page.value(shown.format(3))]
+        sizes = page.value(SIZES)
         assert sizes == sorted(sizes) and len(set(sizes)) > 2
         page.click("#globals th:nth-child(4)")
-        assert [int(one) for one in page.value(shown.format(3))] == sorted(sizes, reverse=True)
+        assert page.value(SIZES) == sorted(sizes, reverse=True)
         page.click("#globals th:nth-child(1)")
-        check_keys(page, shown)
+        check_keys(page)
         page.click("input[data-table=globals]")
         page.type("_VALUE")
         assert sorted(page.value(shown.format(0))) == ["beta_value", "gamma_value"]
@@ -198,6 +208,82 @@ def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
         ]
         assert asked == []
         check_looks(page)  # last of all: a click may meet a page that has not got its size yet
+
+
+# By function: where its first box in the picture of the stacks begins, how wide it is, and whether it is shown.
+BOXES = """Object.fromEntries([...document.querySelectorAll('#stacks g')].reverse().map(box => {
+    const rect = box.querySelector('rect');
+    const name = box.querySelector('title').textContent.split(' ')[0];
+    return [name, [+rect.getAttribute('x'), +rect.getAttribute('width'), box.style.display !== 'none']];
+}))"""
+
+
+def test_a_click_on_a_box_zooms_in(start_job: StartJob, tmp_path: Path) -> None:
+    """Its callers stay, what is beside it goes; Escape shows all again, and the contents lead to every part."""
+    file = html_of(start_job, tmp_path, FORKED)
+    with browser.page(tmp_path) as page:
+        page.open(file.as_uri())
+        whole = page.value(BOXES)
+        assert whole["main"] == [0, 1000, True] and whole["left"][1] == pytest.approx(250)
+        page.click("#stacks g[data-label^=left]")
+        zoomed = page.value(BOXES)
+        assert zoomed["main"] == zoomed["left"] == [0, 1000, True] and not zoomed["right"][2]
+        label = "[...document.querySelectorAll('#stacks g')].find(one => one.dataset.label.startsWith('left'))"
+        assert page.value(f"{label}.querySelector('text').textContent").startswith("left forked.c:")
+        page.press("Escape", 27)
+        assert page.value(BOXES) == whole
+        parts = page.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
+        assert len(parts) == 7 and all(page.value(f"document.querySelector('{part}') !== null") for part in parts)
+        assert page.value("document.querySelectorAll('#waits .node').length") == 4
+        assert page.value("document.querySelectorAll('#waits path[marker-end]').length") == 3
+
+
+FORKED = """
+#include <mpi.h>
+#include <stdio.h>
+static void receive(int from) {
+    int word;
+    MPI_Recv(&word, 1, MPI_INT, from, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+__attribute__((noinline)) static void left(void) {
+    receive(1);
+}
+__attribute__((noinline)) static void right(int rank) {
+    receive(rank % 3 + 1);
+}
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("ready");
+    fflush(stdout);
+    if (rank == 0)
+        left();
+    else if (rank < 3)
+        right(rank);
+    else
+        MPI_Recv(&rank, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return 0;
+}
+"""
+
+
+def html_of(start_job: StartJob, folder: Path, source: str, ranks: int = 4) -> Path:
+    """The report of a program whose ranks all wait."""
+    code, program, file = folder / "forked.c", folder / "forked", folder / "forked.html"
+    code.write_text(source)
+    subprocess.run([str(built("rankcc")), "-g", "-O0", str(code), "-o", str(program)], check=True, timeout=60)
+    job = start_job(built("rankrun"), "-n", ranks, program)
+    job.wait_until_still()
+    command = [str(built("inspector")), "report", str(job.pid), "--html", str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return file
+
+
+def test_a_thousand_ranks_are_less_than_a_megabyte(start_job: StartJob, tmp_path: Path) -> None:
+    assert html_of(start_job, tmp_path, FORKED, 1000).stat().st_size < 1_000_000
 
 
 def test_on_a_telephone(report: Path, tmp_path: Path) -> None:
@@ -226,6 +312,18 @@ def test_ranks_with_the_same_sizes_have_one_bar() -> None:
     assert many.width == pytest.approx(3 * few.width, abs=0.02)
     assert "4.2 MB to 8.4 MB of each" in found.caption
     assert memory_bars([payload(rank, code=rank) for rank in range(1000)]).left == 1000 - MOST_BARS
+
+
+def test_a_stack_of_unknown_use_is_hatched_and_outside_of_the_scale() -> None:
+    """It says how large the stack is at most, and does not make all other bars narrow."""
+    known = [payload(rank, code=100, stack_used=50) for rank in range(3)]
+    unknown = replace(payload(3, code=100, stack_used=8 << 20), notes=(f"{STACK_UNKNOWN}, all of it: it runs",))
+    found = memory_bars([*known, unknown])
+    widths = {one.label: [part.width for part in one.parts if part.width] for one in found.rows}
+    assert sum(widths["ranks 0-2"]) > 800 and widths["rank 3"][0] == widths["ranks 0-2"][0]
+    hatched = found.rows[1].parts[-1]
+    assert hatched.colour == HATCHED and hatched.title == ("rank 3, stack: 8.4 MB, how much of it is used is unknown")
+    assert "Hatched" in found.caption and "Hatched" not in memory_bars(known).caption
 
 
 def test_pictures_of_nothing_say_why() -> None:

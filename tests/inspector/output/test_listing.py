@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
 
 from inspector.output.listing import FOLDED, Listing
+from inspector.terminal.console import console
 
 COLUMNS = ("ranks", "state", "waits in", "element", "found by", "switches", "false positive")
 ROWS = (
@@ -43,3 +45,43 @@ def test_a_line_for_each_cell() -> None:
     assert found[:2] == ["ranks             0-2", "  state           blocked"]
     assert found[7:9] == ["  waits in        [b]wait[/b]", "  element         0"]
     assert [line.partition(" ")[0] for line in found if not line.startswith(" ")] == ["ranks", "ranks"]
+
+
+def records(rows: Sequence[Sequence[str]], columns: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What `--tsv` prints, and a heading that it does not."""
+    listing = Listing(columns)
+    for row in rows:
+        listing.add(row)
+    screen = console(only_tables=True)
+    screen.print("a heading")
+    screen.print(listing)
+    return capsys.readouterr().out
+
+
+def test_a_line_for_each_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is folded or padded, what the row before has said is said again, and tables stand alone."""
+    columns = ("variable", "ranks", "value")
+    long = "x" * 500
+    rows = [("residual", "0", "1.5"), ("", "1", long), ("[b]t[/b]", "0-1", "")]
+    assert records(rows, columns, capsys).split("\n") == [
+        "variable\tranks\tvalue",
+        "residual\t0\t1.5",
+        f"residual\t1\t{long}",
+        "[b]t[/b]\t0-1\t",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_values_stand_below_their_names_where_a_line_has_no_room(width: int) -> None:
+    listing = Listing(("variable", "type", "ranks", "value"), below=(2, 3))
+    for row in (("residual", "double", "0", "7"), ("", "", "1-3", "word " * 40), ("small", "int", "0-3", "1")):
+        listing.add(row)
+    screen = Console(file=(text := io.StringIO()), width=width, highlight=False)
+    screen.print(listing)
+    found = [line.rstrip() for line in text.getvalue().splitlines()]
+    assert found[:3] == ["variable  type  ranks  value", "residual  double", "    0    7"]
+    assert found[3].startswith("    1-3  word word")
+    assert found[-2:] == ["small  int", "    0-3  1"]
+    assert max(map(len, found)) <= width and " ".join(found).split().count("word") == 40
+    assert all(line.startswith(" " * 9) for line in found[4:-2])

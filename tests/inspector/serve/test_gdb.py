@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.test_oracle import differences
+from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS as PLACES_RANKS
 from tests.support.gdb.places import Places
 from tests.support.gdb.session import Session
@@ -22,7 +23,7 @@ from tests.support.oracle import c_program, cxx_program, fortran_program
 from tests.support.oracle.program import RANKS, Program
 from tests.support.oracle.runs import Runs
 from tests.support.rsp import BASE, is_stopped
-from tests.support.running import built
+from tests.support.running import ROOT, built
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
 
@@ -110,21 +111,37 @@ def test_core(program: Program, served: Served) -> None:
     assert not found, found
 
 
-BY_INFERIOR = """
+RANKS_GDB = ROOT / "docs" / "ranks.gdb"
+AT_ONCE = """
 ask("set sysroot /")
 ask("set remotetimeout 60")
 ask("target extended-remote | INSPECTOR serve TARGET --all")
 ask("thread apply all -q set sysroot /")
+"""
+BY_ATTACHING = """
+ask("set sysroot /")
+ask("set remotetimeout 60")
+ask("target extended-remote | INSPECTOR serve TARGET")
+ask("source RANKS.GDB")
+ask("ranks COUNT")
+"""
+TELL = """
 for one in gdb.inferiors():
     ask("inferior %d" % one.num)
-    names = [ask("print " + name).partition(" = ")[2].strip() for name in ("shared_name", "file_static", "pair.second")]
+    names = [ask("output " + name) for name in ("shared_name", "file_static", "pair.second")]
     tell(str(one.num - 1), [one.pid, gdb.selected_thread().name, names, functions()])
 """
 
 
-def test_all_ranks_at_once(gdb: Path, places: Places, tmp_path: Path) -> None:
-    """Every rank is an inferior with its own variables and a stack down to main."""
-    script = BY_INFERIOR.replace("INSPECTOR", str(built("inspector"))).replace("TARGET", str(places.pid))
+@pytest.mark.parametrize("way", ["at once", "one by one"])
+def test_every_rank_is_an_inferior(way: str, gdb: Path, places: Places, tmp_path: Path) -> None:
+    """With its own variables, and a stack down to main."""
+    if way == "at once" and gdb_version() >= (17, 0):
+        pytest.skip("GDB 17 and newer set up the first process of a connection alone")
+    script = (AT_ONCE if way == "at once" else BY_ATTACHING) + TELL
+    words = {"INSPECTOR": built("inspector"), "TARGET": places.pid, "COUNT": PLACES_RANKS, "RANKS.GDB": RANKS_GDB}
+    for name, value in words.items():
+        script = script.replace(name, str(value))
     told = Session(gdb, tmp_path).run(script, source=False)
     for rank in range(PLACES_RANKS):
         pid, name, values, functions = told[str(rank)]

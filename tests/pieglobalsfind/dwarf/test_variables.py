@@ -193,6 +193,19 @@ def build_id_of(path: str) -> bytes:
         return elf.build_id
 
 
+@pytest.mark.parametrize("digits", ["1234567890", "12345678abcdef"])
+def test_a_build_id_of_any_length(digits: str, tmp_path: Path) -> None:
+    """Linkers take any; libdw reads no notes that are not a multiple of 4 bytes long."""
+    source, program = tmp_path / "short.c", str(tmp_path / "short")
+    source.write_text("int answer = 42;\nint main(void) { return answer; }\n")
+    subprocess.run(["gcc", "-g", f"-Wl,--build-id=0x{digits}", "-o", program, source], check=True, timeout=60)
+    assert build_id_of(program).hex() == digits
+    variables = variable_cache.declared(program, build_id_of(program)).variables
+    assert [variable.name for variable in variables] == ["answer"]
+    with pytest.raises(ObjectFileError, match="is not the file with build-id"):
+        variable_cache.declared(program, b"\x12")
+
+
 @pytest.mark.parametrize("option", ["-gdwarf-2", "-gdwarf-4", "-gdwarf-5", "-gz", "-fdebug-types-section"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_cache_gives_the_same_answer(

@@ -33,6 +33,7 @@ TURNS = 3
 FUNCTIONS = ("pace_up", "pace_down", "pace_about")
 CONDITIONS = ("turn == 1", "pacer == 2", "paced > 4", "turn + pacer == 3", "no_such_name == 1", "$_rank_no_such(1)")
 
+SECONDS_A_STEP = 20  # at most: once the program has ended each step runs it again, which takes processor time
 CRASH = "internal problem|internal-error|Fatal signal"  # GDB's words
 
 # In GDB: what has happened by a command, and what it has left.
@@ -49,7 +50,7 @@ def stopped_in():
 def breakpoints():
     found = []
     for one in sorted(gdb.breakpoints(), key=lambda one: abs(one.number)):
-        hits = value(f"$_rank_hits({one.number})") if JOB and one.visible else one.hit_count
+        hits = value(f"$_rank_hits({one.number})") if JOB else one.hit_count
         found.append([abs(one.number) if one.visible else 0, one.type, bool(one.enabled), bool(one.temporary),
                       one.ignore_count, one.condition or "", one.commands or "", hits])
     return sorted([one for one in found if one[0]]) + sorted(one for one in found if not one[0])
@@ -167,7 +168,7 @@ def step(dice: random.Random) -> str:
 
 def lines_of_code() -> list[int]:
     """The lines of the functions that all ranks call, but those of `main`, which the two programs do not share."""
-    lines = SOURCE.read_text().splitlines()
+    lines = SOURCE.read_text().partition("int main(")[0].splitlines()
     return [number for number, line in enumerate(lines, 1) if re.match(r" {4,}(paced|sink|return turn|pace_)", line)]
 
 
@@ -182,7 +183,7 @@ def notes_of(gdb: Path, walk: Walk, programs: Programs, folder: Path, is_job: bo
         return typed_notes(gdb, walk, folder, words)
     script.write_text(script.read_text() + "".join(f"act({command!r})\n" for command in walk.commands))
     command = [str(gdb), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", *map(str, words)]
-    told = told_by(command, folder, {})
+    told = told_by(command, folder, {}, len(walk.commands) * SECONDS_A_STEP)
     if not is_job and re.search(CRASH, told.output):
         raise GdbCrashError
     if len(told.facts.get("notes", [])) != len(walk.commands):

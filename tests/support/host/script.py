@@ -27,15 +27,18 @@ class Told:
         return self.facts[name]
 
 
-def told_by(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Told:
-    """Run a debugger in a folder until it ends; its script finds in RANKLENS_TOLD which file to write."""
+def told_by(command: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: int = TIMEOUT) -> Told:
+    """Run a debugger in a folder until it ends; its script finds in RANKLENS_TOLD which file to write.
+
+    After `seconds` the debugger is killed, and `subprocess.TimeoutExpired` raised.
+    """
     told = folder / "told.json"
     told.unlink(missing_ok=True)
-    output = _printed(command, folder, {"RANKLENS_TOLD": str(told), "LC_ALL": "C.UTF-8", **environment})
+    output = _printed(command, folder, {"RANKLENS_TOLD": str(told), "LC_ALL": "C.UTF-8", **environment}, seconds)
     return Told(json.loads(told.read_text()) if told.exists() else {}, output)
 
 
-def _printed(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
+def _printed(command: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: int) -> str:
     log = folder / "debugger.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -48,7 +51,7 @@ def _printed(command: Sequence[str], folder: Path, environment: Mapping[str, str
             start_new_session=True,
         )
         try:
-            process.wait(TIMEOUT)
+            process.wait(seconds)
         finally:
             if process.poll() is None:
                 end_with_what_it_launched(process)

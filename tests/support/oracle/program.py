@@ -30,7 +30,7 @@ STANDARD = {".c": ("-std=gnu11",), ".cpp": ("-std=c++17",), ".f90": ()}
 # The wrappers of Debian's MPICH bring flags of their own; what changes code is set to the same on both sides.
 CODE_FLAGS = (
     *("-g", "-gno-record-gcc-switches", "-fPIC", "-ffp-contract=off"),
-    *("-fno-stack-protector", "-fno-stack-clash-protection", "-fcf-protection=none"),
+    *("-fno-stack-protector", "-fno-stack-clash-protection", "-fcf-protection=none", "-fno-lto"),
 )
 
 

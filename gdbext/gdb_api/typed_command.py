@@ -1,0 +1,36 @@
+"""What the user has typed last: GDB's hooks run before and after a command, and do not get its arguments.
+
+Takes GDB's history of commands, which has what is typed at a terminal; scripts and front ends leave none there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+import gdb
+
+from gdbext.gdb_api.run_gdb import execute
+
+ONE = r"(?:\d+|\$\w+)"
+LIST = rf"{ONE}(?:-{ONE})?(?:[ ,]+{ONE}(?:-{ONE})?)*"
+
+
+def typed_numbers(command: str) -> Optional[list[range]]:
+    """The numbers and ranges that the user has typed after a command (a regular expression).
+
+    None if it was typed without any, in another way, or not at all.
+    """
+    history = execute("show commands").splitlines()
+    found = re.fullmatch(rf" *\d+ +{command} +({LIST}) *", history[-1]) if history else None
+    return None if found is None else [numbers(one) for one in re.split(r"[ ,]+", found[1])]
+
+
+def numbers(text: str) -> range:
+    """`3`, `$bpnum` or `2-4`."""
+    first, _, last = text.partition("-")
+    return range(number(first), number(last or first) + 1)
+
+
+def number(text: str) -> int:
+    return int(gdb.parse_and_eval(text))

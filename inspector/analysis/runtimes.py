@@ -1,0 +1,112 @@
+"""What each runtime makes of a program: which methods it has, which general diagnoses do not hold, and its own rules.
+
+Takes the facts of a program's file and a runtime's name; gives diagnoses. docs/diagnoses.md has the table of all rules,
+with what was run for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Optional
+
+from pieglobalsfind.model import RankTable
+
+from .diagnoses import LOST, METHODS, MOST_NAMESPACES, RISK, Diagnosis, Judgement, judge, named
+from .program import Facts
+
+AMPI, SMPI, PIP, EMBEDDED = RUNTIMES = ("ampi", "smpi", "pip", "embedded")
+METHODS_OF = {
+    AMPI: ("pie", "pip", "fs", "tls", "none"),
+    SMPI: ("fs", "mmap", "none"),
+    PIP: ("pipthread", "pipprocess"),
+    EMBEDDED: METHODS,
+}
+# Which general diagnoses do not hold, by runtime
+NOT_SO = {
+    # -pieglobals runs programs with thread-local variables; -tlsglobals links AMPI and the program into one executable,
+    # whose thread-local variables are beside the thread pointer
+    AMPI: ("thread-local-in-byte-copy", "dynamic-thread-local-storage"),
+    SMPI: (),
+    PIP: (),
+    # It scans aligned addresses and registers its copies with the unwinder
+    EMBEDDED: ("unaligned-writable-segment", "exceptions-in-byte-copy"),
+}
+# What is only a risk in general, and certain under this runtime
+CERTAIN = {AMPI: ("unaligned-writable-segment", "exceptions-in-byte-copy"), SMPI: (), PIP: (), EMBEDDED: ()}
+MOST_LIBCS = 11  # whose static TLS (0x90 bytes each, of glibc 2.36) the loader's reserve holds
+LIBC_NOTE = f"at most {MOST_LIBCS} ranks in a process, or {MOST_NAMESPACES} with GLIBC_TUNABLES=glibc.rtld.nns=16"
+OWN_LIBC = ("pip", "pipthread", "pipprocess")  # methods that give each rank a libc
+
+
+def judge_for(facts: Facts, method: str, runtime: str, ranks: int = 0) -> Judgement:
+    """How the program fares under a method of a runtime ("": of any), with so many ranks in a process (0: unknown)."""
+    judged = judge(facts, method, ranks)
+    if not runtime:
+        return judged
+    general = (
+        replace(one, severity=LOST) if one.id in CERTAIN[runtime] else one
+        for one in judged.diagnoses
+        if one.id not in NOT_SO[runtime]
+    )
+    has_own_libc = method in OWN_LIBC and runtime in (AMPI, PIP)
+    notes = (LIBC_NOTE,) if has_own_libc and not ranks else judged.notes
+    few = (many_libcs(ranks),) if has_own_libc and MOST_LIBCS < ranks <= MOST_NAMESPACES else ()
+    return replace(judged, diagnoses=(*general, *few, *own_rules(facts, method, runtime)), notes=notes)
+
+
+def methods_of(runtime: str) -> tuple[str, ...]:
+    """The methods that a runtime has, or all."""
+    return METHODS_OF.get(runtime, METHODS)
+
+
+def of_job(table: RankTable) -> str:
+    """The runtime of a job's ranks, "" if it is none of these."""
+    name = table.runtime.lower()
+    if table.method in METHODS_OF[PIP] and not name.startswith("embedded"):
+        return PIP
+    return next((one for one in (AMPI, SMPI, EMBEDDED) if name.startswith(one)), "")
+
+
+def own_rules(facts: Facts, method: str, runtime: str) -> Iterator[Diagnosis]:
+    """The diagnoses that a runtime has of its own."""
+    checks = [thread_locals_of_ampi(facts)] if (runtime, method) == (AMPI, "pie") else []
+    if runtime in (AMPI, SMPI) and method not in OWN_LIBC:
+        checks.append(hidden_state(facts))
+    yield from (one for one in checks if one is not None)
+
+
+def thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
+    if not facts.tls_size:
+        return None
+    return Diagnosis(
+        "thread-local-under-pieglobals",
+        LOST,
+        "under -pieglobals thread-local variables are one for all ranks; with -tlsglobals as well each rank has its "
+        "own, and they begin with garbage instead of their initial values",
+        f"PT_TLS has {facts.tls_size} bytes",
+        "make them plain variables, or use -pipglobals, -fsglobals, or -tlsglobals alone",
+    )
+
+
+def many_libcs(ranks: int) -> Diagnosis:
+    return Diagnosis(
+        "too-many-namespaces",
+        RISK,
+        f"each rank's libc takes static TLS of the loader's reserve, which is used up after {MOST_LIBCS} ranks",
+        f"{ranks} ranks in a process",
+        "set GLIBC_TUNABLES=glibc.rtld.nns=16, which enlarges the reserve",
+    )
+
+
+def hidden_state(facts: Facts) -> Optional[Diagnosis]:
+    """The runtime's own code is in the file under -tlsglobals: nothing tells there which calls are the program's."""
+    if not facts.hidden or facts.holds_runtime:
+        return None
+    return Diagnosis(
+        "hidden-libc-state",
+        RISK,
+        "libc keeps what these functions have between two calls, one for all ranks: a switch in between mixes it up",
+        f"the program calls {named(list(facts.hidden))}",
+        "call the variants that end in _r, or use -pipglobals under AMPI",
+    )

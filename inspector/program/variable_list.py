@@ -1,0 +1,84 @@
+"""A program's variables one by one: what, where declared, and which functions write to them.
+
+Takes a program's file and the variables that may be written; gives rows. Refactoring by hand, thread_local tags and
+source-to-source tools start from this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+from pieglobalsfind.dwarf.names import type_name
+from pieglobalsfind.dwarf.types import TypeTable, Variable
+from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.model import Absent
+
+from ..terminal.text import harmless
+from .writers import Uses, read_uses
+
+THREAD_LOCAL = Absent("stores to thread-local variables are not searched for")
+COLUMNS = ("name", "type", "bytes", "file", "line", "storage", "language", "written by", "address taken by")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One variable. `written_by`, `taken_by`: functions, as far as the code tells; or why that is not known."""
+
+    name: str
+    type: str
+    size: int
+    file: str
+    line: int
+    storage: str
+    language: str
+    written_by: Union[tuple[str, ...], Absent]
+    taken_by: Union[tuple[str, ...], Absent]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """One text for each of `COLUMNS`."""
+        numbers = (str(self.size), self.file, str(self.line) if self.line else "")
+        return (self.name, self.type, *numbers, self.storage, self.language, text(self.written_by), text(self.taken_by))
+
+    @property
+    def note(self) -> str:
+        """As compilers write: editors jump to FILE:LINE."""
+        who = f"written by {text(self.written_by)}" if self.written_by else "no store found"
+        taken = f", address taken by {text(self.taken_by)}" if self.taken_by else ""
+        place = f"{self.file}:{self.line}" if self.file else "no-line"
+        return f"{place}: note: {self.type} {self.name}: {self.storage}, {self.size} bytes, {who}{taken}"
+
+
+def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterator[Listed]:
+    """In the order of files and lines; raises `ObjectFileError` if the file can't be read."""
+    extents = [(one.address, one.size) for one in variables if one.address is not None]
+    with open_elf(path) as elf:
+        uses = read_uses(elf, extents)
+    for one in sorted(variables, key=lambda one: (one.file, one.line, one.name)):
+        yield Listed(
+            name=harmless(one.name),
+            type=harmless(type_name(types, one.type, one.language)),
+            size=one.size,
+            file=harmless(one.file),
+            line=one.line,
+            storage=one.storage,
+            language=one.language,
+            written_by=functions(uses, one, Uses.written_by),
+            taken_by=functions(uses, one, Uses.taken_by),
+        )
+
+
+def functions(
+    uses: Union[Uses, Absent], variable: Variable, of: Callable[[Uses, int], tuple[str, ...]]
+) -> Union[tuple[str, ...], Absent]:
+    if variable.address is None:
+        return THREAD_LOCAL
+    if isinstance(uses, Absent):
+        return uses
+    return tuple(harmless(one) for one in of(uses, variable.address))
+
+
+def text(names: Union[tuple[str, ...], Absent]) -> str:
+    return "?" if isinstance(names, Absent) else ", ".join(names)

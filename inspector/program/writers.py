@@ -1,0 +1,231 @@
+"""Which functions of a program store to which of its variables, as far as the code itself tells.
+
+Takes an ELF file for x86-64 with a symbol table; decodes each function once, from its first instruction to its last. A
+store counts if the instruction itself names the address, or if a register holds the variable's address there on every
+way. What is written through any other pointer is not seen; functions that pass, return or store a variable's address
+are therefore listed, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Optional, Union
+
+from pieglobalsfind.elf.demangle import demangle
+from pieglobalsfind.elf.file import DT_SYMTAB, EM_X86_64, SHT_SYMTAB, SYMBOL_SIZE, ElfFile
+from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
+from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.model import Absent
+
+from ..job.relocations import R_GLOB_DAT
+
+LARGEST_FUNCTION = 1 << 24  # bytes
+MASK = (1 << 64) - 1
+LARGEST_SCALAR = 16  # bytes; what is larger may be an array
+MOST_PASSES = 20  # over one function
+# x86-64 psABI, figure 3.4
+KEPT_BY_CALLS = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+ARITHMETIC = ("add", "sub", "inc", "dec")
+UNKNOWN_CODE = Absent("its machine code is not decoded", "only x86-64 is")
+NO_SYMBOLS = Absent("the file has no symbol table", "keep it: link without -s")
+
+
+@dataclass
+class Uses:
+    """By variable's address: the functions that store to it, and those that take its address, sorted by name."""
+
+    writers: dict[int, set[str]] = field(default_factory=dict)
+    takers: dict[int, set[str]] = field(default_factory=dict)
+
+    def written_by(self, address: int) -> tuple[str, ...]:
+        return tuple(sorted(self.writers.get(address, ())))
+
+    def taken_by(self, address: int) -> tuple[str, ...]:
+        return tuple(sorted(self.takers.get(address, ())))
+
+
+def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, Absent]:
+    """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that can't be told."""
+    if elf.header.machine != EM_X86_64:
+        return UNKNOWN_CODE
+    if not any(one.type == SHT_SYMTAB for one in elf.sections):
+        return NO_SYMBOLS
+    reader = CodeReader(elf, sorted(set(extents)))
+    for one in read_symbols(elf).addresses:
+        if one.size and is_code(elf, one):
+            reader.read(one)
+    return reader.uses
+
+
+def is_code(elf: ElfFile, symbol: FileSymbol) -> bool:
+    return any(
+        part.vaddr <= symbol.start < part.end and part.flags & 1 for part in elf.program_headers if part.type == 1
+    )
+
+
+def own_slots(elf: ElfFile) -> Iterator[tuple[int, int]]:
+    """(vaddr of a word of the global offset table, vaddr of the file's own variable that it names)."""
+    table = elf.dynamic_value(DT_SYMTAB)
+    for one in elf.relocations():
+        if table is not None and one.type == R_GLOB_DAT:
+            entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * one.symbol, SYMBOL_SIZE))
+            if entry[3]:  # defined here
+                yield one.offset, entry[4]
+
+
+class CodeReader:
+    """Functions of one file, one after the other; `uses` collects what they do."""
+
+    def __init__(self, elf: ElfFile, extents: list[tuple[int, int]]) -> None:
+        import capstone  # late: few commands need it, and it takes time to load
+
+        self.uses = Uses()
+        self._elf = elf
+        self._extents = extents
+        self._starts = [start for start, _ in extents]
+        self._slots = dict(own_slots(elf))
+        self._x86 = capstone.x86
+        self._capstone = capstone
+        self._decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+        self._decoder.detail = True
+        self._decoder.skipdata = False
+        self._function = ""
+        self._notes = False
+        self._accessed: set[str] = set()  # registers that hold an address by which memory was read or written
+        self._held: dict[str, int] = {}  # by register: the address of a variable's byte that it holds
+        self._after: dict[str, int] = {}  # the same where an instruction jumps to
+        self._arriving: dict[int, dict[str, int]] = {}  # what all jumps to a label have in common
+
+    def read(self, symbol: FileSymbol) -> None:
+        """Note what one function stores to, and whose address it takes."""
+        try:
+            code = self._elf.at(symbol.start, min(symbol.size, LARGEST_FUNCTION))
+        except ObjectFileError:
+            return
+        instructions = list(self._decoder.disasm(code, symbol.start))
+        self._function = demangle(symbol.name).partition("(")[0]
+        labels = {target for one in instructions for target in self._targets(one)}
+        for _ in range(MOST_PASSES):  # what jumps bring along is less in each
+            before = dict(self._arriving)
+            self._pass(instructions, labels)
+            if self._arriving == before:
+                break
+        else:
+            self._arriving = {label: {} for label in labels}
+        self._notes = True
+        self._pass(instructions, labels)
+        self._notes, self._arriving = False, {}
+
+    def _pass(self, instructions: list[Any], labels: set[int]) -> None:
+        self._held, self._accessed = {}, set()
+        for one in instructions:
+            if one.address in labels:
+                self._held = common(self._held, self._arriving.get(one.address, self._held))
+            self._step(one)
+            for target in self._targets(one):
+                self._arriving[target] = common(self._after, self._arriving.get(target, self._after))
+
+    def _targets(self, instruction: Any) -> Iterator[int]:
+        if instruction.group(self._capstone.CS_GRP_JUMP):
+            yield from (one.imm for one in instruction.operands if one.type == self._x86.X86_OP_IMM)
+
+    def _step(self, instruction: Any) -> None:
+        operands = instruction.operands
+        for one in operands:
+            if one.type == self._x86.X86_OP_MEM and one.access & self._capstone.CS_AC_WRITE:
+                self._note(self.uses.writers, self._address(instruction, one))
+        self._note_escapes(instruction, operands)
+        held = self._result(instruction, operands)
+        if instruction.group(self._capstone.CS_GRP_CALL):
+            self._held = {name: place for name, place in self._held.items() if name in KEPT_BY_CALLS}
+        if instruction.mnemonic not in ARITHMETIC:  # it goes on within the variable
+            for register in instruction.regs_access()[1]:
+                self._held.pop(wide(instruction.reg_name(register)), None)
+        if held is not None:
+            self._held[held[0]] = held[1]
+            self._accessed.discard(held[0])
+        self._after = self._held
+        if instruction.mnemonic == "jmp" or instruction.group(self._capstone.CS_GRP_RET):
+            self._held = {}  # what follows is reached from elsewhere
+
+    def _note_escapes(self, instruction: Any, operands: Any) -> None:
+        """A variable's address that is passed to a function, returned, or stored: others may write through it."""
+        names = []
+        if instruction.group(self._capstone.CS_GRP_CALL) or instruction.mnemonic == "jmp":
+            names = list(ARGUMENTS)
+        elif instruction.group(self._capstone.CS_GRP_RET):
+            names = ["rax"]
+        elif len(operands) == 2 and operands[0].type == self._x86.X86_OP_MEM and operands[1].size == 8:
+            names = [wide(instruction.reg_name(one.reg)) for one in operands[1:] if one.type == self._x86.X86_OP_REG]
+        for name in names:
+            if name not in self._accessed:  # what is left over of an access is not passed on
+                self._note(self.uses.takers, self._held.get(name))
+
+    def _result(self, instruction: Any, operands: Any) -> Optional[tuple[str, int]]:
+        """The register that an instruction makes hold a variable's address, and that address."""
+        if len(operands) != 2 or operands[0].type != self._x86.X86_OP_REG:
+            return None
+        target, source = wide(instruction.reg_name(operands[0].reg)), operands[1]
+        if instruction.mnemonic == "lea":
+            place = self._address(instruction, source)
+            return None if place is None else (target, place)
+        if instruction.mnemonic != "mov" or operands[0].size != 8:
+            return None
+        if source.type == self._x86.X86_OP_REG and wide(instruction.reg_name(source.reg)) in self._held:
+            return target, self._held[wide(instruction.reg_name(source.reg))]
+        if source.type == self._x86.X86_OP_MEM and source.mem.base == self._x86.X86_REG_RIP:
+            named = self._slots.get((instruction.address + instruction.size + source.mem.disp) & MASK)
+            return None if named is None else (target, named)
+        return None
+
+    def _address(self, instruction: Any, operand: Any) -> Optional[int]:
+        """Where a memory operand lies, as far as it is known: an index leaves it in the same variable."""
+        memory = operand.mem
+        if operand.type != self._x86.X86_OP_MEM or memory.segment:
+            return None
+        if memory.base == self._x86.X86_REG_RIP:
+            return int(instruction.address + instruction.size + memory.disp) & MASK
+        parts = (wide(instruction.reg_name(one)) for one in (memory.base, memory.index) if one)
+        known = [name for name in parts if name in self._held]
+        self._accessed.update(known)
+        if len(known) != 1:
+            return None
+        place = (self._held[known[0]] + memory.disp) & MASK
+        return place if not (memory.base and memory.index) else self._element(self._held[known[0]])
+
+    def _element(self, base: int) -> Optional[int]:
+        """The start of an indexed array; the code may name a place before it, in another variable's last bytes."""
+        at = bisect_right(self._starts, base) - 1
+        start, size = self._extents[at] if at >= 0 else (0, 0)
+        return start if size > LARGEST_SCALAR and start <= base < start + size // 2 else None
+
+    def _note(self, uses: dict[int, set[str]], place: Optional[int]) -> None:
+        """Enter the function for the variable that has the byte at `place`, if one has."""
+        if place is None or not self._notes:
+            return
+        at = bisect_right(self._starts, place) - 1
+        if at >= 0 and self._extents[at][0] <= place < sum(self._extents[at]):
+            uses.setdefault(self._extents[at][0], set()).add(self._function)
+
+
+def common(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    """What two ways to one place have in common."""
+    return {name: place for name, place in one.items() if other.get(name) == place}
+
+
+def wide(register: Optional[str]) -> str:
+    """The 64-bit register that a register is a part of: `rax` of `eax`, `ax`, `al`; `r8` of `r8d`."""
+    name = register or ""
+    if name[:1] == "r" and name[1:2].isdigit():
+        return name.rstrip("dwb")
+    if name[:1] in ("e", "r") and len(name) == 3:
+        return f"r{name[1:]}"
+    if len(name) == 2 and name[1] in "xhl" and name[0] in "abcd":
+        return f"r{name[0]}x"
+    if name in ("si", "di", "bp", "sp"):
+        return f"r{name}"
+    return f"r{name[:2]}" if name in ("sil", "dil", "bpl", "spl") else name

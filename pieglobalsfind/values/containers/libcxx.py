@@ -1,0 +1,111 @@
+"""LLVM's libc++: the containers whose layout has nothing in common with libstdc++'s.
+
+Takes the container's bytes; gives its text, as the modules of libstdc++ do. Many members are pairs in which an empty
+class takes no room (`__compressed_pair`); newer versions have the member itself there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pieglobalsfind.dwarf.types import Struct
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, NoValue, Part, Source
+from pieglobalsfind.values.containers.nodes import (
+    FORWARD_NODE,
+    Write,
+    argument,
+    chain,
+    counted,
+    in_order,
+    name_of,
+    numbered,
+    written,
+)
+from pieglobalsfind.values.containers.sequences import LARGEST_COUNT, bits_text, joined, target_of
+
+DEQUE_BLOCK, LEAST_IN_BLOCK = 4096, 16  # bytes, elements (__deque_block_size)
+LINKS = 0, 8, 16  # offsets of left, right and parent in a node of the tree
+TREE_NODE = 25  # bytes before the value: the links, and whether it is black
+HASH_NODE = 16  # next and hash
+
+
+def value_of(source: Source, whole: Part, *names: str) -> Part:
+    """The first of the members that there is, without the pair around it."""
+    name = next((one for one in names if source.has(whole, one)), names[0])
+    part = source.member(whole, name)
+    return source.member(part, "__value_") if source.has(part, "__value_") else part
+
+
+def short_name(source: Source, whole: Part) -> str:
+    return name_of(source, whole).replace("std::__1::", "std::")
+
+
+def vector_of_bits(source: Source, whole: Part) -> str:
+    return bits_text(source, source.word(whole, "__begin_"), source.word(value_of(source, whole, "__size_")))
+
+
+def deque(source: Source, whole: Part) -> str:
+    blocks = source.member(whole, "__map_", "__begin_")
+    first, last = source.word(blocks), source.word(whole, "__map_", "__end_")
+    pointer = Part(target_of(source, blocks), 0, b"")
+    element = target_of(source, pointer)
+    size, start = source.types.size(element), source.word(whole, "__start_")
+    count = source.word(value_of(source, whole, "__size_"))
+    per_block = DEQUE_BLOCK // size if 0 < size < DEQUE_BLOCK // LEAST_IN_BLOCK else LEAST_IN_BLOCK
+    if size <= 0 or not 0 <= count <= LARGEST_COUNT or start + count > max(last - first, 0) // 8 * per_block:
+        raise NoValue("its begin and end don't fit")
+    text, parts = f"std::deque with {count} element{'' if count == 1 else 's'}", list[str]()
+    for number in range(count):
+        if number >= MOST_SHOWN and not source.contents.allow_element():
+            break
+        block, place = divmod(start + number, per_block)
+        address = int.from_bytes(source.memory(first + 8 * block, 8), "little") + place * size
+        shown = source.show(source.fetch(element, address))
+        if number < MOST_SHOWN:
+            parts.append(shown)
+        else:
+            source.contents.add(shown.encode())
+    return f"{text} = {joined(parts, count > MOST_SHOWN)}" if count else text
+
+
+def forward_list(source: Source, whole: Part) -> str:
+    first = source.word(value_of(source, whole, "__before_begin_"), "__next_")
+    count = sum(1 for _ in chain(source, first, 0, 0))
+    title = short_name(source, whole) if count else f"empty {short_name(source, whole)}"
+    nodes = chain(source, first, 0, 0)
+    return written(source, title, nodes, count, argument(source, whole, 0), FORWARD_NODE, numbered)
+
+
+def tree(source: Source, whole: Part, write: Write) -> str:
+    inner = source.member(whole, "__tree_")
+    end = value_of(source, inner, "__pair1_", "__end_node_")
+    count = source.word(value_of(source, inner, "__pair3_", "__size_"))
+    nodes = in_order(source, source.word(inner, "__begin_node_"), end.address, LINKS)
+    title = counted(short_name(source, whole), count)
+    return written(source, title, nodes, count, argument(source, inner, 0), TREE_NODE, write)
+
+
+def hash_table(source: Source, whole: Part, write: Write) -> str:
+    inner = source.member(whole, "__table_")
+    first = source.word(value_of(source, inner, "__p1_", "__first_node_"), "__next_")
+    count = source.word(value_of(source, inner, "__p2_", "__size_"))
+    title = counted(short_name(source, whole), count)
+    return written(source, title, chain(source, first, 0, 0), count, argument(source, inner, 0), HASH_NODE, write)
+
+
+def alternative(source: Source, whole: Part) -> tuple[int, Part]:
+    """The index of a variant's alternative, and all of them: each has the first as its head and the others as tail."""
+    inner = value_of(source, whole, "__impl", "__impl_")
+    return source.word(inner, "__index"), source.member(inner, "__data")
+
+
+def tuple_parts(source: Source, whole: Part) -> Iterator[Part]:
+    """The elements of a tuple, which are base classes of one of its members."""
+    inner = source.member(whole, "__base_")
+    bare = source.types.strip(inner.type)
+    for one in bare.members if isinstance(bare, Struct) else ():
+        leaf = source.at(inner, one.offset, one.type)
+        if source.has(leaf, "__value_"):
+            yield source.member(leaf, "__value_")
+        elif one.is_base:  # of an empty class
+            yield leaf

@@ -1,0 +1,89 @@
+"""What names mean before and after the life of ranks, as GDB answers of one process that does the same (paces.c)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.gdb.breakpoint_walk import RANKS, Programs
+from tests.support.gdb.session import Session
+
+ASKED = (
+    *("print paced", "print &paced", "list pace_up", "ptype pace_about", "info line pace_down", "info scope walk"),
+    *("whatis sink", "break pace_down", "print pace_up", "print no_such_name"),
+)
+# Functions and variables inside the runtime's library, and what its files call theirs.
+INSIDE = ("make", "first", "order", "help", "element", "add", "enter", "program_of")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return Programs.build(tmp_path_factory.mktemp("paces"))
+
+
+def answers(session: Session, programs: Programs, rankrun: Path, script: str) -> list[object]:
+    """What the script tells of `answers`, of the process and of the job."""
+    found: list[object] = []
+    for is_job in (False, True):
+        words = [rankrun, "-n", RANKS, programs.job] if is_job else [programs.alone]
+        told = session.run(script, "--args", *words, "1", source=is_job)
+        assert "ranklens failed" not in told.output and "warning:" not in told.output, told.output
+        found.append(told["answers"])
+    return found
+
+
+def test_symbols_stay_after_the_end(session: Session, programs: Programs, rankrun: Path) -> None:
+    script = f"""
+import re
+answers = []
+for end in ("kill", "detach", "continue"):
+    gdb.execute("tbreak pace_up")
+    gdb.execute("run")
+    answers.append(functions()[0])
+    gdb.execute(end)
+    answers += [re.sub("0x[0-9a-f]+", "ADDRESS", ask(command)) for command in {ASKED}]
+    answers.append(gdb.breakpoints()[-1].pending)
+    gdb.execute("run")
+    answers.append(functions()[0])
+    gdb.execute("delete")
+    gdb.execute("kill")
+tell("answers", answers)
+"""
+    alone, job = answers(session, programs, rankrun, script)
+    assert alone == job
+    assert "error" not in str(alone).replace('error: No symbol "no_such_name" in current context.', "")
+
+
+def test_another_program_after_the_end(session: Session, programs: Programs, rankrun: Path) -> None:
+    """Symbols of the last job's program do not stay beside those of a new one."""
+    told = session.run(
+        f"""
+gdb.execute("tbreak pace_up")
+gdb.execute("run")
+gdb.execute("kill")
+gdb.execute("file {programs.alone}")
+gdb.execute("break pace_down")
+tell("locations", len(gdb.breakpoints()[-1].locations))
+gdb.execute("run 1")
+tell("stop", functions())
+""",
+        "--args",
+        *(rankrun, "-n", RANKS, programs.job, "1"),
+    )
+    assert told["locations"] == 1 and told["stop"] == ["pace_down", "walk", "main"]
+
+
+def test_the_runtime_s_own_names_do_not_answer(session: Session, programs: Programs, rankrun: Path) -> None:
+    script = f"""
+gdb.execute("tbreak pace_up")
+gdb.execute("run")
+answers = [[ask("print &" + name), ask("info line " + name)] for name in {INSIDE}]
+gdb.execute("set breakpoint pending off")
+answers.append([ask("break " + name) for name in {INSIDE}])
+tell("answers", answers)
+"""
+    alone, job = answers(session, programs, rankrun, script)
+    assert alone == job
+    assert re.search(r'No symbol "make" in current context', str(alone))
