@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pieglobalsfind.model import RankTable
 
-from ..analysis.wait_chains import Chains
 from ..analysis.wait_graph import Waits
 from ..terminal.text import harmless, of_ranks
 from .render import ranks_text
+from .wait_chains import Chains
 
 MOST_SINGLE = 24  # ranks that have a box each
 MOST_COLUMNS = 5  # that single ranks may take: a long chain is read as one box

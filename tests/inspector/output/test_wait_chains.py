@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from inspector.analysis.wait_chains import Chains, chains
 from inspector.analysis.wait_graph import Waits, find
+from inspector.output.wait_chains import Chains, chains
 from inspector.output.wait_picture import MOST_BOXES, MOST_SINGLE, WaitPicture, as_dot, drawing, picture
 from pieglobalsfind.model import BLOCKED, RUNNING, Absent, Evidence, Rank, RankTable, Waiting
 
