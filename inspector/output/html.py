@@ -206,7 +206,7 @@ def pointers_sheet(report: Report) -> Sheet:
 
 def waits_drawing(report: Report) -> Optional[Drawing]:
     """Which ranks wait for which; None where none waits for one that is known."""
-    if report.waits is None or not report.waits.peers:
+    if report.waits is None or not (report.waits.peers or report.waits.cycles):
         return None
     table = report.subject.table
     return drawing(picture(table, report.waits, chains(table, report.waits)))
