@@ -23,6 +23,10 @@ def completed(target: Target, table: RankTable) -> RankTable:
         found = ampi.decode(target)
         if found is not None and found.evidence.tier == ampi.EVIDENCE.tier:
             table = _filled(table, found)
+    if table.runtime.startswith("AMPI"):
+        from pieglobalsfind.decoders.ampi.lost_privatization import as_used
+
+        table = as_used(target, table)
     return with_running(table, target.threads())
 
 

@@ -17,7 +17,7 @@ from tests.support.running import BIN
 RANKS = 8
 PAIRS = 30
 EVERY = 1.0  # seconds
-TURNS = 500  # of each rank: some seconds of work in all
+TURNS = 250  # of each rank: some seconds of work in all
 SOURCE = f"""#include <mpi.h>
 #include <stdio.h>
 static double cells[64][64];
@@ -48,31 +48,30 @@ def run() -> Result:
         program = place / "relax"
         compile_source(place / "relax.c", SOURCE, [str(BIN / "rankcc"), "-O2"], program)
         worked(program, False)  # the program and the tools are in memory now
-        costs, stops, reports = [], [], 0
+        costs: list[float] = []  # seconds of processor time for each report
+        stops: list[float] = []  # seconds
         for number in range(PAIRS):
             order = (False, True) if number % 2 else (True, False)
             times = {is_looked_at: worked(program, is_looked_at) for is_looked_at in order}
             (alone, _), (looked_at, pauses) = times[False], times[True]
-            costs.append(100 * (looked_at - alone) / alone)
             stops += pauses
-            reports += len(pauses)
-    per_second = 100 * statistics.median(stops) / (1000 * EVERY)
+            if pauses:
+                costs.append((looked_at - alone) / len(pauses))
+    cost, stop = (100 * statistics.median(times) / EVERY for times in (costs, stops))
     return Result(
         "Harm to the job",
         f"{RANKS} ranks on one kernel thread do a fixed amount of work, alone and with `inspector report` once a "
-        f"second, in turns: {PAIRS} pairs, {reports} reports. Processor time is the job's own (wait4), without the "
-        "tool's. As long as a pause lasts the job stands still; that takes no processor time, and comes on top.",
+        f"second, in turns: {len(costs)} pairs, {len(stops)} reports. Processor time is the job's own (wait4), without "
+        "the tool's. As long as a pause lasts the job stands still; that takes no processor time, and comes on top.",
         (
-            Measurement(
-                "processor time of the job, median of the pairs' differences", statistics.median(costs), "%", 1
-            ),
-            Measurement("standing still, median pause once a second", per_second, "%", 1),
+            Measurement("processor time of the job for a report a second, median of the pairs", cost, "%", 1),
+            Measurement("standing still for a report a second, median pause", stop, "%", 1),
         ),
     )
 
 
 def worked(program: Path, is_looked_at: bool) -> tuple[float, list[float]]:
-    """Seconds of processor time that the job took, and for how many ms each report stopped it."""
+    """Seconds of processor time that the job took, and for how many each report stopped it."""
     job = subprocess.Popen([str(BIN / "rankrun"), "-n", str(RANKS), str(program)], stdout=subprocess.DEVNULL)
     has_ended = threading.Event()
     pauses: list[float] = []
@@ -93,4 +92,4 @@ def report(pid: int, has_ended: threading.Event, pauses: list[float]) -> None:
     """Report once a second until the job has ended."""
     while not has_ended.wait(EVERY):
         done = subprocess.run([str(BIN / "inspector"), "report", str(pid)], capture_output=True, text=True, check=False)
-        pauses += [float(pause) for pause in re.findall(r"stood still for ([0-9.]+) ms", done.stdout)]
+        pauses += [float(pause) / 1000 for pause in re.findall(r"stood still for ([0-9.]+) ms", done.stdout)]

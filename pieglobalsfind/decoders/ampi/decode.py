@@ -16,6 +16,7 @@ from pieglobalsfind.decoders.ampi import images as ampi_images
 from pieglobalsfind.decoders.ampi.images import Images
 from pieglobalsfind.decoders.ampi.initial_stack import start, variable
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader, word
+from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
 from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
@@ -76,7 +77,7 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
             why = STARTING if loader.space.is_unset else UNKNOWN_LAYOUT
             return dataclasses.replace(_empty(loader), warnings=(why,))
         return dataclasses.replace(scanned, runtime="AMPI", warnings=(*scanned.warnings, MISMATCH))
-    return with_running(table, target.threads())
+    return with_running(as_used(target, table), target.threads())
 
 
 def _copies_alone(target: Target) -> RankTable:

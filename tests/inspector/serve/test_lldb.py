@@ -15,8 +15,9 @@ from tests.support.rsp import BASE, is_stopped, listening
 from tests.support.waiting import wait_until
 
 NAMES = ("shared_name", "file_static", "constant", "pair")
+PATIENT = "settings set plugin.process.gdb-remote.packet-timeout 60"
 READ = """
-ask("settings set plugin.process.gdb-remote.packet-timeout 60")
+ask("PATIENT")
 for command in COMMANDS:
     ask(command)
 target = debugger.GetSelectedTarget()
@@ -39,7 +40,7 @@ def session(tmp_path: Path) -> Session:
 
 
 def script(*commands: str) -> str:
-    return READ.replace("COMMANDS", repr(commands))
+    return READ.replace("COMMANDS", repr(commands)).replace("PATIENT", PATIENT)
 
 
 def check(told: object, places: Places, rank: int) -> None:
@@ -78,7 +79,8 @@ def test_an_editor_by_lldb_dap(places: Places, program: Path, tmp_path: Path) ->
         Adapter(find_lldb("lldb-dap"), tmp_path) as one,
     ):
         one.ask("initialize", adapterID="lldb-dap", clientID="test", linesStartAt1=True, columnsStartAt1=True)
-        asked = one.send("attach", program=str(program), attachCommands=[f"gdb-remote {address}"], stopOnEntry=True)
+        commands = {"initCommands": [PATIENT], "attachCommands": [f"gdb-remote {address}"]}
+        asked = one.send("attach", program=str(program), stopOnEntry=True, **commands)
         one.event("initialized")
         one.ask("configurationDone")
         one.answer(asked)

@@ -13,6 +13,7 @@ from tests.support.waiting import wait_until
 RANK = 1
 COMMANDS = (
     "-gdb-set sysroot /",
+    "-gdb-set remotetimeout 60",
     "-gdb-set mi-async off",
     "-target-select extended-remote ADDRESS",
     "-thread-info",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support.smpi.jobs import kernel_core
 from tests.support.waiting import wait_until
 
 RUNS = RANKS - 1
+NOBODY = 65534
 
 
 def check_memory(client: Client, places: Places, rank: int) -> None:
@@ -210,6 +212,19 @@ def test_a_socket_is_the_users_alone(places: Places, tmp_path: Path) -> None:
     with listening(places.pid, "--socket", path) as (address, _):
         assert path.stat().st_mode & 0o777 == 0o600 and address == str(path)
     assert not path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
+def test_a_port_refuses_other_users(places: Places) -> None:
+    """By the kernel's table of connections; the same command of our own user is served."""
+    with listening(places.pid, "--port", 0) as (address, _):
+        host, _, port = address.partition(":")
+        script = f"exec 3<>/dev/tcp/{host}/{port} && printf '$qAttached#8f' >&3 && head -c 6 <&3"
+        found = {}
+        for uid in (NOBODY, os.geteuid()):
+            done = subprocess.run(["bash", "-c", script], user=uid, capture_output=True, timeout=60, cwd="/")
+            found[uid] = done.stdout
+        assert found == {NOBODY: b"", os.geteuid(): b"+$1#31"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

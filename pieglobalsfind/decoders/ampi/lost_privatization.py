@@ -1,0 +1,98 @@
+"""Variables that AMPI's PIEglobals has left to all ranks: where a rank's own global offset table names the original's.
+
+AMPI looks for pointers at every eighth byte from a segment's start: if that is no multiple of 8, it meets none.
+Code of a rank's copy then reaches a variable with external linkage by a word that names the original's. Takes a
+target and its rank table; gives the table with a redirection for each such variable. Statics stay the copy's own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pieglobalsfind.decoders.gnu_unique import LARGEST_TABLE, RELOCATION
+from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
+from pieglobalsfind.elf.loaded import LoadedElf
+from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.model import Object, Rank, RankTable, Rebase, Redirect
+from pieglobalsfind.target import Target, read_many
+
+R_X86_64_GLOB_DAT = 6  # x86-64 psABI, table 4.9
+STT_OBJECT, STT_COMMON = 1, 5
+WORD = 8
+WARNING = (
+    "privatization of {} failed in {} of {} ranks: its writable segment begins at no multiple of 8, so AMPI has "
+    "rewritten no pointer; variables with external linkage are shown as the ranks use them: in the original, for all"
+)
+
+Slot = tuple[int, int, int]  # a word of the global offset table, the variable it names (from the base), its size
+
+
+def as_used(target: Target, table: RankTable) -> RankTable:
+    """The table with variables where the ranks' code finds them; as it is where every segment is aligned."""
+    for known in table.objects:
+        if table.method == "pie" and known.privatized and is_unaligned(known):
+            table = _with_originals(target, table, known)
+    return table
+
+
+def is_unaligned(known: Object) -> bool:
+    return any(one.writable and (known.base + one.offset) % WORD for one in known.segments)
+
+
+def _with_originals(target: Target, table: RankTable, known: Object) -> RankTable:
+    slots = list(_slots(target, known))
+    ranks = tuple(_rank(target, known, one, slots) for one in table.ranks)
+    lost = sum(new is not old for new, old in zip(ranks, table.ranks))
+    if not lost:
+        return table
+    warning = WARNING.format(known.path.rpartition("/")[2], lost, len(ranks))
+    return replace(table, ranks=ranks, warnings=(*table.warnings, warning))
+
+
+def _rank(target: Target, known: Object, rank: Rank, slots: Sequence[Slot]) -> Rank:
+    copy = next((one.copy for one in rank.placements if isinstance(one, Rebase) and one.object == known.index), None)
+    if copy is None:
+        return rank
+    words = read_many(target, [(copy + slot, WORD) for slot, _, _ in slots])
+    in_original = (
+        (known.base + variable, size)
+        for (_, variable, size), word in zip(slots, words)
+        if word is not None and int.from_bytes(word, "little") == known.base + variable
+    )
+    moved = tuple(Redirect(known.index, start, size, start, 0, is_shared=True) for start, size in _joined(in_original))
+    return replace(rank, placements=(*moved, *rank.placements)) if moved else rank
+
+
+def _joined(extents: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """(start, size), those that touch as one: AMPI's own are hundreds in a row."""
+    begin = end = 0
+    for start, size in sorted(set(extents)):
+        if start != end:
+            if end > begin:
+                yield begin, end - begin
+            begin = start
+        end = max(end, start + size)
+    if end > begin:
+        yield begin, end - begin
+
+
+def _slots(target: Target, known: Object) -> Iterator[Slot]:
+    """The words by which code finds the object's own variables."""
+    try:
+        loaded = LoadedElf(target.read, known.base)
+        size = loaded.dynamic.get(DT_RELASZ, 0)
+        if not 0 < size <= LARGEST_TABLE:
+            return
+        table = target.read(loaded.table(DT_RELA), size - size % RELOCATION.size)
+        start = loaded.table(DT_SYMTAB)
+    except (MemoryUnreadable, ObjectFileError):
+        return
+    rows = [row for row in RELOCATION.iter_unpack(table) if row[1] == R_X86_64_GLOB_DAT]
+    symbols = read_many(target, [(start + SYMBOL_SIZE * symbol, SYMBOL_SIZE) for _, _, symbol, _ in rows])
+    for (offset, _, _, _), found in zip(rows, symbols):
+        _, info, _, section, value, length = struct.unpack("<IBBHQQ", found or bytes(SYMBOL_SIZE))
+        is_variable = section and length and info & 0xF in (STT_OBJECT, STT_COMMON)
+        if is_variable and loaded.low <= value and value + length <= loaded.low + loaded.span and offset < loaded.span:
+            yield offset - loaded.low, value - loaded.low, length
