@@ -15,7 +15,7 @@ import gdb
 
 from gdbext.gdb_api.language import is_automatic, language
 from gdbext.gdb_api.locations import forget_hit
-from gdbext.gdb_api.run_gdb import DebuggerError, execute, uninterrupted
+from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, uninterrupted
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_selected, open_inferior, path_of
 from gdbext.selection import unwinder as frames
@@ -187,13 +187,14 @@ class RankVisitor:
         """Make a plain `list` begin at the selected frame, and windows and front ends show it, as after `thread N`.
 
         GDB tells them where a command of its own selects another frame than before; and says it to the user, whom our
-        commands have told already.
+        commands have told already. From version 18 on it does not where Python takes the command's output.
         """
         chosen = gdb.selected_frame()
         other = chosen.newer() or chosen.older()
         if other is not None:
             other.select()
-            execute(f"with suppress-cli-notifications on -- frame level {chosen.level()}")
+            with gdb_errors():
+                gdb.execute(f"with suppress-cli-notifications on -- frame level {chosen.level()}")
         execute("frame")
 
     def follow(self) -> bool:

@@ -18,7 +18,7 @@ from pieglobalsfind.model import Absent, Object, Rank, Root
 from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
 from pieglobalsfind.targets.paused import NOT_COPIED
 from pieglobalsfind.values.address_names import AddressNames
-from pieglobalsfind.values.containers.contents import MOST_BYTES, Contents
+from pieglobalsfind.values.containers.contents import MOST_BYTES, MOST_COMPARED, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
 from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
 from pieglobalsfind.values.variable_text import Object as Bytes
@@ -50,6 +50,7 @@ Choose = Callable[[Variables], Iterable[Variable]]
 PIECE = 1 << 20  # bytes of large variables that are compared at once
 # Bytes of containers that are compared of all ranks together: a pause copies them
 CONTAINER_BYTES, LEAST_BYTES = 64 << 20, 1 << 14
+CONTAINER_ELEMENTS, LEAST_ELEMENTS = 2_000_000, 100  # that are compared one by one
 BEHIND_POINTERS = "what its pointers lead to"
 NOT_STATIC = ("<heap+", "<range+", "<stack+", "<runtime", "0x")  # names of what no variable of static storage is
 NOBODY = -1  # whose own no address is: what ranks share is the same whoever looks
@@ -177,7 +178,9 @@ def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None)
 def share_bytes(columns: Sequence[Column], ranks: int) -> None:
     """How much of each variable's containers is compared: less of each where there are many."""
     for one in columns:
-        one.most_bytes = min(max(CONTAINER_BYTES // (ranks * len(columns)), LEAST_BYTES), MOST_BYTES)
+        parts = max(ranks, 1) * len(columns)
+        one.most_bytes = min(max(CONTAINER_BYTES // parts, LEAST_BYTES), MOST_BYTES)
+        one.most_elements = min(max(CONTAINER_ELEMENTS // parts, LEAST_ELEMENTS), MOST_COMPARED)
 
 
 def untyped(job: Job, program: Object) -> Iterator[Variables]:
@@ -280,6 +283,7 @@ class Column:
         self._place_matters = holds_pointers(types, variable.type)
         self.holds_containers = variable.language == "C++" and holds_containers(types, variable.type)
         self.most_bytes = MOST_BYTES
+        self.most_elements = MOST_COMPARED
         self._is_shown_whole = shown_whole(types, variable.type)
         self._meaning = None if self._is_shown_whole or self.holds_containers else Meaning(types, variable.type)
         self._uncompared = ""
@@ -337,7 +341,7 @@ class Column:
 
     def _contained(self, whole: Bytes, memory: RankMemory, name: Callable[[int], str]) -> tuple[str, bytes]:
         """What containers hold, wherever that is; where a pause did not copy it, it is for the next one."""
-        contents = Contents(self.most_bytes)
+        contents = Contents(self.most_bytes, self.most_elements)
         if not self._is_shown_whole:
             contents.lacking = "it is too large"
         memory.is_torn = False

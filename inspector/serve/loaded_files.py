@@ -6,8 +6,11 @@ meanwhile is left out, with the reason: a debugger would read other code.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Optional
 
 from pieglobalsfind.elf.file import PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -16,6 +19,10 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.memory_map import of_files
 from pieglobalsfind.model import Absent, Object
 from pieglobalsfind.session.process_view import ProcessView
+from pieglobalsfind.target import MemoryMapping
+
+VDSO = "[vdso]"
+LARGEST_VDSO = 1 << 16  # bytes; it has a few pages
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class LoadedFiles:
     def __init__(self, view: ProcessView) -> None:
         self._view = view
         self.problems: list[str] = []
+        self._kernel_code: dict[int, Optional[LoadedFile]] = {}
         self._names: dict[int, str] = {}
         self.others = tuple(self._listed())
 
@@ -61,6 +69,42 @@ class LoadedFiles:
             if name:
                 yield LoadedFile(name, mapping.path, mapping.start, loaded.load_bias, loaded.load_bias + dynamic)
 
+    def kernel_code(self, pc: int) -> Optional[LoadedFile]:
+        """What the kernel has put into the process (vdso(7)), in a file of ours that has no name.
+
+        Core files don't say where it is: there it is the small ELF file in anonymous memory that a rank with that `pc`
+        is in.
+        """
+        mapping = self._vdso or self._view.translator.mapping(pc)
+        if mapping is None or mapping.path not in ("", VDSO) or mapping.end - mapping.start > LARGEST_VDSO:
+            return None
+        if mapping.start not in self._kernel_code:
+            self._kernel_code[mapping.start] = self._made(mapping)
+        return self._kernel_code[mapping.start]
+
+    @cached_property
+    def _vdso(self) -> Optional[MemoryMapping]:
+        return next((one for one in self._view.target.maps() if one.path == VDSO), None)
+
+    @property
+    def made_names(self) -> frozenset[str]:
+        """Where what this process has made files of can be opened."""
+        return frozenset(one.name for one in self._kernel_code.values() if one is not None)
+
+    def _made(self, mapping: MemoryMapping) -> Optional[LoadedFile]:
+        if not mapping.executable or self._view.translator.owner(mapping.start).rank is not None:
+            return None
+        try:
+            content = self._view.target.read(mapping.start, mapping.end - mapping.start)
+            loaded = LoadedElf(self._view.target.read, mapping.start)
+        except RanklensError:
+            return None
+        dynamic = next((one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC), None)
+        if dynamic is None or not loaded.segments:
+            return None
+        bias = loaded.load_bias
+        return LoadedFile(_file_of(content), VDSO, mapping.start, bias, bias + dynamic)
+
     def _name(self, path: str, build_id: bytes, loaded: LoadedElf) -> str:
         found = object_path(self._view.target, identity_by_headers(path, build_id, loaded.program_headers))
         return self._checked(found)
@@ -76,3 +120,11 @@ class LoadedFiles:
             self.problems.append(f"{found.reason}: {found.hint}" if found.hint else found.reason)
             return ""
         return str(found)
+
+
+@lru_cache(maxsize=8)
+def _file_of(content: bytes) -> str:
+    """A file in memory that other processes of this user can open as long as this process lives."""
+    descriptor = os.memfd_create("vdso", os.MFD_CLOEXEC)
+    os.write(descriptor, content)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"

@@ -124,6 +124,9 @@ class RankProcess:
         for one in self.files.others:
             if every or not is_hooked(one) or one.path in self._touched:
                 yield Library(one.name, one.bias, one.dynamic, one.base, None)
+        code = self.files.kernel_code(self.pc)  # also of a suspended rank: it may be there once it has run
+        if code is not None:
+            yield Library(code.name, code.bias, code.dynamic, code.base, None)
 
     def _dynamic(self, known: Object) -> int:
         if known.dynamic:

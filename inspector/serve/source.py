@@ -60,13 +60,14 @@ class Moment:
             self._ranks[number] = RankProcess(view, view.shown(number), self._files_of(view))
         return self._ranks[number]
 
-    @cached_property
+    @property
     def file_names(self) -> frozenset[str]:
         """Where all programs and libraries of the job can be opened."""
         views = [one.moment for one in self.job.processes]
         files = [(view, self._files_of(view)) for view in views]
         names = {one.name for _, each in files for one in each.others}
         names |= {each.of_object(known) for view, each in files for known in view.table.objects}
+        names |= {name for _, each in files for name in each.made_names}
         return frozenset(names - {""})
 
     def _files_of(self, view: ProcessView) -> LoadedFiles:

@@ -1,20 +1,23 @@
 """glibc's kernel threads from outside: their control blocks, and where they have an object's thread-local variables.
 
 Takes a target; libc itself describes its structures, for libthread_db's sake. A control block (x86-64: tcbhead_t is
-{tcb, dtv, self, ...}) begins with its own address and has it again. What can't be read is absent.
+{tcb, dtv, self, ...}) begins with its own address and has it again. It lies at the end of its thread's stack. Since
+glibc 2.42 guard pages no longer separate the mappings of stacks: libc's own list of them tells of the others. What
+can't be read is absent.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from pieglobalsfind.elf.file import open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.target import MemoryMapping, Target, pieces
 
 # What libc describes: {bits, elements, offset}, 32 bits each.
@@ -22,6 +25,12 @@ TID, VECTOR = "_thread_db_pthread_tid", "_thread_db_pthread_dtvp"
 ENTRY, ENTRY_VALUE = "_thread_db_dtv_dtv", "_thread_db_dtv_t_pointer_val"
 MODULE, STATIC_OFFSET = "_thread_db_link_map_l_tls_modid", "_thread_db_link_map_l_tls_offset"
 DESCRIPTIONS = (TID, VECTOR, ENTRY, ENTRY_VALUE, MODULE)  # what has to be there
+# What leads to libc's list of threads that it has made itself: the list's head, and its nodes in threads
+GLOBAL, STACKS = "_rtld_global", "_thread_db_rtld_global__dl_stack_used"
+NODE, NEXT = "_thread_db_pthread_list", "_thread_db_list_t_next"
+OF_LIST = (STACKS, NODE, NEXT)
+MOST_THREADS = 1 << 16
+PAGE = 4096
 Described = Mapping[str, tuple[int, int]]  # (bits, offset) by name
 LARGEST_OFFSET = 1 << 16
 LARGEST_STATIC = 1 << 30  # bytes below a thread pointer
@@ -55,9 +64,10 @@ def descriptions(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Desc
                 if None in places.values() and "/libpthread" in mapping.path:
                     places = _unexported(target, mapping.path, loaded)
                 found = {name: _description(target, at or 0) for name, at in places.items()}
-                static = loaded.symbol(STATIC_OFFSET)
-                if found and static is not None:
-                    found[STATIC_OFFSET] = _description(target, static)
+                for name in (STATIC_OFFSET, *OF_LIST) if found else ():
+                    place = loaded.symbol(name)
+                    if place is not None:
+                        found[name] = _description(target, place)
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if found and all(bits and offset < LARGEST_OFFSET for bits, offset in found.values()):
@@ -82,16 +92,66 @@ def _unexported(target: Target, path: str, loaded: LoadedElf) -> dict[str, Optio
 
 def control_blocks(
     target: Target, maps: Sequence[MemoryMapping], described: Described, stacks: frozenset[int] = frozenset()
-) -> Iterator[ControlBlock]:
+) -> list[ControlBlock]:
     """The control block of each kernel thread; `stacks` are the starts of mappings that hold none."""
+    addresses = dict.fromkeys((*_searched(target, maps, stacks), *_listed(target, maps, described)))
+    found = []
+    for address in addresses:
+        tid = _number(target, address + described[TID][1])
+        mapping = mapping_at(maps, address)
+        if tid > 0 and mapping is not None and _is_block(target, address):
+            found.append(ControlBlock(tid, address, mapping))
+    return _apart(found)
+
+
+def _searched(target: Target, maps: Sequence[MemoryMapping], stacks: frozenset[int]) -> Iterator[int]:
+    """What may be a control block, where most are."""
     for mapping in maps:
         if mapping.readable and mapping.writable and not mapping.path and mapping.start not in stacks:
             begin = mapping.start if mapping.end - mapping.start <= SMALL else mapping.end - SEARCHED
             for start, data in pieces(target, begin, mapping.end):
-                for address in _own_addresses(start, data):
-                    tid = _number(target, address + described[TID][1])
-                    if tid > 0 and _is_block(target, address):
-                        yield ControlBlock(tid, address, mapping)
+                yield from _own_addresses(start, data)
+
+
+def _listed(target: Target, maps: Sequence[MemoryMapping], described: Described) -> Iterator[int]:
+    """The threads in libc's list; none where its description is not whole, or the list is being changed."""
+    head = _list_head(target, maps) if all(name in described for name in OF_LIST) else 0
+    if not head:
+        return
+    head += described[STACKS][1]
+    node = head
+    try:
+        for _ in range(MOST_THREADS):
+            node = _word(target, node + described[NEXT][1])
+            if node == head:
+                return
+            yield node - described[NODE][1]
+    except MemoryUnreadable:
+        return
+
+
+def _list_head(target: Target, maps: Sequence[MemoryMapping]) -> int:
+    """Where the system loader keeps what the list is in; 0 if it does not say so."""
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and "/ld-linux" in mapping.path:
+            try:
+                return LoadedElf(target.read, mapping.start).symbol(GLOBAL) or 0
+            except (ObjectFileError, MemoryUnreadable):
+                continue
+    return 0
+
+
+def _apart(found: Sequence[ControlBlock]) -> list[ControlBlock]:
+    """In order of address; of a mapping that several share each has what is its own, up to the end of its page."""
+    apart: list[ControlBlock] = []
+    for one in sorted(found, key=lambda block: block.address):
+        start = one.mapping.start
+        if apart and start <= apart[-1].address:
+            before = apart[-1]
+            start = before.address // PAGE * PAGE + PAGE
+            apart[-1] = replace(before, mapping=before.mapping._replace(end=start))
+        apart.append(replace(one, mapping=one.mapping._replace(start=start)))
+    return apart
 
 
 def _own_addresses(start: int, data: bytes) -> Iterator[int]:

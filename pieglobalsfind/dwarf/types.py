@@ -8,7 +8,7 @@ itself, which the reader makes sure of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Optional, Protocol, Union
 
 from pieglobalsfind.dwarf import constants as dw
@@ -217,6 +217,10 @@ def named_by(found: Type) -> tuple[int, ...]:
     return (found.result, *found.parameters) if isinstance(found, Function) else by_value(found)
 
 
+Place = Optional[tuple[int, int]]  # offset and type of a member
+MOST_LEVELS = 50  # of base classes
+
+
 class Types(Protocol):
     """Types by index: a tuple, or a reader."""
 
@@ -228,16 +232,45 @@ class TypeTable:
     """The types of a file's variables. Indices stay valid for the table's life; 0 is void."""
 
     types: Types
+    _bare: dict[int, Bare] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _places: dict[tuple[int, str], Place] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getitem__(self, index: int) -> Type:
         return self.types[index]
 
     def strip(self, index: int) -> Bare:
         """The type behind typedefs and qualifiers."""
+        known = self._bare.get(index)
+        if known is not None:
+            return known
         found = self.types[index]
         while isinstance(found, (Typedef, Qualified)):
             found = self.types[found.target]
+        self._bare[index] = found
         return found
+
+    def __reduce__(self) -> tuple[type[TypeTable], tuple[Types]]:
+        return TypeTable, (self.types,)
+
+    def place(self, index: int, name: str, depth: int = 0) -> Place:
+        """Offset and type of a member of a class or of its base classes, None if it has none of that name."""
+        key = index, name
+        if key not in self._places:
+            self._places[key] = self._found_place(index, name, depth)
+        return self._places[key]
+
+    def _found_place(self, index: int, name: str, depth: int) -> Place:
+        bare = self.strip(index)
+        members = [one for one in bare.members if one.location is None] if isinstance(bare, Struct) else []
+        for one in members:
+            if one.name == name and not one.is_base:
+                return one.offset, one.type
+        for one in members:
+            if (one.is_base or not one.name) and depth < MOST_LEVELS:
+                inner = self.place(one.type, name, depth + 1)
+                if inner is not None:
+                    return one.offset + inner[0], inner[1]
+        return None
 
     def size(self, index: int) -> int:
         """Size in bytes of an object of this type; 0 for functions, void and arrays of unknown length."""

@@ -31,6 +31,7 @@ PAGE = 4096
 GRAIN = 256  # bytes; what was read in a rehearsal is copied in such pieces
 BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and what a switch saves
 LARGEST_COPY = 1 << 30  # bytes
+LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
@@ -182,12 +183,20 @@ class PausedTarget:
         self._unmapped.clear()
 
     def missed(self) -> tuple[Range, ...]:
-        """What reads were refused for because it was not copied, in pages."""
+        """What reads were refused for because it was not copied, in pages, as far as there is anything to copy."""
         found = list(self._missed)
         if self._unmapped:  # it may have been mapped since the map was read
             now = self.live.maps()
             found += [one for one in self._unmapped if mapping_at(now, one[0]) is not None]
-        return merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+        pages = merged((start & -PAGE, -(-end // PAGE) * PAGE) for start, end in found)
+        if sum(end - start for start, end in pages) > LARGEST_CHECKED:
+            return pages
+        return merged((page, page + PAGE) for page in self._readable(pages))
+
+    def _readable(self, ranges: Iterable[Range]) -> Iterator[int]:
+        """The pages that can be read: a guard page would have all lost that is copied in one piece with it."""
+        places = [(page, 1) for start, end in ranges for page in range(start, end, PAGE)]
+        return (page for (page, _), byte in zip(places, self.live.read_many(places)) if byte is not None)
 
 
 class _Pieces:
@@ -382,9 +391,11 @@ class RecordedTarget:
         return data
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
-        for place in places:
-            self._note(*place)
-        return self.live.read_many(places)
+        found = self.live.read_many(places)
+        for place, data in zip(places, found):
+            if data is not None:
+                self._note(*place)
+        return found
 
     def _note(self, address: int, size: int) -> None:
         first, last = self._searched

@@ -117,7 +117,20 @@ def decode_class(around: Surroundings, index: int, bare: Struct, found: Object, 
 def is_plain(types: TypeTable, index: int) -> bool:
     """Whether equal bytes are equal values on every rank: without pointers, containers, or padding that may differ."""
     bare = types.strip(index)
-    return isinstance(bare, (Base, Enum)) or (isinstance(bare, Array) and is_plain(types, bare.element))
+    if isinstance(bare, Struct):
+        parts = [one for one in bare.members if not is_empty(types, one)]
+        is_whole = not bare.opaque and sum(types.size(one.type) for one in parts) == bare.size
+        return is_whole and all(not one.bit_size and is_plain(types, one.type) for one in parts)
+    if isinstance(bare, Base):
+        numbers = 2 if "complex" in bare.encoding else 1
+        return bare.size // numbers <= 8  # the x87's numbers have padding
+    return isinstance(bare, Enum) or (isinstance(bare, Array) and is_plain(types, bare.element))
+
+
+def is_empty(types: TypeTable, member: Member) -> bool:
+    """Whether it is a base class without members, which takes no room."""
+    bare = types.strip(member.type)
+    return member.is_base and isinstance(bare, Struct) and not bare.opaque and not bare.members
 
 
 def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int = DEEPEST) -> str:

@@ -46,7 +46,7 @@ def measured(pid: int) -> tuple[Measurement, ...]:
     return (
         Measurement("the ranks are found", best(lambda: found(pid)), "s", DISCOVERY),
         Measurement("`inspector stacks --nonblocking`", best(lambda: spent([*stacks, "--nonblocking"])), "s", STACKS),
-        Measurement("`inspector stacks`, with a pause", best(lambda: spent(stacks)), "s"),
+        Measurement("`inspector stacks`, with a pause", best(lambda: spent(stacks)), "s", STACKS),
         Measurement("plain GDB attaches", best(lambda: spent(["gdb", "-nx", "-batch", "-p", str(pid)])), "s"),
     )
 

@@ -1,4 +1,4 @@
-"""The Debian package, unpacked and not installed: docs/install.md says where installing and removing it was tried."""
+"""The Debian package, unpacked and not installed: that needs root and a system to change."""
 
 from __future__ import annotations
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.support.debuggers import find_lldb
@@ -89,6 +91,9 @@ def test_the_inspector_reads_a_job(fresh: Path, job: Job, tmp_path: Path) -> Non
     report = run([fresh / "bin/inspector", "report", job.pid, "--html", page], tmp_path)
     assert "shared_name" in run([fresh / "bin/inspector", "globals", job.pid], tmp_path), report
     assert "shared_name" in page.read_text() and "<script" in page.read_text()
+    schema = json.loads(run([fresh / "bin/inspector", "schema", "report"], tmp_path))
+    printed = json.loads(run([fresh / "bin/inspector", "report", job.pid, "--json"], tmp_path))
+    jsonschema.validate(printed, schema)
     assert re.search(r"^main at places\.c", run([fresh / "bin/inspector", "stacks", job.pid], tmp_path), re.MULTILINE)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.decoders.saved_context import FCONTEXT, UCONTEXT, Layout
+from pieglobalsfind.decoders.saved_context import FCONTEXT, FCONTEXT_WITH_GUARD, UCONTEXT, Layout
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
 from pieglobalsfind.decoders.smpi.library import Library
 from pieglobalsfind.decoders.smpi.words import words_of
@@ -27,7 +27,13 @@ RAW: Layout = (
     *(RegisterRule(number, True, 8 * at) for at, number in enumerate(_PUSHED)),
     RegisterRule(RSP, False, 8 * len(_PUSHED)),
 )
-LAYOUTS: Mapping[str, Layout] = {"raw": RAW, "boost": FCONTEXT, "ucontext": UCONTEXT, "thread": ()}
+# Boost's saved registers have room for the stack protector's word, depending on how it was built.
+LAYOUTS: Mapping[str, Sequence[Layout]] = {
+    "raw": (RAW,),
+    "boost": (FCONTEXT, FCONTEXT_WITH_GUARD),
+    "ucontext": (UCONTEXT,),
+    "thread": ((),),
+}
 # The default size; its name until 3.33, and since.
 STACK_SIZE = (
     "_ZN7simgrid6kernel7context10stack_sizeE",
@@ -65,6 +71,25 @@ def saved_contexts(
         else:
             found.append(_saved(one, factory, size, mapped))
     return _with_pointers(actors, found, factory)
+
+
+def layout_of(target: Target, maps: Sequence[MemoryMapping], kind: str, saved: Sequence[Saved]) -> Layout:
+    """How a kind of contexts saves registers: of several layouts the one by which most return to code."""
+    code = [(one.start, one.end) for one in maps if one.executable]
+    contexts = [one.context for one in saved if isinstance(one.context, int)]
+
+    def returns(layout: Layout) -> int:
+        place = next((one.offset for one in layout if one.dwarf_register == PC), 0)
+        words = words_of(target, [context + place for context in contexts], 1, 1)
+        return sum(_is_within(code, one[0]) for one in words if one)
+
+    known = LAYOUTS[kind]
+    return known[0] if len(known) == 1 else max(known, key=returns)
+
+
+def _is_within(ranges: Sequence[tuple[int, int]], address: int) -> bool:
+    at = bisect_right(ranges, (address, TOP)) - 1
+    return at >= 0 and address < ranges[at][1]
 
 
 def _factory(target: Target, library: Library, actor: Actor) -> Optional[int]:

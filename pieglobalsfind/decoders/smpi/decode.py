@@ -15,7 +15,7 @@ from pieglobalsfind import model
 from pieglobalsfind.decoders.libc_threads import Described, module_of, thread_block
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
-from pieglobalsfind.decoders.smpi.contexts import LAYOUTS, THREAD, Saved, saved_contexts
+from pieglobalsfind.decoders.smpi.contexts import THREAD, Saved, layout_of, saved_contexts
 from pieglobalsfind.decoders.smpi.identity import identities
 from pieglobalsfind.decoders.smpi.images import Images, images
 from pieglobalsfind.decoders.smpi.library import Library, find_library
@@ -88,7 +88,7 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
     saved = saved_contexts(target, maps, library, listed)
     numbers = number(listed, identities(target, listed))
     threads, described = find_threads(target, maps, library, _mappings_of_stacks(maps, saved))
-    layout = LAYOUTS[listed[0].kind]
+    layout = layout_of(target, maps, listed[0].kind, saved)
     entry = library.elf.symbol_extent(ENTRY) or (0, 0)
     if not layout:
         saved = _on_threads(listed, threads)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.dwarf.types import Struct, TypeTable
+from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
 
 MOST_SHOWN = 200  # GDB's `print elements`
@@ -27,9 +27,9 @@ class NoValue(Exception):  # noqa: N818 - it is no error of ours: the memory hol
 class Contents:
     """What was read of one variable on one rank: at most so many bytes and elements."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, most_elements: int = MOST_COMPARED) -> None:
         self._left = most_bytes
-        self._elements = MOST_COMPARED
+        self._elements = most_elements
         self._hash = hashlib.blake2b(digest_size=16)
         self._is_used = False
         self.lacking = ""  # why not all was compared
@@ -83,28 +83,18 @@ class Source:
     def member(self, whole: Part, *names: str) -> Part:
         """The member by its path, through base classes; raises `NoValue` if the type has none."""
         for name in names:
-            found = self._find(whole, name, 0)
+            found = self._find(whole, name)
             if found is None:
                 raise NoValue(f"its type has no member {name}")
             whole = found
         return whole
 
     def has(self, whole: Part, name: str) -> bool:
-        return self._find(whole, name, 0) is not None
+        return self._find(whole, name) is not None
 
-    def _find(self, whole: Part, name: str, depth: int) -> Optional[Part]:
-        bare = self.types.strip(whole.type)
-        if not isinstance(bare, Struct) or depth > 50:
-            return None
-        for one in bare.members:
-            if one.location is None and one.name == name and not one.is_base:
-                return self.at(whole, one.offset, one.type)
-        for one in bare.members:
-            if one.location is None and (one.is_base or not one.name):
-                found = self._find(self.at(whole, one.offset, one.type), name, depth + 1)
-                if found is not None:
-                    return found
-        return None
+    def _find(self, whole: Part, name: str) -> Optional[Part]:
+        place = self.types.place(whole.type, name)
+        return None if place is None else self.at(whole, *place)
 
     def at(self, whole: Part, offset: int, index: int) -> Part:
         """The object of a type at an offset within another."""

@@ -66,6 +66,7 @@ def written(source: Source, title: str, nodes: Iterator[int], count: int, elemen
     GDB counts a key and its value as two.
     """
     offset, parts = value_offset(source, element, head), list[str]()
+    is_plain = source.is_plain(element)
     most = MOST_SHOWN // 2 if write is keyed else MOST_SHOWN
     for number in range(count):
         if number >= most and not source.contents.allow_element():
@@ -73,11 +74,11 @@ def written(source: Source, title: str, nodes: Iterator[int], count: int, elemen
         node = next(nodes, 0)
         if not node:
             raise NoValue("it has fewer elements than it counts")
-        text = write(source, number, source.fetch(element, node + offset))
+        part = source.fetch(element, node + offset)
         if number < most:
-            parts.append(text)
+            parts.append(write(source, number, part))
         else:
-            source.contents.add(text.encode())
+            source.contents.add(part.data if is_plain else write(source, number, part).encode())
     return f"{title} = {joined(parts, count > most)}" if count else title
 
 

@@ -110,14 +110,15 @@ def deque(source: Source, whole: Part) -> str:
     if not count:
         return text
     parts: list[str] = []
+    is_plain = source.is_plain(element)
     for number, place in enumerate(deque_places(source, start, per_block * size, size, count)):
         if number >= MOST_SHOWN and not source.contents.allow_element():
             break
-        shown = source.show(source.fetch(element, place))
+        part = source.fetch(element, place)
         if number < MOST_SHOWN:
-            parts.append(shown)
+            parts.append(source.show(part))
         else:
-            source.contents.add(shown.encode())
+            source.contents.add(part.data if is_plain else source.show(part).encode())
     return f"{text} = {joined(parts, count > MOST_SHOWN)}"
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.oracle.test_oracle import differences
 from tests.support.debuggers import gdb_version
 from tests.support.gdb.places import RANKS as PLACES_RANKS
-from tests.support.gdb.places import Places
+from tests.support.gdb.places import Places, make_core
 from tests.support.gdb.session import Session
 from tests.support.host.controller import Controller, Gdb
 from tests.support.host.plan import Answers, Plan, Query
@@ -23,7 +23,7 @@ from tests.support.oracle import c_program, cxx_program, fortran_program
 from tests.support.oracle.program import RANKS, Program
 from tests.support.oracle.runs import Runs
 from tests.support.rsp import BASE, is_stopped
-from tests.support.running import ROOT, built
+from tests.support.running import ROOT, StartJob, built
 from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
 
@@ -149,6 +149,34 @@ def test_every_rank_is_an_inferior(way: str, gdb: Path, places: Places, tmp_path
         assert (pid, name, values) == (BASE + rank, f"rank {rank}", list(map(str, expected)))
         assert functions[-1] == "main" and functions[-2] == "stay", functions
     wait_until(lambda: not is_stopped(places.pid), "the job was left stopped")
+
+
+IN_THE_KERNELS_CODE = """
+ask("set sysroot /")
+ask("set remotetimeout 60")
+for rank in (0, 1):
+    ask("target extended-remote | INSPECTOR serve TARGET --rank %d" % rank)
+    tell(str(rank), [functions(), ask("info sharedlibrary")])
+    ask("detach")
+    ask("disconnect")
+"""
+
+
+@pytest.mark.parametrize("source", ["live", "core"])
+def test_a_rank_that_asks_for_the_time(
+    source: str, gdb: Path, start_job: StartJob, rankrun: Path, rankcc: Path, shared: Shared, tmp_path: Path
+) -> None:
+    """It is in code that is in no file; its stack goes on to main all the same."""
+    program = shared.copied([rankcc, "-g", "-O0", ROOT / "tests/inspector/sources/clock.c"], tmp_path / "clock")
+    job = start_job(rankrun, "-n", 2, program)
+    job.wait_for("ready")
+    target = job.pid if source == "live" else make_core(job.pid, tmp_path)
+    script = IN_THE_KERNELS_CODE.replace("INSPECTOR", str(built("inspector"))).replace("TARGET", str(target))
+    told = Session(gdb, tmp_path).run(script, source=False)
+    for rank, caller in ((0, "MPI_"), (1, "ask")):
+        functions, libraries = told[str(rank)]
+        assert functions[-1] == "main" and functions[-2].startswith(caller), functions
+        assert source == "core" or "/fd/" in libraries, libraries
 
 
 def test_what_is_refused(gdb: Path, places: Places, tmp_path: Path) -> None:

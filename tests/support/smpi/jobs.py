@@ -7,9 +7,11 @@ come to wait.
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import signal
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,17 @@ from tests.support.sharing import Shared
 from tests.support.waiting import wait_until
 
 SMPIRUN = shutil.which("smpirun") or ""
+
+
+def version() -> tuple[int, int]:
+    """SimGrid's."""
+    said = subprocess.run([SMPIRUN, "--version"], capture_output=True, text=True, timeout=60).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", said)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+
+
 needs_smpi = pytest.mark.skipif(not SMPIRUN, reason="SimGrid's smpirun is not installed (Debian: libsimgrid-dev)")
+VERSION = version() if SMPIRUN else (0, 0)
 COMPILERS = {".c": "smpicc", ".cpp": "smpicxx", ".f90": "smpif90"}
 SOURCES = Path(__file__).resolve().parent / "sources"
 FACTORIES = ("raw", "boost", "ucontext", "thread")
