@@ -20,7 +20,6 @@ from pieglobalsfind.model import Rank, Waiting
 from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.confirmed_waits import waits_of
-from ..analysis.wait_chains import Chains, chains
 from ..analysis.wait_graph import Collective, Waits
 from ..job.job import (
     Job,
@@ -33,6 +32,7 @@ from ..job.job import (
 )
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
+from ..output.wait_chains import Chains, chains
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 

@@ -29,9 +29,9 @@ from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import holdings
 from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
 from ..analysis.verdict import Verdict
-from ..analysis.wait_chains import chains
 from ..terminal.text import byte_count, declared, harmless, of_ranks
 from .render import MOST_RANK_ROWS, by_cells, left_out, range_text, rank_row, ranks_text, summary, value_rows
+from .wait_chains import chains
 from .wait_picture import Drawing, drawing, picture
 
 FOLDER = Path(__file__).resolve().parent / "templates"
@@ -206,7 +206,7 @@ def pointers_sheet(report: Report) -> Sheet:
 
 def waits_drawing(report: Report) -> Optional[Drawing]:
     """Which ranks wait for which; None where none waits for one that is known."""
-    if report.waits is None or not report.waits.peers:
+    if report.waits is None or not (report.waits.peers or report.waits.cycles):
         return None
     table = report.subject.table
     return drawing(picture(table, report.waits, chains(table, report.waits)))

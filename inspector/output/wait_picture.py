@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pieglobalsfind.model import RankTable
 
-from ..analysis.wait_chains import Chains
 from ..analysis.wait_graph import Waits
 from ..terminal.text import harmless, of_ranks
 from .render import ranks_text
+from .wait_chains import Chains
 
 MOST_SINGLE = 24  # ranks that have a box each
 MOST_COLUMNS = 5  # that single ranks may take: a long chain is read as one box
@@ -54,7 +54,7 @@ class WaitPicture:
 
 
 def picture(table: RankTable, waits: Waits, found: Chains) -> WaitPicture:
-    """The boxes and arrows; none if no rank waits for one that is known."""
+    """The boxes and arrows, those of every cycle too; none if no rank waits for one that is known."""
     longest = max((one.depth for one in found.links), default=0)
     is_few = len(waits.peers) <= MOST_SINGLE and longest <= MOST_COLUMNS
     parts = _single_parts(waits, found) if is_few else _grouped_parts(waits, found)
@@ -64,6 +64,9 @@ def picture(table: RankTable, waits: Waits, found: Chains) -> WaitPicture:
         for rank in link.ranks:
             rule = f"r{link.distance:+d}" if link.peer is None and not is_few else ""
             rules[home[rank], home[link.peer_of(rank)]] = rule
+    for ring in (one.ranks for one in waits.cycles):  # some wait through a call that needs something of all
+        for rank, following in zip(ring, (*ring[1:], ring[0])):
+            rules.setdefault((home[rank], home[following]), "")
     levels = _levels(len(parts), rules, [number for number, (_, kind) in enumerate(parts) if kind != WAITS])
     texts = _texts(table)
     nodes = tuple(Node(ranks, kind, texts.get(ranks[0], ""), level) for (ranks, kind), level in zip(parts, levels))
@@ -72,7 +75,7 @@ def picture(table: RankTable, waits: Waits, found: Chains) -> WaitPicture:
 
 def _single_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], str]]:
     cycle = {rank for one in waits.cycles for rank in one.ranks}
-    ranks = sorted(waits.peers.keys() | waits.peers.values())
+    ranks = sorted(waits.peers.keys() | waits.peers.values() | cycle)
     kinds = {rank: CYCLE if rank in cycle else WAITS if rank in waits.peers else ROOT for rank in ranks}
     return [((rank,), kinds[rank]) for rank in ranks]
 
@@ -80,7 +83,11 @@ def _single_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], st
 def _grouped_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], str]]:
     """Links and roots; a rank that waits for no single one, and stands for itself, is the root that it is."""
     parts = [(link.ranks, CYCLE if link.is_cycle else WAITS) for link in found.links]
-    parts += [(root.ranks, ROOT) for root in found.roots]
+    linked = {rank for ranks, _ in parts for rank in ranks}
+    cycle = {rank for one in waits.cycles for rank in one.ranks} - linked
+    parts += [((rank,), CYCLE) for rank in sorted(cycle)]
+    roots = [tuple(rank for rank in root.ranks if rank not in cycle) for root in found.roots]
+    parts += [(ranks, ROOT) for ranks in roots if ranks]
     known = {rank for ranks, _ in parts for rank in ranks}
     return parts + [((peer,), ROOT) for peer in sorted(set(waits.peers.values()) - known)]
 

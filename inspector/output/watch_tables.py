@@ -20,10 +20,10 @@ from ..analysis.globals import GlobalValues, differing
 from ..analysis.payload import CATEGORIES
 from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding
-from ..analysis.wait_chains import Root, chains
 from ..job.stacks import Stacks, label
 from ..terminal.text import byte_count, declared, harmless
 from .render import ranks_text, size_text
+from .wait_chains import Root, chains
 
 RANKS, STACKS, GLOBALS, PAYLOAD, WAITS = VIEWS = ("ranks", "stacks", "globals", "payload", "waits")
 LONGEST_CELL = 200

@@ -64,15 +64,14 @@ gdb.execute("tbreak pace_up")
 gdb.execute("run")
 gdb.execute("kill")
 gdb.execute("file {programs.alone}")
-gdb.execute("break pace_down")
-tell("locations", len(gdb.breakpoints()[-1].locations))
+tell("break", ask("break pace_down"))
 gdb.execute("run 1")
 tell("stop", functions())
 """,
         "--args",
         *(rankrun, "-n", RANKS, programs.job, "1"),
     )
-    assert told["locations"] == 1 and told["stop"] == ["pace_down", "walk", "main"]
+    assert "locations" not in told["break"] and told["stop"] == ["pace_down", "walk", "main"]
 
 
 def test_the_runtime_s_own_names_do_not_answer(session: Session, programs: Programs, rankrun: Path) -> None:

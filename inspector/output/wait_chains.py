@@ -14,7 +14,7 @@ from typing import Union
 from pieglobalsfind.model import EXITED, RankTable
 from pieglobalsfind.ranks.rankset import compact
 
-from .wait_graph import Waits
+from ..analysis.wait_graph import Waits
 
 FEWEST = 3  # ranks whose peers lie at one distance; fewer are named by their peers
 NOT_IN_CALL = ""  # in place of a call: the rank is in none

@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from inspector.analysis.wait_chains import Chains, chains
-from inspector.analysis.wait_graph import Waits, find
+from inspector.analysis.wait_graph import Cycle, Waits, find
+from inspector.output.wait_chains import Chains, chains
 from inspector.output.wait_picture import MOST_BOXES, MOST_SINGLE, WaitPicture, as_dot, drawing, picture
 from pieglobalsfind.model import BLOCKED, RUNNING, Absent, Evidence, Rank, RankTable, Waiting
 
@@ -104,6 +105,19 @@ def test_few_ranks_have_a_box_each_and_many_one_for_all_that_do_the_same() -> No
     assert len(boxes[MOST_SINGLE, 8]) == MOST_SINGLE
     assert boxes[1000, 8] == ["ranks 8-999", "ranks 0-7"]
     assert boxes[MOST_SINGLE, 1] == [f"ranks 1-{MOST_SINGLE - 1}", "rank 0"]  # a chain too long to be drawn
+
+
+@pytest.mark.parametrize("waiting", [0, MOST_SINGLE])
+def test_a_cycle_through_a_collective_call_is_drawn(waiting: int) -> None:
+    """Rank 0 waits there for all that have not come, so for no single one; others, few or many, wait for it."""
+    peers = {3: 0, **dict.fromkeys(range(10, 10 + waiting), 0)}
+    table = table_of(peers, 40)
+    waits = replace(find(table, {0: tuple(range(40))}), cycles=(Cycle((0, 3), frozenset((0, 3))),))
+    drawn = picture(table, waits, chains(table, waits))
+    home = {rank: number for number, node in enumerate(drawn.nodes) for rank in node.ranks}
+    assert {(one.start, one.end) for one in drawn.edges} >= {(home[0], home[3]), (home[3], home[0])}
+    assert {node.kind for node in drawn.nodes if {0, 3} & set(node.ranks)} == {"cycle"}
+    assert sorted(rank for node in drawn.nodes for rank in node.ranks) == sorted({0, *peers})
 
 
 def test_graphviz_takes_names_as_they_are() -> None:
