@@ -33,8 +33,9 @@ def built(name: str) -> Path:
 
 
 def hear_interrupts() -> None:
-    """In a new process: a suite that runs in the background of a shell ignores Ctrl-C, and so would what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """In a new process: a suite in the background of a shell, or below nohup, ignores signals, as would what it starts."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 NICENESS = 10

@@ -13,7 +13,7 @@ import pytest
 from inspector.recording.pace import MOST_STOPPED, Pace, idle_seconds
 from tests.inspector.commands.test_stacks import EVEN, ODD, SPINS
 from tests.support.inspector.ranks import SOURCES, StartRanks
-from tests.support.running import BIN, Job
+from tests.support.running import BIN, Job, hear_interrupts
 
 BEGINS = "inspector: recording process "
 
@@ -26,7 +26,9 @@ def held(start_ranks: StartRanks) -> Job:
 def recording(job: Job, *words: object) -> subprocess.Popen[str]:
     """The command, once it has taken a sample."""
     command = [str(BIN / "inspector"), "record", str(job.pid), *map(str, words)]
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    )
     assert started.stderr is not None and started.stderr.readline().startswith(BEGINS)
     return started
 

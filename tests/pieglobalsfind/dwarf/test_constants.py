@@ -6,8 +6,9 @@ from elftools.dwarf import dwarf_expr, enums
 
 from pieglobalsfind.dwarf import constants
 
-# what pyelftools has not: DWARF 5, table 7.2, and dwarfstd.org/languages.html
+# what pyelftools has not, or by another name: DWARF 5, tables 7.2 and 7.3, and dwarfstd.org/languages.html
 NEWER = {
+    "DW_TAG_template_type_parameter": 0x2F,
     "DW_UT_type": 0x02,
     "DW_UT_skeleton": 0x04,
     "DW_LANG_C_plus_plus_20": 0x2B,
