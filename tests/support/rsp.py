@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Optional
 from xml.etree import ElementTree
 
-from tests.support.running import built
+from tests.support.running import built, hear_interrupts
 
 PATIENCE = 60.0  # seconds
 BASE = 5_000_000  # the pid of rank 0
@@ -135,6 +135,7 @@ def served(*words: object) -> Iterator[Client]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,
     )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     client = Client(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), process)

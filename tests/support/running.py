@@ -33,7 +33,7 @@ def built(name: str) -> Path:
 
 
 def hear_interrupts() -> None:
-    """In a new process: a suite in the background of a shell, or below nohup, ignores signals, as would what it starts."""
+    """In a new process: a suite in the background, or below nohup, ignores signals, and what it starts would, too."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
