@@ -23,6 +23,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 
 def run(arguments: Optional[Sequence[str]]) -> int:
+    """Print where the file to `source` in GDB lies; returns the exit status."""
     parser().parse_args(arguments)
     print(Path(__file__).resolve().with_name("rank.py"))
     return 0

@@ -88,11 +88,13 @@ class Extension:
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
-        self.face.watches.changes.has_told(one for one in stopped_at if one.is_valid())
+        self.face.watches.changes.has_told(gdb_breakpoint for gdb_breakpoint in stopped_at if gdb_breakpoint.is_valid())
         self.breakpoints.renew()
         hit = any(map(follows, stopped_at))
-        caught = [one for one in stopped_at if catches_in_code(one)]
-        if caught and not any(one.commands or one.temporary for one in caught):  # what GDB still has to do for those
+        caught = [gdb_breakpoint for gdb_breakpoint in stopped_at if catches_in_code(gdb_breakpoint)]
+        if caught and not any(
+            gdb_breakpoint.commands or gdb_breakpoint.temporary for gdb_breakpoint in caught
+        ):  # what GDB still has to do for those
             forget_hit()
         self.face.inferiors.hit_moves = hit or self.face.inferiors.are_several
         self.breakpoints.watch_events()
@@ -232,6 +234,7 @@ def show_users(event: Any) -> None:
 
 
 def user_of(one: Any) -> Any:
+    """Return the user's breakpoint for one of ours, or the breakpoint itself."""
     return one.user if isinstance(one, Follower) else one
 
 

@@ -24,6 +24,7 @@ class CommandParser(argparse.ArgumentParser):
     _is_inside = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Take options after words as well as before."""
         if self._is_inside:  # what argparse does for both kinds of words calls this again for each
             return super().parse_known_args(args, namespace)
         self._is_inside = True
@@ -36,7 +37,7 @@ class CommandParser(argparse.ArgumentParser):
 def loaded(arguments: Optional[Sequence[str]]) -> Run:
     """What runs the command that is called, with all loaded that it says at its head that it needs."""
     words = sys.argv[1:] if arguments is None else arguments
-    made = parser(next((one for one in words if not one.startswith("-")), ""))
+    made = parser(next((word for word in words if not word.startswith("-")), ""))
     return lambda: run(made, words)
 
 

@@ -23,6 +23,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 
 def run(arguments: Optional[Sequence[str]]) -> int:
+    """Print the folder to import in LLDB; returns the exit status."""
     parser().parse_args(arguments)
     print(Path(__file__).resolve().parent)
     return 0

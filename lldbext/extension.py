@@ -26,8 +26,8 @@ _on: set[int] = set()
 
 def version() -> int:
     """LLDB's major version, 0 if it does not say."""
-    found = re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString())
-    return int(found.group(1)) if found else 0
+    match = re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString())
+    return int(match.group(1)) if match else 0
 
 
 def switch_on(debugger: Any) -> None:

@@ -35,6 +35,7 @@ class ProcMaps(Sequence[MemoryMapping]):
 
     @property
     def is_read(self) -> bool:
+        """Return whether the whole map has been read."""
         return self._known is not None
 
     @property
@@ -64,7 +65,7 @@ class ProcMaps(Sequence[MemoryMapping]):
 
     def one_by_one(self) -> Iterator[MemoryMapping]:
         """For whoever needs the first few."""
-        return (self._mapping(found.groups()) for found in _line().finditer(self._text))  # type: ignore[arg-type]
+        return (self._mapping(match.groups()) for match in _line().finditer(self._text))  # type: ignore[arg-type]
 
     def whole(self) -> tuple[MemoryMapping, ...]:
         """All of them."""
@@ -76,7 +77,7 @@ class ProcMaps(Sequence[MemoryMapping]):
         """Those of files in whose path `part` occurs."""
         written = part.replace("\n", "\\012").encode("utf-8", "surrogateescape")
         found = map(self._mapping, _line().findall(b"\n".join(self._lines_with(written))))
-        return [one for one in found if is_of_file(one, part)]
+        return [mapping for mapping in found if _is_of_file(mapping, part)]
 
     def _lines_with(self, part: bytes) -> Iterator[bytes]:
         """By a search of the whole text: a look at each of its lines takes a hundred times as long."""
@@ -97,7 +98,7 @@ class ProcMaps(Sequence[MemoryMapping]):
             begin = self._text.rfind(b"\n", low, (low + high) // 2) + 1 or low
             line = _line().match(self._text, begin)
             if line is None:  # the kernel writes no such line
-                return next((one for one in self.whole() if one.start <= address < one.end), None)
+                return next((mapping for mapping in self.whole() if mapping.start <= address < mapping.end), None)
             if address < int(line[1], 16):
                 high = begin
             elif address >= int(line[2], 16):
@@ -123,15 +124,19 @@ def readable_path(path: bytes) -> str:
 
 def of_files(maps: Sequence[MemoryMapping], part: str) -> list[MemoryMapping]:
     """The mappings of files in whose path `part` occurs."""
-    return maps.of_files(part) if isinstance(maps, ProcMaps) else [one for one in maps if is_of_file(one, part)]
+    return (
+        maps.of_files(part)
+        if isinstance(maps, ProcMaps)
+        else [mapping for mapping in maps if _is_of_file(mapping, part)]
+    )
 
 
-def is_of_file(one: MemoryMapping, part: str) -> bool:
-    return one.path.startswith("/") and part in one.path
+def _is_of_file(mapping: MemoryMapping, part: str) -> bool:
+    return mapping.path.startswith("/") and part in mapping.path
 
 
 def mapping_at(maps: Sequence[MemoryMapping], address: int) -> Optional[MemoryMapping]:
     """The mapping that holds an address."""
     if isinstance(maps, ProcMaps):
         return maps.at(address)
-    return next((one for one in maps if one.start <= address < one.end), None)
+    return next((mapping for mapping in maps if mapping.start <= address < mapping.end), None)

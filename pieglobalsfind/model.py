@@ -59,14 +59,17 @@ class Segment:
 
     @property
     def end(self) -> int:
+        """Return the offset past the end."""
         return self.offset + self.memory_size
 
     @property
     def executable(self) -> bool:
+        """Return whether the segment is executable (PF_X)."""
         return bool(self.protection & 1)
 
     @property
     def writable(self) -> bool:
+        """Return whether the segment is writable (PF_W)."""
         return bool(self.protection & 2)
 
 
@@ -96,6 +99,7 @@ class Object:
 
     @property
     def end(self) -> int:
+        """Return the address past the end."""
         return self.base + self.span
 
 
@@ -205,6 +209,7 @@ class Region:
 
     @property
     def end(self) -> int:
+        """Return the address past the end."""
         return self.start + self.size
 
     def __contains__(self, address: object) -> bool:
@@ -250,7 +255,7 @@ class Rank:
 
         Tasks of PiP are processes (`address_space`) that have all their memory in common (clone(2), CLONE_VM).
         """
-        return next((one.address_space for one in self.placements if isinstance(one, Alias)), 0)
+        return next((placement.address_space for placement in self.placements if isinstance(placement, Alias)), 0)
 
 
 @dataclass(frozen=True)

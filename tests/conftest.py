@@ -139,7 +139,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Called for every test, whichever process ran it."""
     if report.when == "call" and report.passed:
         cells = (value for name, value in report.user_properties if name == "methods cell")
-        RECORDED.update(tuple(map(str, one)) for one in cells if isinstance(one, (list, tuple)))
+        RECORDED.update(tuple(map(str, cell)) for cell in cells if isinstance(cell, (list, tuple)))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -45,6 +45,7 @@ class Language:
         self._set = ""
 
     def use(self, name: str) -> None:
+        """Make GDB's language `name`, unless it is that already."""
         if self._set != name:
             execute(f"set language {name}")
             self._set = name
@@ -60,7 +61,7 @@ class Language:
                 execute("set language auto")
 
 
-class Names:
+class SymbolNames:
     """` <symbol+4>` behind addresses, as GDB has it."""
 
     def __init__(self) -> None:
@@ -68,6 +69,7 @@ class Names:
         self._known: dict[int, str] = {}
 
     def behind(self, address: int) -> str:
+        """Return what GDB prints after a pointer's number: ` <symbol+4>`, or ""."""
         if address not in self._known:
             text = gdb.Value(address).cast(self._pointer).format_string()
             self._known[address] = text.removeprefix(f"{address:#x}")
@@ -88,7 +90,7 @@ Text = Callable[[bytes, Sight], str]
 class Printer:
     """How the arguments of one type look; each distinct number is printed once."""
 
-    def __init__(self, type_: gdb.Type, language: str, languages: Language, names: Names) -> None:
+    def __init__(self, type_: gdb.Type, language: str, languages: Language, names: SymbolNames) -> None:
         self._type = type_
         self._language, self._languages = language, languages
         self._names = names
@@ -107,14 +109,14 @@ class Printer:
             return lambda data, sight: self._by_printer(gdb.Value(data, self._type))
         if self._by_python or self._language not in LANGUAGES:
             return self._unsupported
-        if bare.code == gdb.TYPE_CODE_INT and self.size in (2, 4, 8) and not is_wide_character(self._type):
+        if bare.code == gdb.TYPE_CODE_INT and self.size in (2, 4, 8) and not _is_wide_character(self._type):
             return self._signed if bare.is_signed else self._unsigned
         if bare.code in NUMBERS:
             return self._number
         if bare.code == gdb.TYPE_CODE_PTR and points_to_plain(bare):
             if self._language == "fortran":
                 return self._unsupported if is_small_integer(bare.target()) else self._pointer
-            return self._string if points_to_text(bare) else self._pointer
+            return self._string if _points_to_text(bare) else self._pointer
         if self._language == "c++" and bare.code in REFERENCES:
             return self._referenced(Printer(bare.target(), self._language, self._languages, self._names))
         return self._unsupported
@@ -185,6 +187,7 @@ class Printer:
 
 
 def bare_type(type_: gdb.Type) -> gdb.Type:
+    """Return a type without typedefs, const and volatile."""
     return type_.strip_typedefs().unqualified()
 
 
@@ -195,7 +198,7 @@ def has_printer(type_: gdb.Type, size: int) -> bool:
     return gdb.default_visualizer(gdb.Value(bytes(size), type_)) is not None
 
 
-def is_wide_character(type_: gdb.Type) -> bool:
+def _is_wide_character(type_: gdb.Type) -> bool:
     while type_.unqualified().name not in WIDE_CHARACTERS:
         if type_.code != gdb.TYPE_CODE_TYPEDEF:
             return False
@@ -203,10 +206,10 @@ def is_wide_character(type_: gdb.Type) -> bool:
     return True
 
 
-def points_to_text(pointer: gdb.Type) -> bool:
+def _points_to_text(pointer: gdb.Type) -> bool:
     target = pointer.target()
     bare = bare_type(target)
-    return is_wide_character(target) or (bare.code in CHARACTERS and bare.sizeof == 1)
+    return _is_wide_character(target) or (bare.code in CHARACTERS and bare.sizeof == 1)
 
 
 def is_small_integer(type_: gdb.Type) -> bool:

@@ -13,13 +13,13 @@ from typing import Any, Optional
 
 import gdb
 
-from gdbext.backtraces.argument_text import SHORT, Language, Names, Printer, Sight
+from gdbext.backtraces.argument_text import SHORT, Language, Printer, Sight, SymbolNames
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.call_arguments import ArgumentReader, CallsAt, Parameter, Passed
 from pieglobalsfind.dwarf.expression import MASK, UnsupportedError, signed
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import Rank
-from pieglobalsfind.stacks.frame_values import CFA_ALONE, Frame, address, entry_value, value
+from pieglobalsfind.stacks.frame_values import CFA_ALONE, FrameScope, address, entry_value, value
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation
 
@@ -38,7 +38,7 @@ class DeepError(UnsupportedError):
 
 
 @dataclass
-class Walked:
+class GdbStack:
     """One rank's frames, innermost first; what expressions need of them is made when one asks."""
 
     rank: Rank
@@ -47,22 +47,25 @@ class Walked:
     places: tuple[Place, ...]
     readers: list[ArgumentReader]
     sight: Sight
-    frames: dict[tuple[int, int], Frame] = field(default_factory=dict)
+    frames: dict[tuple[int, int], FrameScope] = field(default_factory=dict)
 
     def calls(self, number: int) -> Optional[CallsAt]:
+        """Return the calls at a frame's pc, inlined ones first, or None without debug information."""
         return self.readers[number].calls(self.places[number][1])
 
-    def frame(self, number: int, callers: int) -> Frame:
+    def frame(self, number: int, callers: int) -> FrameScope:
         """A frame whose expressions may ask that many callers what they passed."""
         key = (number, callers)
         if key not in self.frames:
             activation, calls = self.activations[number], self.calls(number)
             bias = activation.lookup - self.places[number][1]
             base = calls.frame_base if calls is not None else ()
-            self.frames[key] = Frame(activation, self.memory, bias, base, lambda: self._call(number + 1, callers - 1))
+            self.frames[key] = FrameScope(
+                activation, self.memory, bias, base, lambda: self._call(number + 1, callers - 1)
+            )
         return self.frames[key]
 
-    def _call(self, caller: int, callers: int) -> Optional[tuple[Mapping[int, Passed], Frame]]:
+    def _call(self, caller: int, callers: int) -> Optional[tuple[Mapping[int, Passed], FrameScope]]:
         if callers < NO_CALLERS or caller >= len(self.activations):
             return None
         if callers == NO_CALLERS:
@@ -71,20 +74,20 @@ class Walked:
 
 
 @dataclass(frozen=True)
-class Call:
+class GdbCall:
     """One call of a rank's stack: the frame, which of the calls in it (inlined ones first), and GDB's number for it."""
 
     frame: int
     inner: int
     level: int
 
-    def key(self, walked: Walked, callers: int) -> Key:
+    def key(self, walked: GdbStack, callers: int) -> Key:
         """What frames with the same line have in common."""
         return self.inner, self.frame == 0, walked.places[self.frame : self.frame + callers + 1]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownArgument:
     """One argument as a line shows it. `offset`: its distance from the CFA, if it is that simple."""
 
     name: str
@@ -95,12 +98,12 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Line:
-    """`#LEVEL PC` BEFORE ARGUMENTS BEHIND. Without `shows_pc` there is no PC; `callers` as `Walked.frame` has it."""
+class FrameLine:
+    """`#LEVEL PC` BEFORE ARGUMENTS BEHIND. Without `shows_pc` there is no PC; `callers` as `GdbStack.frame` has it."""
 
     shows_pc: bool
     before: str
-    arguments: tuple[Shown, ...]
+    arguments: tuple[ShownArgument, ...]
     callers: int
     behind: str
 
@@ -110,20 +113,20 @@ class FrameLines:
 
     def __init__(self) -> None:
         self.languages = Language()
-        self._names = Names()
-        self._lines: dict[Key, Optional[Line]] = {}
+        self._names = SymbolNames()
+        self._lines: dict[Key, Optional[FrameLine]] = {}
         self._deep: set[Key] = set()
         self._printers: dict[tuple[Place, int, str], Printer] = {}
 
-    def knows(self, walked: Walked, call: Call) -> bool:
+    def knows(self, walked: GdbStack, call: GdbCall) -> bool:
         """Whether GDB has shown such a frame before, be it one that can't be computed."""
         return self._key(walked, call) in self._lines
 
-    def _key(self, walked: Walked, call: Call) -> Key:
+    def _key(self, walked: GdbStack, call: GdbCall) -> Key:
         key = call.key(walked, CALLERS)
         return call.key(walked, ALL_CALLERS) if key in self._deep else key
 
-    def text(self, walked: Walked, call: Call) -> str:
+    def text(self, walked: GdbStack, call: GdbCall) -> str:
         """The line of a frame; raises `UnsupportedError` if there is no pattern."""
         line = self._lines.get(self._key(walked, call))
         if line is None:
@@ -132,19 +135,21 @@ class FrameLines:
         arguments = arguments_text(line.arguments, walked, call.frame, line.callers) if line.arguments else ""
         return f"{numbered(call.level)}{pc}{line.before}{arguments}{line.behind}"
 
-    def learn(self, walked: Walked, call: Call, frame: gdb.Frame, text: str) -> None:
+    def learn(self, walked: GdbStack, call: GdbCall, frame: gdb.Frame, text: str) -> None:
         """Take GDB's own line as the pattern, if it can be computed."""
-        found: Optional[Line] = None
+        frame_line: Optional[FrameLine] = None
         with suppress(*FAILURES):
             shown = tuple(self._shown(walked, call, frame))
             try:
-                found = self._line(walked, call, shown, text, CALLERS)
+                frame_line = self._line(walked, call, shown, text, CALLERS)
             except DeepError:
                 self._deep.add(call.key(walked, CALLERS))
-                found = self._line(walked, call, shown, text, ALL_CALLERS)
-        self._lines[self._key(walked, call)] = found
+                frame_line = self._line(walked, call, shown, text, ALL_CALLERS)
+        self._lines[self._key(walked, call)] = frame_line
 
-    def _line(self, walked: Walked, call: Call, shown: tuple[Shown, ...], text: str, callers: int) -> Line:
+    def _line(
+        self, walked: GdbStack, call: GdbCall, shown: tuple[ShownArgument, ...], text: str, callers: int
+    ) -> FrameLine:
         pc = f"{walked.activations[call.frame].pc:#018x}"
         rest = text.removeprefix(numbered(call.level))
         shows_pc = rest.startswith(pc)
@@ -153,10 +158,10 @@ class FrameLines:
             arguments = arguments_text(shown, walked, call.frame, asked)
             before, between, behind = rest.rpartition(f" ({arguments})")
             if between and "0x" not in before + behind and behind.startswith((" at ", " from ", "\n")):
-                return Line(shows_pc, f"{before} (", shown, asked, f"){behind}")
+                return FrameLine(shows_pc, f"{before} (", shown, asked, f"){behind}")
         raise UnsupportedError("GDB shows it otherwise")
 
-    def _shown(self, walked: Walked, call: Call, frame: gdb.Frame) -> Iterator[Shown]:
+    def _shown(self, walked: GdbStack, call: GdbCall, frame: gdb.Frame) -> Iterator[ShownArgument]:
         calls = walked.calls(call.frame)
         if calls is None:
             return
@@ -166,10 +171,11 @@ class FrameLines:
                 self._printers[key] = Printer(type_, language_of(frame), self.languages, self._names)
             parameter = calls.calls[call.inner].parameters.get(name, NOWHERE)
             fixed = fixed_text(frame, name, parameter) if self._printers[key].is_short else ""
-            yield Shown(name, parameter, self._printers[key], offset_of(parameter, calls), fixed)
+            yield ShownArgument(name, parameter, self._printers[key], offset_of(parameter, calls), fixed)
 
 
 def numbered(level: int) -> str:
+    """Return a frame's number as a backtrace begins its line with it."""
     return f"#{level:<3}"
 
 
@@ -209,19 +215,22 @@ def fixed_text(frame: gdb.Frame, name: str, parameter: Parameter) -> str:
     return SHORT
 
 
-def arguments_text(shown: tuple[Shown, ...], walked: Walked, number: int, callers: int) -> str:
+def arguments_text(shown: tuple[ShownArgument, ...], walked: GdbStack, number: int, callers: int) -> str:
     """`n=4, grid=...` of a frame."""
-    return ", ".join([f"{one.name}={value_text(one, walked, number, callers)}" for one in shown])
+    return ", ".join(
+        [f"{shown_argument.name}={value_text(shown_argument, walked, number, callers)}" for shown_argument in shown]
+    )
 
 
-def value_text(shown: Shown, walked: Walked, number: int, callers: int) -> str:
+def value_text(shown: ShownArgument, walked: GdbStack, number: int, callers: int) -> str:
+    """Return an argument's value as GDB's backtraces show it, GDB's own words for memory that can't be read included."""
     try:
         return shown.fixed or _value_text(shown, walked, number, callers)
     except MemoryUnreadable as error:
         return f"<error reading variable: Cannot access memory at address {error.address:#x}>"
 
 
-def _value_text(shown: Shown, walked: Walked, number: int, callers: int) -> str:
+def _value_text(shown: ShownArgument, walked: GdbStack, number: int, callers: int) -> str:
     printer, parameter = shown.printer, shown.parameter
     if printer.is_short:
         raise UnsupportedError("an array that may be unallocated")
@@ -239,7 +248,7 @@ def _value_text(shown: Shown, walked: Walked, number: int, callers: int) -> str:
     return two_values_text(shown, walked, frame)
 
 
-def two_values_text(shown: Shown, walked: Walked, frame: Frame) -> str:
+def two_values_text(shown: ShownArgument, walked: GdbStack, frame: FrameScope) -> str:
     """The value now and at the call, as GDB's `print entry-values default` has it."""
     printer, parameter = shown.printer, shown.parameter
     now = value(parameter.now, printer.size, frame)

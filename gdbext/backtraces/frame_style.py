@@ -56,11 +56,13 @@ class RankFrame(FrameDecorator):
         return int(line) if line else None
 
     def frame_args(self) -> Any:
+        """Return the arguments for GDB's own printing; MI gets GDB's values."""
         if speaks_mi():
             return super().frame_args()
         return list(pieces(frame.arguments_text(self.inferior_frame()), "="))
 
     def frame_locals(self) -> Any:
+        """Return the locals for GDB's own printing; MI gets GDB's values."""
         if speaks_mi():
             return super().frame_locals()
         return list(pieces(frame.locals_text(self.inferior_frame()).replace("\n", "\n        "), " = "))
@@ -71,14 +73,14 @@ def is_special(found: gdb.Frame) -> bool:
     return found.type() in (gdb.SIGTRAMP_FRAME, gdb.DUMMY_FRAME)
 
 
-def pieces(text: str, between: str) -> Iterator[Piece]:
+def pieces(text: str, between: str) -> Iterator[StyledPiece]:
     """One piece for the whole text, if GDB can be made to print it: it prints NAME, `between`, VALUE."""
     name, found, value = text.partition(between)
     if found:
-        yield Piece(name, value)
+        yield StyledPiece(name, value)
 
 
-class Piece:
+class StyledPiece:
     """What GDB takes for a variable: all that follows the first name is its value."""
 
     def __init__(self, name: str, value: str) -> None:
@@ -86,9 +88,11 @@ class Piece:
         self._value = value
 
     def symbol(self) -> str:
+        """Return the name that GDB prints."""
         return self._name
 
     def value(self) -> gdb.Value:
+        """Return the text that stands for the value."""
         return text_value(self._value)
 
 
@@ -109,6 +113,7 @@ class TextPrinter:
         self._text = text
 
     def to_string(self) -> str:
+        """Return the text that stands for the value."""
         return self._text
 
 

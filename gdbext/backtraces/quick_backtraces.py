@@ -17,7 +17,7 @@ from typing import Any, Optional, Protocol, TypeVar
 import gdb
 
 from gdbext.backtraces.argument_text import Sight
-from gdbext.backtraces.frame_lines import FAILURES, Call, FrameLines, Place, Walked
+from gdbext.backtraces.frame_lines import FAILURES, FrameLines, GdbCall, GdbStack, Place
 from gdbext.backtraces.frame_style import BACKTRACE
 from gdbext.gdb_api.language import FORTRAN_FILE, always_ends_at_main_program
 from gdbext.gdb_api.run_gdb import execute
@@ -36,25 +36,30 @@ FIRST = 1  # the level of a suspended rank's innermost frame: 0 is the posing on
 Item = TypeVar("Item")
 
 
-class RankVisitor(Protocol):
+class FrameSource(Protocol):
     """How GDB's frames are asked, and what the user wants to see of them."""
 
-    def moment(self) -> ProcessView: ...
+    def moment(self) -> ProcessView:
+        """Return the selected inferior between two stops."""
 
-    def visiting(self, rank: int) -> AbstractContextManager[None]: ...
+    def visiting(self, rank: int) -> AbstractContextManager[None]:
+        """Visit a rank: its frames and symbols are GDB's inside the block."""
 
-    def own_frames(self) -> Iterator[gdb.Frame]: ...
+    def own_frames(self) -> Iterator[gdb.Frame]:
+        """Yield the rank's own frames, innermost first."""
 
-    def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]: ...
+    def folded_at(self, items: Iterable[Item], pc_of: Callable[[Item], int]) -> Folded[Item]:
+        """Fold the runtime's frames, as the user's setting has it."""
 
     @property
-    def in_focus(self) -> Optional[int]: ...
+    def in_focus(self) -> Optional[int]:
+        """Return the rank whose symbols GDB has, or None."""
 
 
 class QuickBacktraces:
     """While one command visits ranks."""
 
-    def __init__(self, face: RankVisitor) -> None:
+    def __init__(self, face: FrameSource) -> None:
         self._face = face
         self._moment = face.moment()
         self._lines = FrameLines()
@@ -83,7 +88,7 @@ class QuickBacktraces:
 
     # ---- a rank's frames ----
 
-    def _walked(self, number: int) -> Optional[Walked]:
+    def _walked(self, number: int) -> Optional[GdbStack]:
         """The frames of a rank that stands still, and whose memory and symbols are where GDB looks for them."""
         rank, focus = self._moment.rank(number), self._face.in_focus
         if focus is None or not is_simple(rank) or not is_simple(self._moment.rank(focus)):
@@ -95,9 +100,9 @@ class QuickBacktraces:
         found = walker.activations(rank)
         if found is None:
             return None
-        places = tuple(self._place(one.lookup) for one in found[0])
+        places = tuple(self._place(activation.lookup) for activation in found[0])
         readers = [self._reader(path) for path, _ in places]
-        return Walked(rank, *found, places, readers, self._sight(rank, found[1]))
+        return GdbStack(rank, *found, places, readers, self._sight(rank, found[1]))
 
     def _sight(self, rank: Rank, memory: Memory) -> Sight:
         return Sight(Addresses.of(rank, self._moment.rank(self._face.in_focus or 0)), memory)
@@ -116,14 +121,14 @@ class QuickBacktraces:
             self._readers[path] = ArgumentReader(file)
         return self._readers[path]
 
-    def _shown(self, walked: Walked, command: str) -> tuple[str, list[Call]]:
+    def _shown(self, walked: GdbStack, command: str) -> tuple[str, list[GdbCall]]:
         """How many frames are folded, in words, and the calls that the command shows."""
         folded = self._face.folded_at(self._calls(walked), lambda call: walked.activations[call.frame].lookup)
-        calls, found = list(folded.shown), re.fullmatch(BACKTRACE, command)
-        count = int(found.group(1) or 0) if found is not None else 0
+        calls, match = list(folded.shown), re.fullmatch(BACKTRACE, command)
+        count = int(match.group(1) or 0) if match is not None else 0
         return folded.note, calls[:count] if count > 0 else calls[count:]
 
-    def _calls(self, walked: Walked) -> Iterator[Call]:
+    def _calls(self, walked: GdbStack) -> Iterator[GdbCall]:
         """All calls down to `main`; raises `UnsupportedError` if the stack ends before."""
         level = itertools.count(FIRST)
         for number, activation in enumerate(walked.activations):
@@ -132,26 +137,26 @@ class QuickBacktraces:
                 is_compilers = number > 0 and call.function == MAIN and re.search(FORTRAN_FILE, call.file)
                 if is_compilers and always_ends_at_main_program():
                     return
-                yield Call(number, inner, next(level))
+                yield GdbCall(number, inner, next(level))
                 if call.function == MAIN:
                     return
         raise UnsupportedError("a stack without main")
 
     # ---- its text ----
 
-    def _filled(self, walked: Walked, note: str, calls: list[Call]) -> str:
+    def _filled(self, walked: GdbStack, note: str, calls: list[GdbCall]) -> str:
         with self._lines.languages.restored():
             lines = [self._lines.text(walked, call) for call in calls]
         return (f"{note}\n" if note else "") + "".join(lines)
 
-    def _learned(self, walked: Walked, command: str, note: str, calls: list[Call]) -> str:
+    def _learned(self, walked: GdbStack, command: str, note: str, calls: list[GdbCall]) -> str:
         """GDB's own text, its lines kept as patterns; trust ends where it shows other frames than were expected."""
         with self._face.visiting(walked.rank.rank):
             text = execute(command)
             frames = {frame.level(): frame for frame in self._face.own_frames()}
             walked.sight = self._sight(walked.rank, walked.memory)
             lines = text.splitlines(keepends=True)
-            levels = [int(found.group(1)) for found in map(LINE.match, lines) if found is not None]
+            levels = [int(match.group(1)) for match in map(LINE.match, lines) if match is not None]
             expected = [note + "\n"] if note else []
             self._is_trusted = levels == [call.level for call in calls] and lines[: -len(calls)] == expected
             if self._is_trusted:
@@ -163,7 +168,7 @@ class QuickBacktraces:
 
 def is_simple(rank: Rank) -> bool:
     """Whether each of the rank's variables is where its copies are, or is thread-local."""
-    return not rank.address_space and all(isinstance(one, (Rebase, TlsBlock)) for one in rank.placements)
+    return not rank.address_space and all(isinstance(placement, (Rebase, TlsBlock)) for placement in rank.placements)
 
 
 def is_plain_gdb() -> bool:

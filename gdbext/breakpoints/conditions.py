@@ -27,18 +27,18 @@ VARIABLE = "_rank_own_"  # of GDB's convenience variables
 
 def is_true(focus: Focus, moment: ProcessView, rank: int, condition: str) -> bool:
     """Whether a condition holds in a rank; raises `gdb.error`, and `TargetError` for what only one rank can have."""
-    names = Names(moment, rank, focus)
+    names = ConditionNames(moment, rank, focus)
     with focus.beside(moment, rank) as added:
         return bool(gdb.parse_and_eval(names.replaced(condition, added)))
 
 
 def ranks_of(condition: Optional[str]) -> tuple[Optional[str], Optional[str]]:
     """The set that a condition of `rank break` is for, and the rest of it; (None, condition) for any other."""
-    found = re.fullmatch(ONLY_RANKS, condition or "")
-    return (found.group(1), found.group(2)) if found else (None, condition)
+    match = re.fullmatch(ONLY_RANKS, condition or "")
+    return (match.group(1), match.group(2)) if match else (None, condition)
 
 
-class Names:
+class ConditionNames:
     """The names in an expression that is evaluated in the innermost frame of a rank; another one is in focus."""
 
     def __init__(self, moment: ProcessView, rank: int, focus: Focus) -> None:
@@ -59,11 +59,11 @@ class Names:
             raise self._refusal(condition)
         return re.sub(names_pattern(), lambda found: self._own(found, condition), condition)
 
-    def _own(self, found: re.Match[str], condition: str) -> str:
-        name, member = found["name"], found.groupdict().get("member")
-        if member and language() == "c++" and self._may_be_static(condition[: found.start()], member.lstrip("->. ")):
-            raise self._refusal(condition[: found.end()])
-        return self._instead(name) or found[0] if name else found[0]
+    def _own(self, match: re.Match[str], condition: str) -> str:
+        name, member = match["name"], match.groupdict().get("member")
+        if member and language() == "c++" and self._may_be_static(condition[: match.start()], member.lstrip("->. ")):
+            raise self._refusal(condition[: match.end()])
+        return self._instead(name) or match[0] if name else match[0]
 
     def _instead(self, name: str) -> str:
         """What to write for a name, "" for the name itself."""
@@ -71,7 +71,9 @@ class Names:
         full = symbol.name if symbol is not None else f"{gdb.parse_and_eval('*this').type}::{name}" if is_member else ""
         if symbol is not None and not self._may_be_steppings(symbol, name):
             return ""
-        found = (one.lookup_global_symbol(full) or one.lookup_static_symbol(full) for one in self._added if full)
+        found = (
+            objfile.lookup_global_symbol(full) or objfile.lookup_static_symbol(full) for objfile in self._added if full
+        )
         own = next((one for one in found if one is not None), None)
         if own is not None:
             self._count += 1
@@ -98,9 +100,9 @@ class Names:
 
     def _may_be_static(self, before: str, member: str) -> bool:
         """Whether a member of an object is one that all have in common, of which GDB takes the first file's."""
-        found = re.search(OBJECT, before)
+        match = re.search(OBJECT, before)
         try:
-            named = execute(f"whatis {found[0] if found else before}").partition("=")[2]
+            named = execute(f"whatis {match[0] if match else before}").partition("=")[2]
             kind = gdb.lookup_type(re.sub(r"\bconst\b|\bvolatile\b|[*&]", "", named).strip()).strip_typedefs()
             return is_static(kind, member)
         except (gdb.error, DebuggerError):
@@ -115,10 +117,10 @@ class Names:
 
 def is_static(kind: gdb.Type, member: str) -> bool:
     """Whether a class, or one that it is derived from, has a static member of a name."""
-    for one in kind.fields():
-        if one.is_base_class:
-            if one.type is not None and is_static(one.type.strip_typedefs(), member):
+    for field in kind.fields():
+        if field.is_base_class:
+            if field.type is not None and is_static(field.type.strip_typedefs(), member):
                 return True
-        elif one.name == member:
-            return not hasattr(one, "bitpos")
+        elif field.name == member:
+            return not hasattr(field, "bitpos")
     return False

@@ -27,6 +27,7 @@ class EventBreakpoint(Own):
         self._handler = handler
 
     def stop(self) -> bool:
+        """Note the event and decide whether GDB stops."""
         return as_a_whole(self._stops)
 
     def _stops(self) -> bool:
@@ -44,6 +45,7 @@ class CallBreakpoint(Pinned):
         self._handler = handler
 
     def stop(self) -> bool:
+        """Note the call, in the inferior it was set for, and decide whether GDB stops."""
         return self.home == gdb.selected_inferior().num and as_a_whole(self._stops)
 
     def _stops(self) -> bool:
@@ -80,6 +82,7 @@ def function_address(name: str) -> int:
 
 
 def function_exists(name: str) -> bool:
+    """Return whether GDB finds a function of this name."""
     try:
         gdb.parse_and_eval(f"&{name}")
     except gdb.error:

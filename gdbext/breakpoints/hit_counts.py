@@ -63,6 +63,7 @@ class Hits:
             self._counted[user.number] = 0
 
     def forget(self, number: int) -> None:
+        """Drop the counts of a deleted breakpoint."""
         for known in (self._by_rank, self._counted, self._users):
             known.pop(number, None)
 
@@ -78,6 +79,7 @@ class Hits:
 
     @property
     def numbers(self) -> list[int]:
+        """Return the numbers of breakpoints that some rank has hit."""
         return sorted(number for number in self._by_rank if self.of(number))
 
     @property
@@ -108,12 +110,14 @@ class Hits:
 
 
 def part(count: int, ranks: list[int]) -> str:
+    """Return how often some ranks hit, as a sentence's part."""
     if len(ranks) == 1:
         return f"{times(count)} by rank {ranks[0]}"
     return f"{times(count)} each by ranks {compact(ranks)}"
 
 
 def times(count: int) -> str:
+    """Return a count in words."""
     return "once" if count == 1 else f"{count} times"
 
 
@@ -125,21 +129,22 @@ class RankHits(gdb.Function):
         self._hits, self._users = hits, users
 
     def invoke(self, *args: gdb.Value) -> int:
+        """Return how often a rank, or all ranks, hit a breakpoint."""
         with sentences():
             if len(args) not in (1, 2):
                 raise UsageError(f"$_rank_hits(BREAKPOINT [, RANK]) takes one or two arguments, not {len(args)}")
             self._hits.look()
             number = int(args[0])
-            followed = {one.number for one in self._users()}
-            for one in gdb.breakpoints():
-                if one.number == number:
+            followed = {user.number for user in self._users()}
+            for gdb_breakpoint in gdb.breakpoints():
+                if gdb_breakpoint.number == number:
                     if number not in followed:
-                        if len(args) == 2 and one.hit_count:
+                        if len(args) == 2 and gdb_breakpoint.hit_count:
                             raise UsageError(
                                 f"GDB counts the hits of breakpoint {number}, not whose they are: ranks share its code",
                                 f"rank break LOCATION {int(args[1])} has those of one rank",
                             )
-                        return int(one.hit_count)
+                        return int(gdb_breakpoint.hit_count)
                     return self._hits.of(number, int(args[1]) if len(args) == 2 else None)
             raise UsageError(f"there is no breakpoint {number}")
 

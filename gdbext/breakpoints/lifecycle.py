@@ -70,9 +70,9 @@ class InferiorBreakpoints:
 
     def forget(self) -> None:
         """The process is gone."""
-        for one in self.call_breakpoints:
-            if one.is_valid():
-                one.delete()
+        for call_breakpoint in self.call_breakpoints:
+            if call_breakpoint.is_valid():
+                call_breakpoint.delete()
         self.call_breakpoints.clear()
         self.followers.forget()
 
@@ -114,13 +114,13 @@ class Breakpoints:
     @property
     def hit(self) -> Optional[Hit]:
         """The hit that is told, as GDB tells the first of several."""
-        return next((one for one in self.hits if not one.silent), self.hits[0] if self.hits else None)
+        return next((hit for hit in self.hits if not hit.silent), self.hits[0] if self.hits else None)
 
     def _followed(self) -> Iterator[gdb.Breakpoint]:
         """Users' breakpoints that have stood in ranks' copies."""
         known = set(self._hits.numbers)
         for user in filter(follows, gdb.breakpoints()):
-            if user.number in known or any(one.followers.stand_for(user.number) for one in self._lives.values()):
+            if user.number in known or any(live.followers.stand_for(user.number) for live in self._lives.values()):
                 yield user
 
     def loaded(self) -> None:
@@ -176,18 +176,18 @@ class Breakpoints:
         if life.rounds.begins():
             self._on_event(AFTER_COPIES, -1)
         if life.rounds.are_done:
-            for one in life.call_breakpoints:
-                one.enabled = False
+            for call_breakpoint in life.call_breakpoints:
+                call_breakpoint.enabled = False
         return False
 
     def _watch_return(self, pointer: int) -> None:
         """Break where a call returns to, at its first instruction: the word at the stack pointer."""
         from gdbext.breakpoints.event_breakpoints import CallBreakpoint
 
-        known = self._life().call_breakpoints
-        if not any(one.function == ampi_events.RETURNED for one in known):
+        call_breakpoints = self._life().call_breakpoints
+        if not any(call_breakpoint.function == ampi_events.RETURNED for call_breakpoint in call_breakpoints):
             address = int.from_bytes(gdb.selected_inferior().read_memory(pointer, 8), "little")
-            known.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
+            call_breakpoints.append(CallBreakpoint(ampi_events.RETURNED, address, self._on_call))
 
     def _on_call(self, function: str, arguments: tuple[int, int, int]) -> bool:
         if not is_anything_in_code() and not self._events.is_on:
@@ -220,7 +220,7 @@ class Breakpoints:
 
     def _spare(self, moment: ProcessView, user: gdb.Breakpoint) -> None:
         locations = locations_of(user) if user.enabled else ()
-        why = next(filter(None, (shared_memory_ranks.danger(moment, one.address) for one in locations)), None)
+        why = next(filter(None, (shared_memory_ranks.danger(moment, location.address) for location in locations)), None)
         if why is not None:
             user.enabled = False
             gdb.write(f"[Breakpoint {user.number} is disabled, {why}]\n")
@@ -267,7 +267,7 @@ class Breakpoints:
             self.synchronize()
 
     def _first_here(self, moment: ProcessView) -> Optional[int]:
-        return next((one.rank for one in moment.table.ranks if self._followers.is_here(one)), None)
+        return next((rank.rank for rank in moment.table.ranks if self._followers.is_here(rank)), None)
 
     def _have_focus(self) -> None:
         """Let GDB resolve what is pending: the symbols of one rank are enough, and more are too many.
@@ -338,6 +338,7 @@ class Breakpoints:
 
     @property
     def are_unsettled(self) -> bool:
+        """Return whether breakpoints are to be settled at the next safe point."""
         return bool(self._pending)
 
     def settle(self) -> None:
@@ -353,9 +354,9 @@ class Breakpoints:
                 changed, deleted = self._pending.take()
                 for life in self._lives.values() if deleted else ():
                     life.followers.drop_of(deleted)
-                for one in changed:
-                    if one.is_valid():  # another one's turn may have ended it
-                        self._settle_one(one)
+                for gdb_breakpoint in changed:
+                    if gdb_breakpoint.is_valid():  # another one's turn may have ended it
+                        self._settle_one(gdb_breakpoint)
         finally:
             self._settles = False
 
@@ -461,7 +462,7 @@ def give_up(user: gdb.Breakpoint) -> None:
 def spare_data(moment: ProcessView, user: gdb.Breakpoint) -> None:
     """Disable what would be written into variables, where natively GDB would find no function of that name."""
     locations = locations_of(user) if user.enabled else ()
-    wrong = [one for one in locations if one.enabled and is_in_data(moment, one.address)]
+    wrong = [location for location in locations if location.enabled and is_in_data(moment, location.address)]
     if wrong and len(wrong) == len(locations):
         user.enabled = False
         gdb.write(f"[Breakpoint {user.number} is disabled, {wrong[0].address:#x} is a variable's address, no code's]\n")

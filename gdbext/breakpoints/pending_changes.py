@@ -25,6 +25,7 @@ class PendingChanges:
         self._changed.setdefault(breakpoint.number, breakpoint)
 
     def delete(self, number: int) -> None:
+        """Note that a breakpoint was deleted."""
         self._changed.pop(number, None)
         self._deleted.add(number)
 
@@ -32,4 +33,4 @@ class PendingChanges:
         """Those that are still there, and what is deleted; nothing is pending afterwards."""
         changed, deleted = list(self._changed.values()), self._deleted
         self._changed, self._deleted = {}, set()
-        return [one for one in changed if one.is_valid()], deleted
+        return [gdb_breakpoint for gdb_breakpoint in changed if gdb_breakpoint.is_valid()], deleted

@@ -43,7 +43,7 @@ SHARED = -1  # in place of the rank
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """A place in the code of an object, the same in every copy."""
 
     object: int
@@ -71,14 +71,14 @@ class RankBreakpoints:
         self._inferior = inferior
         self._on_hit = on_hit
         self._standing: dict[Key, Follower] = {}
-        self._followed: dict[int, frozenset[Place]] = {}
+        self._followed: dict[int, frozenset[CodePlace]] = {}
         self._known: dict[int, object] = {}
         self._leaving: set[int] = set()
         self.ranks: set[int] = set()
 
     def synchronize(self, moment: ProcessView) -> None:
         """Have a follower of every user's breakpoint in every rank that lives here; quick when nothing changed."""
-        self.ranks = {one.rank for one in moment.table.ranks} - self._leaving
+        self.ranks = {rank.rank for rank in moment.table.ranks} - self._leaving
         wanted = dict(self._wanted(moment))
         self._give_back(wanted)
         self.drop(lambda follower: follower.key not in wanted)
@@ -120,20 +120,23 @@ class RankBreakpoints:
                 for rank in moment.table.ranks:
                     if not self.is_here(rank) or (only and not is_in(rank.rank, only)):
                         continue
-                    for one in rank.placements:
-                        if isinstance(one, Rebase):
+                    for placement in rank.placements:
+                        if isinstance(placement, Rebase):
                             for place in places:
-                                address = one.copy + place.offset
-                                if place.object == one.object and shared_memory_ranks.danger(moment, address) is None:
+                                address = placement.copy + place.offset
+                                if (
+                                    place.object == placement.object
+                                    and shared_memory_ranks.danger(moment, address) is None
+                                ):
                                     yield (user.number, rank.rank, address), (user, address)
 
-    def _places(self, moment: ProcessView, user: gdb.Breakpoint) -> frozenset[Place]:
+    def _places(self, moment: ProcessView, user: gdb.Breakpoint) -> frozenset[CodePlace]:
         """Where in copied objects a breakpoint stands; what it was while GDB has no symbols at hand."""
         found = set()
         for location in locations_in(user, self._inferior):
             owner = moment.translator.owner(location.address)
             if owner.object is not None and moment.table.objects[owner.object].privatized:
-                found.add(Place(owner.object, owner.offset))
+                found.add(CodePlace(owner.object, owner.offset))
         if found or not user.pending:
             self._followed[user.number] = frozenset(found)
         return self._followed.get(user.number, frozenset())
@@ -156,6 +159,7 @@ class RankBreakpoints:
 
     @property
     def stand_in_shared(self) -> bool:
+        """Return whether a breakpoint stands in code that ranks share."""
         return any(rank == SHARED for _, rank, _ in self._standing)
 
     def is_news(self, user: gdb.Breakpoint) -> bool:
@@ -167,7 +171,7 @@ class RankBreakpoints:
         return was != now
 
     def _at(self, address: int) -> Iterator[Follower]:
-        return (one for one in self._standing.values() if one.address == address)
+        return (follower for follower in self._standing.values() if follower.address == address)
 
     def renew(self, pc: int) -> None:
         """Replace the followers where GDB has stopped: it goes on to tell their numbers by `$_hit_bpnum`.
@@ -181,6 +185,7 @@ class RankBreakpoints:
                 old.delete()
 
     def is_here(self, rank: Rank) -> bool:
+        """Return whether a rank is in this process and stays."""
         return rank.state not in (EXITED, MIGRATED_OUT) and rank.rank not in self._leaving
 
     def let_go(self, rank: int) -> None:
@@ -194,6 +199,7 @@ class RankBreakpoints:
         self._leaving.discard(rank)
 
     def drop(self, which: Callable[[Follower], bool]) -> None:
+        """Delete the breakpoints that `which` chooses."""
         for key in [key for key, follower in self._standing.items() if which(follower)]:
             follower = self._standing.pop(key)
             if follower.is_valid():
@@ -241,12 +247,14 @@ class Follower(Pinned):
         self._came_first = False  # before the symbols, which a peer has moved to the rank in the same stop
 
     def renewed(self) -> Follower:
-        found = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
-        found.peers = self.peers
-        return found
+        """Return a new breakpoint of GDB's at the same place."""
+        follower = Follower(self._face, self._on_hit, self._hits, self._user, self.key, self.address)
+        follower.peers = self.peers
+        return follower
 
     @property
     def user(self) -> gdb.Breakpoint:
+        """Return the user's breakpoint that this one stands for."""
         return self._user
 
     def leave(self, native: bool) -> None:
@@ -382,8 +390,8 @@ class Follower(Pinned):
             return
         focus = self._face.state().focus
         if focus.rank != self.rank:
-            for one in self.peers(self.address):
-                one._came_first = one.number < self.number
+            for peer in self.peers(self.address):
+                peer._came_first = peer.number < self.number
         focus.move(self._face.moment(), self.rank, inserted=True)
 
 
@@ -405,7 +413,7 @@ def is_in_data(moment: ProcessView, address: int) -> bool:
     """Whether an address lies in an object's variables: GDB takes symbols of variables in views for functions."""
     owner = moment.translator.owner(address)
     segments = moment.table.objects[owner.object].segments if owner.object is not None else ()
-    code = (one for one in segments if one.executable)
+    code = (segment for segment in segments if segment.executable)
     return bool(segments) and not any(one.offset <= owner.offset < one.offset + one.memory_size for one in code)
 
 
@@ -421,7 +429,10 @@ def catches_in_code(breakpoint: Any) -> bool:
 
 def is_anything_in_code() -> bool:
     """Whether the user has breakpoints or the like for which symbols have to be moved in time, while ranks are made."""
-    return any(follows(one) or catches_in_code(one) for one in gdb.breakpoints()) or has_dprintf()
+    return (
+        any(follows(gdb_breakpoint) or catches_in_code(gdb_breakpoint) for gdb_breakpoint in gdb.breakpoints())
+        or has_dprintf()
+    )
 
 
 def has_dprintf() -> bool:

@@ -34,6 +34,7 @@ class RankEvents(gdb.Command):
 
     @property
     def is_on(self) -> bool:
+        """Return whether events of ranks are printed."""
         return self._on
 
     def complete(self, text: str, word: Optional[str]) -> list[str]:
@@ -41,6 +42,7 @@ class RankEvents(gdb.Command):
         return [] if word is None else [one for one in ("on", "off") if one.startswith(word)]
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Switch the lines of rank events on or off, or print which it is."""
         with sentences():
             word = argument.strip()
             if word not in ("", "on", "off"):

@@ -37,6 +37,7 @@ class Bound(gdb.Command):
             super().__init__(name, gdb.COMMAND_DATA, gdb.COMPLETE_NONE, is_prefix)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Run the declared command and print its blocks."""
         from pieglobalsfind.debugger.render import render
 
         with sentences(), untraced(), self._face.returning():

@@ -24,6 +24,7 @@ class RankAddress(gdb.Function):
         self._face = face
 
     def invoke(self, *args: gdb.Value) -> gdb.Value:
+        """Return a symbol's address in a rank."""
         with sentences():
             symbol, rank = taken(args, 2, '$_rankaddr("SYMBOL", RANK)')
             # late, as is all that sourcing the extension does not need
@@ -41,6 +42,7 @@ class RankOf(gdb.Function):
         self._face = face
 
     def invoke(self, *args: gdb.Value) -> int:
+        """Return the rank that owns an address, or -1."""
         with sentences():
             (address,) = taken(args, 1, "$_rank_of(ADDRESS)")
             owner = self._face.owner(int(address) % ADDRESS)
@@ -58,14 +60,15 @@ class RankGlobals(gdb.Function):
         self._face = face
 
     def invoke(self, *args: gdb.Value) -> gdb.Value:
+        """Return the struct that holds the selected rank's globals."""
         with sentences():
             taken(args, 0, "$_rank_globals()")
             moment, rank = self._face.moment(), self._face.in_focus
             if rank is None:
                 raise UsageError("no rank is selected", "select one by `rank N`")
-            for one in moment.rank(rank).placements:
-                if isinstance(one, Root):
-                    return gdb.Value(one.address).cast(lookup_type(one.type_name).pointer()).dereference()
+            for placement in moment.rank(rank).placements:
+                if isinstance(placement, Root):
+                    return gdb.Value(placement.address).cast(lookup_type(placement.type_name).pointer()).dereference()
             raise UsageError(f"rank {rank} has not told where it keeps its globals", "see rank_program.h")
 
 
@@ -84,6 +87,7 @@ def taken(arguments: tuple[gdb.Value, ...], count: int, usage: str) -> tuple[gdb
 
 
 def bind(face: GdbDebugger) -> None:
+    """Register the convenience functions and variables."""
     for kind in (RankAddress, RankOf, RankGlobals):
         kind(face)
     set_convenience("_rank", -1)

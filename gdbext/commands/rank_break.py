@@ -29,6 +29,7 @@ class RankIn(gdb.Function):
         self._face = face
 
     def invoke(self, *args: gdb.Value) -> bool:
+        """Return whether the selected rank is in a set."""
         with sentences():
             if len(args) != 1:
                 raise UsageError('$_rank_in("SET") takes one argument')
@@ -49,6 +50,7 @@ class RankBreak(gdb.Command):
         self._face = face
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Set a breakpoint for the ranks of a set."""
         with sentences(), gdb_errors():
             asked = breakpoint_arguments.parse(argument)
             condition = restricted(self._face, asked.chosen, asked.condition)

@@ -60,9 +60,10 @@ class RankWatch(gdb.Command):
         self._face = face
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Set a watchpoint on an expression's storage in each rank of a set."""
         with sentences(), gdb_errors(), self._face.returning():
             expression, numbers = self._arguments(argument)
-            already = sum(one.type in HARDWARE_WATCHPOINTS for one in gdb.breakpoints())
+            already = sum(gdb_breakpoint.type in HARDWARE_WATCHPOINTS for gdb_breakpoint in gdb.breakpoints())
             if already + len(numbers) > HARDWARE:
                 raise UsageError(
                     f"{already + len(numbers)} places are more than the {HARDWARE} that the processor can watch",

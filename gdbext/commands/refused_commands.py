@@ -42,6 +42,7 @@ class CheckRunning(gdb.Command):
         self._besides = besides
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Refuse to run a rank that does not run, with the reason."""
         selection = self._face.selection
         if gdb.selected_thread() is None:
             return  # GDB itself says what is lacking

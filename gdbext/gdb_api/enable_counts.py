@@ -25,22 +25,22 @@ def counts_left(number: Optional[int] = None) -> dict[int, int]:
     """The hits that are left until GDB disables a breakpoint, by number; of those that it disables so."""
     listed = execute("maint info breakpoints" + ("" if number is None else f" {number}"))
     found = {}
-    for one in re.finditer(LISTED, listed):
-        if re.match(IS_DISABLED_BY_HITS, one[0]):
-            count = re.search(LEFT, one[2])
-            found[int(one[1])] = int(count[1]) if count else 1
+    for match in re.finditer(LISTED, listed):
+        if re.match(IS_DISABLED_BY_HITS, match[0]):
+            count = re.search(LEFT, match[2])
+            found[int(match[1])] = int(count[1]) if count else 1
     return found
 
 
 @contextmanager
 def kept(users: Sequence[gdb.Breakpoint]) -> Iterator[None]:
     """Breakpoints are disabled and enabled inside, by which GDB forgets how many hits are left."""
-    left = counts_left() if any(one.visible for one in users) else {}
+    left = counts_left() if any(user.visible for user in users) else {}
     yield
-    for one in users:
-        if one.is_valid() and left.get(one.number, 1) > 1:
+    for gdb_breakpoint in users:
+        if gdb_breakpoint.is_valid() and left.get(gdb_breakpoint.number, 1) > 1:
             with suppress(DebuggerError):
-                execute(f"enable count {left[one.number]} {one.number}")
+                execute(f"enable count {left[gdb_breakpoint.number]} {gdb_breakpoint.number}")
 
 
 class EnableCounts:
@@ -76,5 +76,6 @@ class EnableCounts:
                 execute(f"enable count {self._left[number]} {number}")
 
     def forget(self, number: int) -> None:
+        """Drop what is noted of a deleted breakpoint."""
         self._left.pop(number, None)
         self._untold.discard(number)

@@ -20,13 +20,14 @@ class Called(gdb.Command):
         self._act = act
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Call what was registered."""
         self._act()
 
 
 def define(*groups: Mapping[str, str]) -> None:
     """Have each hook run a command of ours, but where the user has one of the same group already."""
     users = defined()
-    ours = [one for group in groups if users.isdisjoint(group) for one in group.items()]
+    ours = [item for group in groups if users.isdisjoint(group) for item in group.items()]
     gdb.execute("".join(f"define {hook}\n{command}\nend\n" for hook, command in ours), to_string=True)
 
 

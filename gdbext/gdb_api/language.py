@@ -25,8 +25,8 @@ NAME = r"(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 
 def language() -> str:
     """The name of the language, as `set language` takes it."""
-    found = re.search(CURRENT_LANGUAGE, execute("show language"))
-    return found.group(1) if found else "c"
+    match = re.search(CURRENT_LANGUAGE, execute("show language"))
+    return match.group(1) if match else "c"
 
 
 def is_automatic() -> bool:

@@ -30,6 +30,7 @@ class LinkerBreakpoint(Own):
         self._act = act
 
     def stop(self) -> bool:
+        """Look at libraries that were loaded; never stop."""
         with uninterrupted(), warnings("symbols of a library are missing"):
             self._act()
         return False
@@ -79,5 +80,5 @@ def unread() -> list[str]:
     error, because they have missed how these came.
     """
     known = set(map(path_of, gdb.objfiles()))
-    code = [one for one in open_inferior().maps() if one.executable and one.path.startswith("/")]
+    code = [mapping for mapping in open_inferior().maps() if mapping.executable and mapping.path.startswith("/")]
     return list(dict.fromkeys(one.path for one in code if one.path not in known or not gdb.solib_name(one.start)))

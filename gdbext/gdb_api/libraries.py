@@ -25,14 +25,14 @@ APART = 1 << 40  # bytes; more than a library spans
 def kept_names(stay: list[gdb.Objfile], originals: frozenset[str]) -> frozenset[str]:
     """The names of the libraries that stay; a view has its original's name, and is none."""
     without = {os.path.basename(path) for path in originals}
-    return frozenset(os.path.basename(path_of(one)) for one in stay) - without
+    return frozenset(os.path.basename(path_of(objfile)) for objfile in stay) - without
 
 
 def library_files(loaded: list[gdb.Objfile]) -> tuple[str, ...]:
     """Those that GDB has as libraries, and only so (not what a user has added), but for what a stub has sent."""
     paths = [path for path in map(path_of, loaded) if not path.startswith(FROM_STUB)]
     listed = execute("info sharedlibrary").splitlines()
-    return tuple(one for one in paths if paths.count(one) == 1 and any(line.endswith(f" {one}") for line in listed))
+    return tuple(path for path in paths if paths.count(path) == 1 and any(line.endswith(f" {path}") for line in listed))
 
 
 @contextmanager
@@ -76,5 +76,5 @@ def forget_libraries(keep: frozenset[str], files: tuple[str, ...], kernel: str, 
 
 def kernel_library() -> str:
     """Where GDB found the library that the kernel maps (vdso(7)), in hexadecimal; "" if it did not, or forgot."""
-    names = (path_of(one, "username").partition(KERNEL_LIBRARY) for one in gdb.objfiles())
+    names = (path_of(objfile, "username").partition(KERNEL_LIBRARY) for objfile in gdb.objfiles())
     return next((address for before, found, address in names if found and not before), "")

@@ -52,6 +52,7 @@ class PrintedLocation:
 
     @property
     def enabled(self) -> bool:
+        """Return whether the location is enabled."""
         return self._enabled
 
     @enabled.setter
@@ -106,35 +107,40 @@ def forget_hit() -> None:
 @contextmanager
 def taken_out() -> Iterator[None]:
     """No breakpoint is in the selected inferior's memory inside; in others, which may run meanwhile, they stay."""
-    found = [one for one in every_breakpoint() if one.enabled and one.type in IN_MEMORY]
+    gdb_breakpoints = [
+        gdb_breakpoint
+        for gdb_breakpoint in every_breakpoint()
+        if gdb_breakpoint.enabled and gdb_breakpoint.type in IN_MEMORY
+    ]
     number = gdb.selected_inferior().num
-    if not any(one.pid and one.num != number for one in gdb.inferiors()):
-        with disabled(found):
+    if not any(inferior.pid and inferior.num != number for inferior in gdb.inferiors()):
+        with disabled(gdb_breakpoints):
             yield
         return
     off = {
-        one.number: {at.address for at in locations_in(one, number) if not at.enabled} - _refused[one.number, number]
-        for one in found
+        gdb_breakpoint.number: {at.address for at in locations_in(gdb_breakpoint, number) if not at.enabled}
+        - _refused[gdb_breakpoint.number, number]
+        for gdb_breakpoint in gdb_breakpoints
     }
-    switch(found, number, off, False)
+    switch(gdb_breakpoints, number, off, False)
     try:
         yield
     finally:
-        switch([one for one in found if one.is_valid()], number, off, True)
+        switch([gdb_breakpoint for gdb_breakpoint in gdb_breakpoints if gdb_breakpoint.is_valid()], number, off, True)
 
 
 @contextmanager
-def disabled(found: list[gdb.Breakpoint]) -> Iterator[None]:
+def disabled(gdb_breakpoints: list[gdb.Breakpoint]) -> Iterator[None]:
     """The breakpoints as such are disabled inside."""
-    with enable_counts.kept(found):
-        for one in found:
-            one.enabled = False
+    with enable_counts.kept(gdb_breakpoints):
+        for gdb_breakpoint in gdb_breakpoints:
+            gdb_breakpoint.enabled = False
         try:
             yield
         finally:
-            for one in found:
-                if one.is_valid():
-                    one.enabled = True
+            for gdb_breakpoint in gdb_breakpoints:
+                if gdb_breakpoint.is_valid():
+                    gdb_breakpoint.enabled = True
 
 
 # Addresses where GDB has refused to enable breakpoints again, by breakpoint and inferior. GDB 14 does where a condition
@@ -142,12 +148,12 @@ def disabled(found: list[gdb.Breakpoint]) -> Iterator[None]:
 _refused: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
 
 
-def switch(found: list[gdb.Breakpoint], inferior: int, off: dict[int, set[int]], on: bool) -> None:
+def switch(gdb_breakpoints: list[gdb.Breakpoint], inferior: int, off: dict[int, set[int]], on: bool) -> None:
     """Enable or disable breakpoints in one inferior, but for the addresses where they are `off` anyway."""
-    for one in found:
-        refused = _refused[one.number, inferior]
-        for location in locations_in(one, inferior):
-            if location.address not in off[one.number] and bool(location.enabled) != on:
+    for gdb_breakpoint in gdb_breakpoints:
+        refused = _refused[gdb_breakpoint.number, inferior]
+        for location in locations_in(gdb_breakpoint, inferior):
+            if location.address not in off[gdb_breakpoint.number] and bool(location.enabled) != on:
                 refused.discard(location.address)
                 try:
                     location.enabled = on

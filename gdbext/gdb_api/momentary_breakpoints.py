@@ -45,9 +45,9 @@ def is_stepping() -> bool:
 def own_locations() -> Iterator[int]:
     """Where GDB has breakpoints of its own."""
     for line in _lines():
-        found = re.match(LOCATION, line)
-        if found is not None:
-            yield int(found[1], 16)
+        match = re.match(LOCATION, line)
+        if match is not None:
+            yield int(match[1], 16)
 
 
 def _lines() -> Iterator[str]:

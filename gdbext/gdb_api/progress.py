@@ -54,6 +54,7 @@ def is_terminal() -> bool:
 
 
 def put(text: str) -> None:
+    """Write to the terminal past GDB's own pager."""
     if sys.__stdout__ is not None:
         sys.__stdout__.write(text)
         sys.__stdout__.flush()

@@ -1,6 +1,6 @@
 """Section headers of an ELF file on the disk, with where they stand in it: what views are made by.
 
-Takes a path; gives `Section`s. ELF-64, little-endian (System V gABI, chapter 4).
+Takes a path; gives `SectionHeader`s. ELF-64, little-endian (System V gABI, chapter 4).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IDENT = b"\x7fELF\x02\x01"
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
-class Section(NamedTuple):
+class SectionHeader(NamedTuple):
     """One section header; `at` is its position in the file."""
 
     at: int
@@ -28,7 +28,7 @@ class Section(NamedTuple):
     size: int
 
 
-def read_sections(path: str) -> Iterator[Section]:
+def read_sections(path: str) -> Iterator[SectionHeader]:
     """The section headers of an ELF file; raises `ObjectFileError` if they make no sense."""
     with open(path, "rb") as file:
         header = file.read(64)
@@ -47,4 +47,4 @@ def read_sections(path: str) -> Iterator[Section]:
         strings = file.read(min(headers[names][5], 1 << 20))
     for index, one in enumerate(headers):
         name = strings[one[0] : strings.find(b"\0", one[0])] if one[0] < len(strings) else b""
-        yield Section(table + index * entry_size, name, one[1], one[2], one[4], one[5])
+        yield SectionHeader(table + index * entry_size, name, one[1], one[2], one[4], one[5])

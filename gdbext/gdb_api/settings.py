@@ -15,6 +15,7 @@ class SetRank(gdb.Command):
         super().__init__("set rank", gdb.COMMAND_DATA, prefix=True)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Print the settings' help."""
         check_is_none("set rank", argument)
         gdb.execute("help set rank")
 
@@ -26,6 +27,7 @@ class ShowRank(gdb.Command):
         super().__init__("show rank", gdb.COMMAND_DATA, prefix=True)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Print every setting."""
         check_is_none("show rank", argument)
         for name in (FoldRuntime.name, ObjectPath.name):
             gdb.write(f"{name}:  ")
@@ -54,10 +56,12 @@ class FoldRuntime(gdb.Parameter):
         self.value = True
 
     def get_set_string(self) -> str:
+        """Apply the new value; GDB prints nothing."""
         gdb.invalidate_cached_frames()
         return ""
 
     def get_show_string(self, value: str) -> str:
+        """Return the sentence that `show` prints."""
         return f"Folding of the runtime's frames is {value}."
 
 
@@ -76,9 +80,11 @@ class ObjectPath(gdb.Parameter):
         self.value = ""
 
     def get_set_string(self) -> str:
+        """Apply the new value; GDB prints nothing."""
         return ""
 
     def get_show_string(self, value: str) -> str:
+        """Return the sentence that `show` prints."""
         return f"Vanished files are looked for in {value!r}."
 
 
@@ -93,8 +99,10 @@ class Settings:
 
     @property
     def folds_runtime(self) -> bool:
+        """Return whether the runtime's frames are folded."""
         return bool(self._fold.value)
 
     @property
     def object_path(self) -> tuple[str, ...]:
+        """Return the folders that are searched for files that are gone."""
         return tuple(one for one in str(self._object_path.value or "").split(":") if one)

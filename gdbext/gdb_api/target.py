@@ -45,7 +45,7 @@ def open_inferior() -> Target:
     if kind == "core":
         from pieglobalsfind.targets.core import CoreTarget
 
-        return CoreTarget(core_path(), path_of(inferior.progspace) or None)
+        return CoreTarget(_core_path(), path_of(inferior.progspace) or None)
     if kind == "native":
         return LocalInferior(inferior)
     return RemoteInferior(inferior)
@@ -68,11 +68,11 @@ def kind_of_connection(number: int) -> str:
     return next((row[1] for row in rows if row[:1] == [str(number)]), "")
 
 
-def core_path() -> str:
-    found = re.search(_CORE, execute("info files"))
-    if found is None:
+def _core_path() -> str:
+    match = re.search(_CORE, execute("info files"))
+    if match is None:
         raise TargetError("GDB does not tell the core file's path", "open it with `core-file PATH`")
-    return found.group(1)
+    return match.group(1)
 
 
 def thread_registers(names: Mapping[int, str] = NAMES) -> Mapping[int, int]:
@@ -86,7 +86,7 @@ def thread_registers(names: Mapping[int, str] = NAMES) -> Mapping[int, int]:
     else:
         frame = gdb.newest_frame()
         values = {number: frame.read_register(name) for number, name in names.items()}
-    word = unsigned_word()
+    word = _unsigned_word()
     return {number: int(value.cast(word)) for number, value in values.items() if not value.is_optimized_out}
 
 
@@ -102,7 +102,7 @@ def is_innermost_selected() -> bool:
     return gdb.selected_frame().level() == 0 if UsersCommands.wait else execute("frame").startswith("#0 ")
 
 
-def unsigned_word() -> gdb.Type:
+def _unsigned_word() -> gdb.Type:
     return gdb.selected_inferior().architecture().integer_type(64, False)
 
 
@@ -114,6 +114,7 @@ class Inferior:
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return f"process {self._inferior.pid}"
 
     @property
@@ -122,6 +123,7 @@ class Inferior:
         return False
 
     def read(self, address: int, size: int) -> bytes:
+        """Read memory; raises `MemoryUnreadable`."""
         if size == 0:
             return b""
         try:
@@ -152,9 +154,10 @@ class Inferior:
                 before.switch()
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads with their registers; GDB's selection stays."""
         selected = gdb.selected_thread()
         try:
-            return tuple(self._thread(one) for one in self._inferior.threads())
+            return tuple(self._thread(thread) for thread in self._inferior.threads())
         finally:
             if selected is not None and selected.is_valid() and not is_selected(selected):
                 selected.switch()
@@ -179,6 +182,7 @@ class LocalInferior(Inferior):
         self._maps: Optional[Sequence[MemoryMapping]] = None
 
     def check_is_alive(self) -> None:
+        """Raise `TargetEndedError` if the process has ended."""
         self._kernel.check_is_alive()
 
     def maps(self) -> Sequence[MemoryMapping]:
@@ -192,9 +196,11 @@ class LocalInferior(Inferior):
         return self._kernel.populated(start, end)
 
     def open_path(self, path: str) -> Optional[str]:
+        """Return a path by which this process can open the target's file, or None."""
         return self._kernel.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id in memory of a mapped file, or None."""
         from pieglobalsfind.elf.loaded import build_id_in_maps  # late: GDB starts the sooner
 
         return build_id_in_maps(self.maps(), path, self.read)
@@ -215,24 +221,26 @@ class RemoteInferior(Inferior):
         return fetched(path, self._inferior.connection_num)
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id that GDB read of a mapped file, or None."""
         with gdb_errors():
-            for found in self._inferior.progspace.objfiles():
-                if path == path_in_target(found) and found.build_id:
-                    return bytes.fromhex(found.build_id)
+            for objfile in self._inferior.progspace.objfiles():
+                if path == path_in_target(objfile) and objfile.build_id:
+                    return bytes.fromhex(objfile.build_id)
         return None
 
 
 def is_selected(thread: gdb.InferiorThread) -> bool:
+    """Return whether GDB has this thread selected."""
     selected = gdb.selected_thread()
     return selected is not None and selected.global_num == thread.global_num
 
 
-def path_in_target(found: gdb.Objfile) -> str:
+def path_in_target(objfile: gdb.Objfile) -> str:
     """An object file's path as the process itself knows it; GDB marks files that a stub sent.
 
     A library that was loaded by a relative name is known by that name to the loader, and so to GDB.
     """
-    path = path_of(found).removeprefix(FROM_STUB)
+    path = path_of(objfile).removeprefix(FROM_STUB)
     return os.path.normpath(os.path.join(folder_of_process(), path)) if path.startswith(("./", "../")) else path
 
 
@@ -249,12 +257,12 @@ def path_of(found: Union[gdb.Objfile, gdb.Progspace, gdb.Symtab], kind: str = "f
     return told(lambda: getattr(found, kind)) or ""
 
 
-def path_here(found: gdb.Objfile) -> str:
+def path_here(objfile: gdb.Objfile) -> str:
     """Where an object file can be opened by us, "" if nowhere."""
-    name = path_of(found)
+    name = path_of(objfile)
     if not name.startswith(FROM_STUB):
         return name
-    return fetched(path_in_target(found), gdb.selected_inferior().connection_num) or ""
+    return fetched(path_in_target(objfile), gdb.selected_inferior().connection_num) or ""
 
 
 @cache
@@ -287,8 +295,8 @@ def parse_mappings(text: str) -> list[MemoryMapping]:
     found = []
     for start, end, offset, protection, sharing, path in re.findall(_MAPPING, text):
         able = protection or "r--"
-        one = MemoryMapping(
+        mapping = MemoryMapping(
             int(start, 16), int(end, 16), "r" in able, "w" in able, "x" in able, int(offset, 16), path, sharing == "s"
         )
-        found.append(one)
+        found.append(mapping)
     return found

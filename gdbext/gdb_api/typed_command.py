@@ -22,8 +22,8 @@ def typed_numbers(command: str) -> Optional[list[range]]:
     None if it was typed without any, in another way, or not at all.
     """
     history = execute("show commands").splitlines()
-    found = re.fullmatch(rf" *\d+ +{command} +({LIST}) *", history[-1]) if history else None
-    return None if found is None else [numbers(one) for one in re.split(r"[ ,]+", found[1])]
+    match = re.fullmatch(rf" *\d+ +{command} +({LIST}) *", history[-1]) if history else None
+    return None if match is None else [numbers(one) for one in re.split(r"[ ,]+", match[1])]
 
 
 def numbers(text: str) -> range:
@@ -33,4 +33,5 @@ def numbers(text: str) -> range:
 
 
 def number(text: str) -> int:
+    """Return the number that GDB makes of a word."""
     return int(gdb.parse_and_eval(text))

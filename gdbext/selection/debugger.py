@@ -24,7 +24,7 @@ from gdbext.gdb_api.target import path_of
 from gdbext.selection import unwinder as frames
 from gdbext.selection.selection import rank_at
 from gdbext.selection.visiting import RankVisitor
-from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent, Owner
 from pieglobalsfind.stacks.frame import Frame
@@ -49,19 +49,22 @@ class GdbDebugger(RankVisitor):
 
     @property
     def width(self) -> int:
+        """Return the terminal's width in columns, 0 if it is unlimited."""
         return int(gdb.parameter("width") or 0)
 
     @property
     def without_rank(self) -> str:
+        """Return what GDB's own commands mean while no rank is selected."""
         return "frames are the thread's, globals the unprivatized original's"
 
     def counted(self, numbers: Sequence[int]) -> Iterator[int]:
+        """Yield the numbers, and show progress."""
         return self.progress.counted(numbers)
 
     def rank_that_runs(self) -> Optional[int]:
         """On the thread, inside a breakpoint's `stop`: there nothing of it has been selected yet."""
-        found = rank_at(self.moment(), int(gdb.parse_and_eval("$rsp")) % ADDRESS)
-        return None if found is None else found.rank
+        rank = rank_at(self.moment(), int(gdb.parse_and_eval("$rsp")) % ADDRESS)
+        return None if rank is None else rank.rank
 
     def own_frames(self) -> Iterator[gdb.Frame]:
         """The selected rank's frames, innermost first."""
@@ -71,6 +74,7 @@ class GdbDebugger(RankVisitor):
         return frames.own(stack, frames.chain(), lambda frame: frame)
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
         with self.visiting(rank), gdb_errors():
             most = limit or stacks.MOST_FRAMES
             found = [stacks.describe(frame, variables) for frame, _ in zip(self.own_frames(), range(most))]
@@ -84,6 +88,7 @@ class GdbDebugger(RankVisitor):
         return user_frame(self.moment(), rank, frames, gdb.Frame.pc)
 
     def location(self, rank: int) -> str:
+        """Return the function and line of a rank's innermost user frame, or ""."""
         try:
             with self.visiting(rank), gdb_errors():
                 frame = self._user_frame(rank)
@@ -97,18 +102,22 @@ class GdbDebugger(RankVisitor):
         except RanklensError:
             return ""
 
-    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
+        """Return an expression's value in a rank's own frame."""
         with self._evaluating(rank):
             return self.value_here(expression, form)
 
-    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> dict[int, Union[Value, Absent]]:
+    def values(
+        self, numbers: Sequence[int], expression: str, form: str = ""
+    ) -> dict[int, Union[ExpressionValue, Absent]]:
+        """Return an expression's value in each rank, evaluated as seldom as possible."""
         from gdbext.values.many_ranks import ManyRanks
 
         with self.returning():
             here = [number for number in numbers if self.job().of(number) is self.moment()]
             return ManyRanks(self).values(here, expression, form)
 
-    def value_here(self, expression: str, form: str = "") -> Union[Value, Absent]:
+    def value_here(self, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """The value of an expression where GDB stands."""
         try:
             with self.selection.explaining_calls():
@@ -117,7 +126,7 @@ class GdbDebugger(RankVisitor):
                 keeps_place = address is not None and has_parts(value.type) and language() in C_FAMILY
                 gdb.set_convenience_variable(RESULT, address if keeps_place else value)
                 text = execute(f"output{form} {'*' if keeps_place else ''}${RESULT}")
-            return Value(text, None if address is None else int(address) % ADDRESS)
+            return ExpressionValue(text, None if address is None else int(address) % ADDRESS)
         except DebuggerError as error:
             return Absent(error.sentence, error.hint)
         finally:
@@ -145,6 +154,7 @@ class GdbDebugger(RankVisitor):
             yield
 
     def address(self, expression: str) -> int:
+        """Return an expression's address, or its value where it is a pointer or number."""
         with gdb_errors():
             value = gdb.parse_and_eval(expression)
             is_pointer = value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR
@@ -153,9 +163,11 @@ class GdbDebugger(RankVisitor):
             return int(value) % ADDRESS
 
     def owner(self, address: int) -> Owner:
+        """Return which rank and object own an address."""
         return self.moment().translator.owner(address)
 
     def execute(self, rank: int, command: str) -> str:
+        """Run one of GDB's commands in a rank and return its output."""
         if re.fullmatch(frame_style.BACKTRACE, command):
             with self.returning():
                 self._go_to(rank)

@@ -25,12 +25,12 @@ from pieglobalsfind.model import RankTable
 from pieglobalsfind.session.process_view import ProcessView
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from pieglobalsfind.session.job_view import JobView, Process
+    from pieglobalsfind.session.job_view import JobView, ViewedProcess
 
 JobKey = tuple[str, object]
 
 
-class State:
+class InferiorState:
     """What is known of one inferior."""
 
     def __init__(self, settings: Settings, displays: Displays, watches: Watches, on_move: Callable[[], None]) -> None:
@@ -48,7 +48,7 @@ class Inferiors:
         self._settings = settings
         self._displays = displays
         self._watches = watches
-        self._states: dict[int, State] = {}
+        self._states: dict[int, InferiorState] = {}
         self._jobs: dict[int, JobView] = {}
         self.runs = 0  # how often something has run since
         self.on_move: Callable[[], None] = lambda: None  # called once symbols mean another rank
@@ -57,14 +57,14 @@ class Inferiors:
     @property
     def are_several(self) -> bool:
         """Whether there are several processes."""
-        return sum(bool(one.pid) for one in gdb.inferiors()) > 1
+        return sum(bool(inferior.pid) for inferior in gdb.inferiors()) > 1
 
-    def state(self) -> State:
+    def state(self) -> InferiorState:
         """Of the selected inferior; a process that has been replaced is forgotten."""
         inferior = gdb.selected_inferior()
         state = self._states.get(inferior.num)
         if state is None:
-            state = self._states[inferior.num] = State(
+            state = self._states[inferior.num] = InferiorState(
                 self._settings, self._displays, self._watches, lambda: self.on_move()
             )
         if state.pid != inferior.pid:
@@ -144,26 +144,26 @@ class Inferiors:
         state = self.state()
         if here.num in self._jobs and (state.moment is not None or not here.pid):
             return self._jobs[here.num]
-        from pieglobalsfind.session.job_view import JobView, Process
+        from pieglobalsfind.session.job_view import JobView, ViewedProcess
 
-        if not any(one.pid and one.num != here.num for one in gdb.inferiors()):
-            found = JobView((Process(self.moment(), name_of(here), here.pid),))
+        if not any(inferior.pid and inferior.num != here.num for inferior in gdb.inferiors()):
+            job_view = JobView((ViewedProcess(self.moment(), name_of(here), here.pid),))
         else:
-            found = self._gathered(here)
-        self._jobs[here.num] = found
+            job_view = self._gathered(here)
+        self._jobs[here.num] = job_view
         for one in self._states:
-            if any(self._states[one].moment is process.moment for process in found.processes):
-                self._jobs[one] = found
-        return found
+            if any(self._states[one].moment is process.moment for process in job_view.processes):
+                self._jobs[one] = job_view
+        return job_view
 
     def _gathered(self, here: gdb.Inferior) -> JobView:
         """The job of one among several inferiors."""
-        from pieglobalsfind.session.job_view import JobView, Process
+        from pieglobalsfind.session.job_view import JobView, ViewedProcess
 
-        processes: dict[JobKey, list[Process]] = {}
+        processes: dict[JobKey, list[ViewedProcess]] = {}
         keys: dict[int, JobKey] = {}
         failures: dict[int, str] = {}
-        for inferior in (one for one in gdb.inferiors() if one.pid):
+        for inferior in (inferior for inferior in gdb.inferiors() if inferior.pid):
             try:
                 moment = self._moment_of(inferior)
             except NotVirtualizedError:  # a launcher, for instance
@@ -172,14 +172,16 @@ class Inferiors:
                 failures[inferior.num] = f"inferior {inferior.num} is left out: {error.sentence}"
                 continue
             key = keys[inferior.num] = job_of(inferior, moment.table)
-            processes.setdefault(key, []).append(Process(moment, name_of(inferior), inferior.pid))
+            processes.setdefault(key, []).append(ViewedProcess(moment, name_of(inferior), inferior.pid))
         if here.num not in keys and len(processes) != 1:
             if processes:
                 raise UsageError(f"inferior {here.num} has no ranks, and the others are of several jobs", "select one")
             self.moment()  # says why it has none
         own = keys.get(here.num, next(iter(processes), None))
         strangers = [number for number, key in keys.items() if key != own]
-        told = [f"inferior {one} runs another job: select it, and rank numbers mean that one" for one in strangers]
+        told = [
+            f"inferior {stranger} runs another job: select it, and rank numbers mean that one" for stranger in strangers
+        ]
         return JobView(processes.get(own, ()) if own else (), (*failures.values(), *told))
 
     def _moment_of(self, inferior: gdb.Inferior) -> ProcessView:
@@ -189,7 +191,7 @@ class Inferiors:
         with within(inferior.num):
             return self.moment()
 
-    def enter(self, process: Process) -> None:
+    def enter(self, process: ViewedProcess) -> None:
         """Make the process's inferior the selected one."""
         for number, state in self._states.items():
             if state.moment is process.moment:
@@ -197,6 +199,7 @@ class Inferiors:
 
 
 def name_of(inferior: gdb.Inferior) -> str:
+    """Return what messages call an inferior."""
     return f"inferior {inferior.num} ({inferior.pid})"
 
 
@@ -225,7 +228,8 @@ def check_is_alive(inferior: gdb.Inferior) -> None:
 
 
 def is_running(inferior: gdb.Inferior) -> bool:
-    return any(one.is_running() for one in inferior.threads())
+    """Return whether a thread of the inferior runs."""
+    return any(thread.is_running() for thread in inferior.threads())
 
 
 def enter(number: int) -> None:
@@ -233,7 +237,7 @@ def enter(number: int) -> None:
     if number == gdb.selected_inferior().num:
         return
     with gdb_errors():
-        found = next((one for one in gdb.inferiors() if one.num == number), None)
+        found = next((inferior for inferior in gdb.inferiors() if inferior.num == number), None)
         threads = found.threads() if found is not None else ()
         if threads:
             min(threads, key=lambda one: one.num).switch()

@@ -30,6 +30,7 @@ class CheckDown(gdb.Command):
         self._face = face
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Refuse to go below a suspended rank's innermost frame, as GDB does at its own."""
         if self._face.selection.is_suspended and gdb.selected_frame().level() <= POSING + 1:
             raise gdb.GdbError("Bottom (innermost) frame selected; you cannot go down.")
 

@@ -15,7 +15,7 @@ import gdb
 
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_convenience
 from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
-from gdbext.selection.unwinder import PAST_MAIN, RankFilter, RankUnwinder, Stack, select_level
+from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
@@ -36,7 +36,7 @@ class Selection:
         self._filter = filter_
         self.rank: Optional[int] = None
         self.reason = NOT_YET
-        self.stack: Optional[Stack] = None
+        self.stack: Optional[FrameChain] = None
         self.thread = 0
         self.inferior = 0
         self.forbids_calls = False  # what the user has not
@@ -44,9 +44,11 @@ class Selection:
 
     @property
     def is_suspended(self) -> bool:
+        """Return whether the selected rank is a suspended one."""
         return self.stack is not None and self.stack.registers is not None
 
     def clear(self, reason: str) -> None:
+        """Select no rank; `reason` follows "because"."""
         self._set(None, None, reason)
 
     def forget(self, reason: str) -> None:
@@ -59,11 +61,11 @@ class Selection:
         rank = moment.rank(number)
         self._set(number, stack_of(moment, rank), reason)
 
-    def choose_registers(self, registers: Mapping[int, int], reason: str) -> Stack:
+    def choose_registers(self, registers: Mapping[int, int], reason: str) -> FrameChain:
         """Select a stack that is no rank's, by its saved registers."""
         frame = gdb.newest_frame()
         pointer, inferior = int(frame.read_register("rsp")), gdb.selected_inferior().num
-        stack = Stack(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
+        stack = FrameChain(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
         self._set(None, stack, reason)
         return stack
 
@@ -76,10 +78,10 @@ class Selection:
         rank = rank_at(moment, stack_pointer())
         if rank is None:
             return self.clear(f"none runs on thread {thread.num}")
-        stack = Stack(rank.rank, None, moment.entry)
+        stack = FrameChain(rank.rank, None, moment.entry)
         return self._set(rank.rank, stack, f"it runs on the stopped thread {thread.num}")
 
-    def _set(self, rank: Optional[int], stack: Optional[Stack], reason: str) -> None:
+    def _set(self, rank: Optional[int], stack: Optional[FrameChain], reason: str) -> None:
         was_suspended = self.is_suspended
         if self.stack is not None and self.stack.needs_past_main:
             execute(f"set {PAST_MAIN} off")
@@ -154,16 +156,16 @@ def ends_at_main() -> bool:
     return frame.name() == "main" and frame.older() is None
 
 
-def stack_of(moment: ProcessView, rank: Rank) -> Stack:
+def stack_of(moment: ProcessView, rank: Rank) -> FrameChain:
     """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
     check_is_here(rank)
     if switch_to_thread_of(rank):
-        return Stack(rank.rank, None, moment.entry)
+        return FrameChain(rank.rank, None, moment.entry)
     if isinstance(rank.context, Absent):
         raise no_registers_here(rank) if rank.address_space else no_registers(rank.rank, rank.context)
     registers = moment.contexts.registers(rank)
     frame = gdb.newest_frame()
-    return Stack(rank.rank, registers, moment.entry, frame.pc(), stack_pointer(), gdb.selected_inferior().num)
+    return FrameChain(rank.rank, registers, moment.entry, frame.pc(), stack_pointer(), gdb.selected_inferior().num)
 
 
 def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:
@@ -197,5 +199,5 @@ def switch_to_thread_of(rank: Rank) -> bool:
 def candidates(rank: Rank) -> Iterator[gdb.InferiorThread]:
     """The threads that may run the rank, the likeliest first."""
     threads = gdb.selected_inferior().threads()
-    own = [one for one in threads if rank.kernel_thread in one.ptid[1:]]
+    own = [thread for thread in threads if rank.kernel_thread in thread.ptid[1:]]
     yield from own or threads

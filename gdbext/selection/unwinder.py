@@ -30,7 +30,7 @@ BELOW = 64  # bytes: the posing frame must lie on the rank's stack, below (inner
 
 
 @dataclass(frozen=True)
-class Stack:
+class FrameChain:
     """What tells a rank's frames from others in GDB's chain. `registers` are None while it runs.
 
     The backtrace ends at `main`, as a process's does, or else at the function `entry`. `live_pc` and `live_sp` are
@@ -52,7 +52,7 @@ class RankUnwinder(gdb.unwinder.Unwinder):
 
     def __init__(self) -> None:
         super().__init__("ranklens")
-        self.stack: Optional[Stack] = None
+        self.stack: Optional[FrameChain] = None
         self._is_registered = False
 
     def register(self) -> None:
@@ -62,6 +62,7 @@ class RankUnwinder(gdb.unwinder.Unwinder):
             self._is_registered = True
 
     def __call__(self, pending_frame: gdb.PendingFrame) -> Optional[gdb.UnwindInfo]:
+        """Give GDB the saved registers of the selected rank above the thread's frame."""
         stack = self.stack
         if stack is None or stack.registers is None or stack.inferior != gdb.selected_inferior().num:
             return None
@@ -69,12 +70,12 @@ class RankUnwinder(gdb.unwinder.Unwinder):
         if int(pc) != stack.live_pc or int(sp) != stack.live_sp:
             return None
         below = gdb.Value(stack.registers[RSP] - BELOW).cast(sp.type)
-        found = pending_frame.create_unwind_info(FrameId(below, pc))
+        unwind_info = pending_frame.create_unwind_info(FrameId(below, pc))
         for number, value in stack.registers.items():
             name = NAMES.get(number)
             if name is not None:
-                found.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
-        return found
+                unwind_info.add_saved_register(name, gdb.Value(value).cast(pending_frame.read_register(name).type))
+        return unwind_info
 
 
 class FrameId:
@@ -96,11 +97,12 @@ class RankFilter:
         self.name = "ranklens"
         self.priority = 100
         self.enabled = False
-        self.stack: Optional[Stack] = None
+        self.stack: Optional[FrameChain] = None
         gdb.frame_filters[self.name] = self
         frame_style.install_printer()
 
     def filter(self, decorators: Iterator[Any]) -> Iterator[Any]:
+        """Return the decorators of the selected rank's frames, those of the runtime folded."""
         if self.stack is None or not is_chained(self.stack):
             return decorators
         mine = own(self.stack, decorators, lambda decorator: decorator.inferior_frame())
@@ -110,7 +112,7 @@ class RankFilter:
         return map(frame_style.RankFrame, folded.shown)
 
 
-def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
+def own(stack: FrameChain, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
     """Those of `items` that stand for the rank's own frames; `frame_of` gives an item's GDB frame."""
     if stack.registers is not None:
         first = stack.registers[PC], stack.registers[RSP]
@@ -131,13 +133,13 @@ def own(stack: Stack, items: Iterable[Any], frame_of: Any) -> Iterator[Any]:
             return
 
 
-def is_entry(stack: Stack, frame: gdb.Frame) -> bool:
+def is_entry(stack: FrameChain, frame: gdb.Frame) -> bool:
     """Whether a frame is of the function that every rank's stack begins with, which may end in a call for good."""
     pc = frame.pc()
     return pc in stack.entry or (pc == stack.entry.end and stack.entry.size > 0 and frame.level() > 0)
 
 
-def is_chained(stack: Stack) -> bool:
+def is_chained(stack: FrameChain) -> bool:
     """Whether the frames appear in GDB's chain: not if another thread has been selected since."""
     return stack.registers is None or place(gdb.newest_frame()) == (stack.live_pc, stack.live_sp)
 
@@ -155,7 +157,7 @@ def chain() -> Iterator[gdb.Frame]:
         frame = frame.older()
 
 
-def speak_as_program(stack: Stack) -> None:
+def speak_as_program(stack: FrameChain) -> None:
     """Have GDB read expressions in the program's language in frames that have none, as those of the MPI library.
 
     GDB leaves it at that of the last frame with a source file, which may be one of libc's, and before there is one

@@ -19,7 +19,7 @@ from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, uninterru
 from gdbext.gdb_api.settings import Settings
 from gdbext.gdb_api.target import is_selected, open_inferior, path_of
 from gdbext.selection import unwinder as frames
-from gdbext.selection.inferiors import Inferiors, State, enter
+from gdbext.selection.inferiors import Inferiors, InferiorState, enter
 from gdbext.selection.selection import Selection
 from gdbext.selection.unwinder import RankFilter, RankUnwinder, select_level
 from gdbext.symbols.displays import Displays
@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Home:
+class UserSelection:
     """What the user has selected while a command visits other ranks."""
 
     rank: Optional[int]
@@ -62,22 +62,27 @@ class RankVisitor:
         self.inferiors = Inferiors(self.selection, self._settings, self.displays, self.watches)
         self._is_visiting = False
         self._applied: Optional[int] = None  # whom a user's command is carried out for
-        self._home: Optional[Home] = None  # where to return to; None also once the user's command has selected anew
+        self._home: Optional[UserSelection] = (
+            None  # where to return to; None also once the user's command has selected anew
+        )
 
     @property
     def selected(self) -> Optional[int]:
+        """Return the rank that the user has selected, or None."""
         if self._applied is not None:
             return self._applied
         return self.selection.rank if self._home is None else self._home.rank
 
     @property
     def reason(self) -> str:
+        """Return why that rank is selected."""
         if self._applied is not None:
             return "the command is applied to it"
         return self.selection.reason if self._home is None else self._home.reason
 
     @property
     def folds_runtime(self) -> bool:
+        """Return whether the runtime's frames are folded."""
         return self._settings.folds_runtime
 
     def folded(self, frames: Iterable[Item], frame_of: Callable[[Item], gdb.Frame]) -> Folded[Item]:
@@ -92,20 +97,24 @@ class RankVisitor:
             return Folded(0, iter(items))
         return fold(self.moment(), items, pc_of)
 
-    def state(self) -> State:
+    def state(self) -> InferiorState:
         """Of the selected inferior."""
         return self.inferiors.state()
 
     def moment(self) -> ProcessView:
+        """Return the selected inferior between two stops."""
         return self.inferiors.moment()
 
     def job(self) -> JobView:
+        """Return all inferiors of the job."""
         return self.inferiors.job()
 
     def target(self) -> Target:
+        """Return the selected inferior as a target."""
         return open_inferior()
 
     def select(self, rank: Optional[int]) -> None:
+        """Select a rank, or none."""
         before = self._home
         self._home = self._applied = None
         if rank is None:
@@ -122,6 +131,7 @@ class RankVisitor:
         self._show_source()
 
     def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
+        """Let GDB's frames begin at given registers; returns what they are."""
         from pieglobalsfind.decoders.saved_context import is_return_address
         from pieglobalsfind.session.suspended import from_registers, has_ranks, moment_of
 
@@ -232,7 +242,7 @@ class RankVisitor:
                     self._return(home)
             self.displays.settle()
 
-    def _here(self) -> Home:
+    def _here(self) -> UserSelection:
         """What is selected now, also where GDB has told nobody: of another thread, or of a core file just opened."""
         thread, selection, number = gdb.selected_thread(), self.selection, gdb.selected_inferior().num
         runs = thread is not None and thread.is_running()
@@ -240,9 +250,11 @@ class RankVisitor:
             self.follow()
         level = gdb.selected_frame().level() if thread is not None and not runs else 0
         moves, spoken = self.state().focus.moves, language() if is_automatic() else ""
-        return Home(selection.rank, selection.reason, number, thread, level, self.inferiors.runs, moves, spoken)
+        return UserSelection(
+            selection.rank, selection.reason, number, thread, level, self.inferiors.runs, moves, spoken
+        )
 
-    def _return(self, home: Home) -> None:
+    def _return(self, home: UserSelection) -> None:
         if home.thread is None or not home.thread.is_valid():
             enter(home.inferior)
         elif not is_selected(home.thread):

@@ -54,18 +54,18 @@ class Displays:
         """After `display`: whether a new one of the user's is raw."""
         if self._makes:
             return
-        found = list(listed())
-        new = [one for one in found if one.number > self._newest]
-        self._newest = max((one.number for one in found), default=0)
-        for one in new:
-            if not re.search(CHANGES, one.expression) and shows_raw(one, found):
-                self._raw.add(one.number)
+        displays = list(listed())
+        new = [display for display in displays if display.number > self._newest]
+        self._newest = max((display.number for display in displays), default=0)
+        for display in new:
+            if not re.search(CHANGES, display.expression) and shows_raw(display, displays):
+                self._raw.add(display.number)
 
     def save(self) -> None:
         """GDB is about to delete them."""
         for one in listed():
             enabled = one.enabled or one.number in self._resting
-            form = raw_form(one) if one.number in self._raw else one.form
+            form = _raw_form(one) if one.number in self._raw else one.form
             self._lost.append(Display(self._first.pop(one.number, one.number), enabled, form, one.expression))
         self._lost.sort(key=lambda one: one.number)
         self._resting.clear()
@@ -76,7 +76,7 @@ class Displays:
         if self._rests:
             return
         self._rests = True
-        self._resting = {one.number for one in listed() if one.enabled}
+        self._resting = {display.number for display in listed() if display.enabled}
         switch("disable", self._resting)
 
     def settle(self, show: bool = False) -> None:
@@ -84,21 +84,21 @@ class Displays:
         if not self._resting and not self._lost:
             self._rests = False
             return
-        switch("enable", self._resting & {one.number for one in listed()})
+        switch("enable", self._resting & {display.number for display in listed()})
         self._resting.clear()
         lost, self._lost = self._lost, []
         self._makes = True
-        for one in lost:
+        for display in lost:
             try:
-                execute(f"display{one.form} {one.expression}")
+                execute(f"display{display.form} {display.expression}")
             except DebuggerError:  # its variables are not there now
-                self._lost.append(one)
+                self._lost.append(display)
                 continue
             made = self._newest = max(made.number for made in listed())
-            self._first[made] = one.number
-            if one.form.startswith("/r"):
+            self._first[made] = display.number
+            if display.form.startswith("/r"):
                 self._raw.add(made)
-            if not one.enabled:
+            if not display.enabled:
                 switch("disable", {made})
         self._makes = False
         if show and (self._rests or lost):
@@ -107,9 +107,9 @@ class Displays:
 
     def tell(self) -> None:
         """Behind `info display`: those that GDB does not have at the moment."""
-        for one in self._lost:
-            enabled = "y" if one.enabled else "n"
-            gdb.write(f"     {enabled}  {one.form}{' ' * bool(one.form)}{one.expression}{NOT_NOW}\n")
+        for display in self._lost:
+            enabled = "y" if display.enabled else "n"
+            gdb.write(f"     {enabled}  {display.form}{' ' * bool(display.form)}{display.expression}{NOT_NOW}\n")
 
     def forget(self) -> None:
         """After the user has deleted displays: if all, then those too that GDB does not have at the moment."""
@@ -118,6 +118,7 @@ class Displays:
 
 
 def listed() -> Iterator[Display]:
+    """Yield the user's `display` entries."""
     table = execute("info display")
     if table.count("\n") == 1:  # it has none, which must not take as long as to compile what finds them
         return
@@ -125,23 +126,23 @@ def listed() -> Iterator[Display]:
         yield Display(int(number), enabled == "y", form, expression)
 
 
-def shows_raw(one: Display, found: list[Display]) -> bool:
+def shows_raw(display: Display, displays: list[Display]) -> bool:
     """Whether what a display shows now is its value without pretty-printers; nothing is called for it."""
     try:
-        forms = raw_form(one), one.form
-        raw, printed = (execute(f"{CALLING_NOTHING} output{form} {one.expression}") for form in forms)
-        return raw != printed and shown_alone(one, found).endswith(f" = {raw}\n")
+        forms = _raw_form(display), display.form
+        raw, printed = (execute(f"{CALLING_NOTHING} output{form} {display.expression}") for form in forms)
+        return raw != printed and shown_alone(display, displays).endswith(f" = {raw}\n")
     except DebuggerError:  # it is not there now, or is memory, which has no pretty-printers
         return False
 
 
-def raw_form(one: Display) -> str:
-    return f"/r{one.form[1:]}"
+def _raw_form(display: Display) -> str:
+    return f"/r{display.form[1:]}"
 
 
-def shown_alone(one: Display, found: list[Display]) -> str:
+def shown_alone(display: Display, displays: list[Display]) -> str:
     """What GDB shows of one display."""
-    others = {other.number for other in found if other.enabled} - {one.number}
+    others = {other.number for other in displays if other.enabled} - {display.number}
     switch("disable", others)
     try:
         return execute(f"{CALLING_NOTHING} display")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # what only some targets need is imported when it is needed: 
 
 
 @dataclass(frozen=True)
-class Placed:
+class LoadedSymbols:
     """A file whose symbols GDB has at `bias` (what is added to p_vaddr's).
 
     `is_main`: in place of the main program's own, which GDB looks into before all others.
@@ -57,17 +57,17 @@ class Focus:
         self._displays = displays
         self._watches = watches
         self.rank: Optional[int] = None
-        self._placed: tuple[Placed, ...] = ()
+        self._placed: tuple[LoadedSymbols, ...] = ()
         self._out: frozenset[str] = frozenset()  # the files of which GDB has no symbols by itself any more
         self._is_back = False  # one of these has been loaded again
-        self._views_apart: dict[tuple[Optional[int], int, Placed], Placed] = {}
+        self._views_apart: dict[tuple[Optional[int], int, LoadedSymbols], LoadedSymbols] = {}
         self._files: dict[str, Union[str, Absent]] = {}
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
         self._late_libraries = LateLibraries()
         self._main_program = ""
         self._program = ""  # what GDB had as the program when symbols were placed
-        self._instead: tuple[Placed, ...] = ()
+        self._instead: tuple[LoadedSymbols, ...] = ()
         self._apart: Optional[Apart] = None
         self.moving = False
         self.moves = 0  # how often GDB's symbols were replaced
@@ -75,12 +75,14 @@ class Focus:
     @property
     def paths(self) -> frozenset[str]:
         """The files whose symbols are in focus."""
-        return frozenset(one.path for one in self._placed)
+        return frozenset(loaded_symbols.path for loaded_symbols in self._placed)
 
     def end(self) -> None:
         """The process is gone. Its symbols stay until there is another process or program, as those of libraries do."""
-        self._instead = tuple(one for one in self._placed if one.is_main) or self._instead
-        self._placed = tuple(one for one in self._placed if not one.is_main)
+        self._instead = (
+            tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.is_main) or self._instead
+        )
+        self._placed = tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main)
         self.rank = None
         self._kernel_library = ""
         self._late_libraries.forget()
@@ -92,8 +94,10 @@ class Focus:
         """
         if self._placed:
             self._displays.save()
-        self._instead = tuple(one for one in self._placed if one.is_main) or self._instead
-        self._remove(tuple(one for one in self._placed if not one.is_main))
+        self._instead = (
+            tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.is_main) or self._instead
+        )
+        self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if not loaded_symbols.is_main))
         self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         self._kernel_library = ""
         self._late_libraries.forget()
@@ -128,10 +132,10 @@ class Focus:
         """
         if self.moving or not self._placed:
             return False
-        there = {path_of(one) for one in gdb.objfiles()}
+        there = {path_of(objfile) for objfile in gdb.objfiles()}
         lost = not self.paths <= there or self._is_back
         if lost:
-            self._remove(tuple(one for one in self._placed if one.path in there))
+            self._remove(tuple(loaded_symbols for loaded_symbols in self._placed if loaded_symbols.path in there))
             self._placed, self._out, self._is_back, self.rank = (), frozenset(), False, None
         return lost
 
@@ -144,7 +148,9 @@ class Focus:
             self.are_lost()
         # What a breakpoint in the original writes there now would be copied into every rank.
         nowhere = rank is None and is_copying(moment)
-        wanted = {one.index: None if nowhere else bias_of(moment, one, rank) for one in copied(moment)}
+        wanted = {
+            elf_object.index: None if nowhere else bias_of(moment, elf_object, rank) for elf_object in copied(moment)
+        }
         self.moving = True
         try:
             if wanted and self.has_originals(moment):
@@ -171,29 +177,29 @@ class Focus:
 
         Raises `TargetError` where only one rank's can be there.
         """
-        wanted = {one.index: bias_of(moment, one, rank) for one in copied(moment)}
+        wanted = {elf_object.index: bias_of(moment, elf_object, rank) for elf_object in copied(moment)}
         kept = self._views_apart
         placed, failures = self._planned(moment, rank, wanted)
         self._views_apart = kept  # those of `rank` are gone afterwards
-        if failures or any(one.is_main for one in placed):
+        if failures or any(loaded_symbols.is_main for loaded_symbols in placed):
             raise TargetError(f"rank {rank} can't be looked into while rank {self.rank} steps", "the step ends here")
-        known, added, stepping = gdb.objfiles(), [], self.rank
+        objfiles, added, stepping = gdb.objfiles(), [], self.rank
         self.moving = True
         try:
             with uninterrupted(), self._watches.changes.unmissed():
-                for one in placed:
-                    if one not in self._placed:
-                        execute(f"add-symbol-file {quoted(one.path)} -o {one.bias:#x}")
-                        added.append(one)
+                for loaded_symbols in placed:
+                    if loaded_symbols not in self._placed:
+                        execute(f"add-symbol-file {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+                        added.append(loaded_symbols)
             self.rank = rank
             self.announce()
-            yield tuple(one for one in gdb.objfiles() if one not in known)
+            yield tuple(objfile for objfile in gdb.objfiles() if objfile not in objfiles)
         finally:
             with uninterrupted(), self._watches.changes.unmissed():
-                for one in added:
-                    execute(f"remove-symbol-file -a {one.bias + code_of(one.path):#x}")
+                for loaded_symbols in added:
+                    execute(f"remove-symbol-file -a {loaded_symbols.bias + code_of(loaded_symbols.path):#x}")
                     if self._apart is not None:
-                        self._apart.drop(one.path)
+                        self._apart.drop(loaded_symbols.path)
             self.rank = stepping
             self.announce()
             self.moving = False
@@ -204,36 +210,38 @@ class Focus:
 
     def _planned(
         self, moment: ProcessView, rank: Optional[int], wanted: dict[int, Optional[int]]
-    ) -> tuple[tuple[Placed, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[LoadedSymbols, ...], tuple[str, ...]]:
         placed, failures = [], []
-        for found in copied(moment):
-            bias, file = wanted[found.index], self._file(moment, found)
+        for elf_object in copied(moment):
+            bias, file = wanted[elf_object.index], self._file(moment, elf_object)
             if isinstance(file, Absent):
                 failures.append(f"{file.reason}: {file.hint}" if file.hint else file.reason)
             elif bias is not None:
-                view = self._view(moment, found, rank, Placed(file, bias))
-                if rank is not None and not has_copy(moment, found.index, rank) and is_elsewhere(moment, rank):
+                view = self._view(moment, elf_object, rank, LoadedSymbols(file, bias))
+                if rank is not None and not has_copy(moment, elf_object.index, rank) and is_elsewhere(moment, rank):
                     process = moment.rank(rank).pages_of
                     remedy = "a core file of that one has them" if is_core() else "attach to that one"
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: {remedy}")
                 if isinstance(view, Absent):
                     failures.append(str(view))
-                elif not self._is_there(found, file, view):
-                    placed.append(self._as_main(found, file, view))
+                elif not self._is_there(elf_object, file, view):
+                    placed.append(self._as_main(elf_object, file, view))
         return tuple(placed), tuple(failures)
 
-    def _is_there(self, found: Object, file: str, view: Placed) -> bool:
+    def _is_there(self, elf_object: Object, file: str, view: LoadedSymbols) -> bool:
         """Whether GDB has it as the main program already: at one address a second one answers, too."""
-        is_plain = view.path == file and view.bias == found.load_bias
-        return is_plain and self._main_program != found.path and is_main_program(found)
+        is_plain = view.path == file and view.bias == elf_object.load_bias
+        return is_plain and self._main_program != elf_object.path and is_main_program(elf_object)
 
-    def _as_main(self, found: Object, file: str, view: Placed) -> Placed:
+    def _as_main(self, elf_object: Object, file: str, view: LoadedSymbols) -> LoadedSymbols:
         """Thread-local variables of the main program have to lie in what GDB takes for it, until it is gone."""
-        if view.path != file and is_main_program(found):
-            self._main_program = found.path
-        return replace(view, is_main=bool(self._main_program) and self._main_program == found.path)
+        if view.path != file and is_main_program(elf_object):
+            self._main_program = elf_object.path
+        return replace(view, is_main=bool(self._main_program) and self._main_program == elf_object.path)
 
-    def _view(self, moment: ProcessView, found: Object, rank: Optional[int], plain: Placed) -> Union[Placed, Absent]:
+    def _view(
+        self, moment: ProcessView, elf_object: Object, rank: Optional[int], plain: LoadedSymbols
+    ) -> Union[LoadedSymbols, Absent]:
         """The file as it is, or with the addresses of what lies apart on this rank.
 
         Without a rank thread-local variables are refused: GDB takes those of a file that it has not loaded as a library
@@ -241,7 +249,7 @@ class Focus:
         """
         owner = None if rank is None else moment.rank(rank)
         elsewhere = rank is not None and is_elsewhere(moment, rank)
-        lies_elsewhere = found.tls_size > 0 if owner is None else lies_apart(owner, found)
+        lies_elsewhere = elf_object.tls_size > 0 if owner is None else lies_apart(owner, elf_object)
         if not elsewhere and not lies_elsewhere:
             return plain
         from pieglobalsfind.debugger import rank_debug_file
@@ -250,55 +258,57 @@ class Focus:
         key = (rank, moment.table.generation, plain)
         if key not in self._views_apart:
             try:
-                path = object_path(moment.target, identity_of(found), self._settings.object_path)
-                variables = variable_cache.declared(str(path), found.build_id).variables
+                path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
+                variables = variable_cache.declared(str(path), elf_object.build_id).variables
                 self._apart = self._apart or rank_debug_file.Apart()
                 made = self._apart.view(
-                    plain.path, variables, rank_debug_file.Instance(owner, found, elsewhere), plain.bias
+                    plain.path, variables, rank_debug_file.Instance(owner, elf_object, elsewhere), plain.bias
                 )
             except (OSError, ObjectFileError) as error:
-                return Absent(f"variables of {found.path} that lie apart can't be placed, {error}")
-            self._views_apart = {key: Placed(made, plain.bias)}
+                return Absent(f"variables of {elf_object.path} that lie apart can't be placed, {error}")
+            self._views_apart = {key: LoadedSymbols(made, plain.bias)}
         return self._views_apart[key]
 
-    def _file(self, moment: ProcessView, found: Object) -> Union[str, Absent]:
-        if found.path not in self._files or isinstance(self._files[found.path], Absent):
-            self._files[found.path] = self._make_file(moment, found)
-        return self._files[found.path]
+    def _file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
+        if elf_object.path not in self._files or isinstance(self._files[elf_object.path], Absent):
+            self._files[elf_object.path] = self._make_file(moment, elf_object)
+        return self._files[elf_object.path]
 
-    def _make_file(self, moment: ProcessView, found: Object) -> Union[str, Absent]:
-        path = object_path(moment.target, identity_of(found), self._settings.object_path)
+    def _make_file(self, moment: ProcessView, elf_object: Object) -> Union[str, Absent]:
+        path = object_path(moment.target, identity_of(elf_object), self._settings.object_path)
         if isinstance(path, Absent):
             return Absent(path.reason, "name the folder that has it by `set rank object-path`")
         from gdbext.symbols import views
 
         try:
-            return views.view_of(path, found.build_id, self._debug_files.get(found.path, ""))
+            return views.view_of(path, elf_object.build_id, self._debug_files.get(elf_object.path, ""))
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
 
-    def _place(self, wanted: tuple[Placed, ...]) -> None:
+    def _place(self, wanted: tuple[LoadedSymbols, ...]) -> None:
         """Have symbols of `wanted` alone. The new come before the old go, so that GDB reads the file only once."""
         self._displays.save()
         self._program = program_path()
         self.moves += 1
         old = self._placed
-        for one in wanted:
-            command = "symbol-file" if one.is_main else "add-symbol-file"
-            execute(f"{command} {quoted(one.path)} -o {one.bias:#x}")
-            self._placed += (one,)
+        for loaded_symbols in wanted:
+            command = "symbol-file" if loaded_symbols.is_main else "add-symbol-file"
+            execute(f"{command} {quoted(loaded_symbols.path)} -o {loaded_symbols.bias:#x}")
+            self._placed += (loaded_symbols,)
         self._remove(old)
         self._placed = wanted
 
-    def _remove(self, placed: tuple[Placed, ...]) -> None:
+    def _remove(self, placed: tuple[LoadedSymbols, ...]) -> None:
         """Of two places of a file GDB removes the one that it has had for longer."""
-        for one in placed:
-            if not one.is_main:  # those are replaced
+        for loaded_symbols in placed:
+            if not loaded_symbols.is_main:  # those are replaced
                 with suppress(DebuggerError):  # GDB may have dropped it by itself, with the process
-                    execute(f"remove-symbol-file {quoted(one.path)}")
+                    execute(f"remove-symbol-file {quoted(loaded_symbols.path)}")
             if self._apart is not None:
-                self._apart.drop(one.path)
-                self._views_apart = {key: view for key, view in self._views_apart.items() if view.path != one.path}
+                self._apart.drop(loaded_symbols.path)
+                self._views_apart = {
+                    key: view for key, view in self._views_apart.items() if view.path != loaded_symbols.path
+                }
 
     def _tell_program(self, moment: ProcessView) -> None:
         if is_core():
@@ -309,7 +319,7 @@ class Focus:
     def take_out(self, moment: ProcessView, inserted: bool) -> None:
         """Let GDB forget the originals' symbols; breakpoints in them are pending afterwards, and in nobody's memory."""
         paths = copied_paths(moment)
-        loaded = [one for one in gdb.objfiles() if is_from_file(one) and one.owner is None]
+        loaded = [objfile for objfile in gdb.objfiles() if is_from_file(objfile) and objfile.owner is None]
         for one in gdb.objfiles():
             if one.owner is not None and path_in_target(one.owner) in paths:
                 self._debug_files[path_in_target(one.owner)] = path_here(one)
@@ -331,7 +341,7 @@ def is_from_file(objfile: gdb.Objfile) -> bool:
 def code_of(path: str) -> int:
     """The p_vaddr of an instruction in a file, by which GDB tells two places of it apart."""
     with open_elf(path) as file:
-        return next(one.address for one in file.sections if one.flags & SHF_EXECINSTR)
+        return next(section.address for section in file.sections if section.flags & SHF_EXECINSTR)
 
 
 def always_inserted() -> bool:
@@ -340,7 +350,10 @@ def always_inserted() -> bool:
 
 
 def copied(moment: ProcessView) -> tuple[Object, ...]:
-    return tuple(one for one in moment.table.objects if one.privatized and one.path.startswith("/"))
+    """Return the objects of which ranks have copies."""
+    return tuple(
+        elf_object for elf_object in moment.table.objects if elf_object.privatized and elf_object.path.startswith("/")
+    )
 
 
 def program_path() -> str:
@@ -349,10 +362,10 @@ def program_path() -> str:
     return path_of(space) if space is not None else ""
 
 
-def is_main_program(found: Object) -> bool:
+def is_main_program(elf_object: Object) -> bool:
     """Whether GDB has loaded it as the program itself: then it does not look into another file for its variables."""
     program = program_path()
-    return bool(program) and os.path.basename(program) == os.path.basename(found.path)
+    return bool(program) and os.path.basename(program) == os.path.basename(elf_object.path)
 
 
 def is_elsewhere(moment: ProcessView, rank: int) -> bool:
@@ -362,7 +375,9 @@ def is_elsewhere(moment: ProcessView, rank: int) -> bool:
 
 def has_copy(moment: ProcessView, number: int, rank: int) -> bool:
     """Whether a rank has its own copy of the object of a number."""
-    return any(isinstance(one, Rebase) and one.object == number for one in moment.rank(rank).placements)
+    return any(
+        isinstance(placement, Rebase) and placement.object == number for placement in moment.rank(rank).placements
+    )
 
 
 def is_copying(moment: ProcessView) -> bool:
@@ -373,12 +388,12 @@ def is_copying(moment: ProcessView) -> bool:
 
 def copied_paths(moment: ProcessView) -> frozenset[str]:
     """The files of the copied objects, and those that GDB has loaded copies from."""
-    return moment.copy_paths.union(one.path for one in copied(moment))
+    return moment.copy_paths.union(elf_object.path for elf_object in copied(moment))
 
 
-def bias_of(moment: ProcessView, found: Object, rank: Optional[int]) -> Optional[int]:
+def bias_of(moment: ProcessView, elf_object: Object, rank: Optional[int]) -> Optional[int]:
     """What to add to the object's p_vaddr's in a rank; None if it is not known where the rank has it."""
     if rank is None:
-        return found.load_bias
-    base = data_place(moment.rank(rank), found, found.base)
-    return found.load_bias + base - found.base if isinstance(base, int) else None
+        return elf_object.load_bias
+    base = data_place(moment.rank(rank), elf_object, elf_object.base)
+    return elf_object.load_bias + base - elf_object.base if isinstance(base, int) else None

@@ -13,7 +13,7 @@ import tempfile
 from contextlib import suppress
 from typing import Optional
 
-from gdbext.gdb_api.sections import Section, read_sections
+from gdbext.gdb_api.sections import SectionHeader, read_sections
 from pieglobalsfind.errors import ObjectFileError
 
 DT_NULL, DT_SYMBOLIC = 0, 16
@@ -70,7 +70,7 @@ def change(path: str) -> None:
                     file.write(_DYNAMIC.pack(DT_SYMBOLIC, 0))
 
 
-def _spare_entry(path: str, section: Section) -> Optional[int]:
+def _spare_entry(path: str, section: SectionHeader) -> Optional[int]:
     """Where a DT_NULL stands that is not the last entry; the dynamic section must still end with one."""
     with open(path, "rb") as file:
         file.seek(section.offset)

@@ -35,7 +35,7 @@ def find(view: str) -> bool:
 def remove_unused(folder: str) -> None:
     """Remove the views that nobody has found for a month, unless somebody is looking for one just now."""
     with suppress(OSError):
-        unused = [one for one in os.listdir(folder) if is_unused(os.path.join(folder, one))]
+        unused = [name for name in os.listdir(folder) if is_unused(os.path.join(folder, name))]
         if not unused:
             return
         import shutil
@@ -64,12 +64,12 @@ def locked(folder: str, operation: int) -> Iterator[bool]:
     """Hold a lock of flock(2) on a folder inside; False if it can't be had, on file systems that have none too."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield is_locked(descriptor, operation)
+        yield _is_locked(descriptor, operation)
     finally:
         os.close(descriptor)
 
 
-def is_locked(descriptor: int, operation: int) -> bool:
+def _is_locked(descriptor: int, operation: int) -> bool:
     try:
         fcntl.flock(descriptor, operation)
     except OSError:

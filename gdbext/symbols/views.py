@@ -48,7 +48,10 @@ def view_of(path: str, build_id: bytes, debug_path: str = "") -> str:
 def _name(path: str, build_id: bytes, debug_path: str) -> str:
     """Of the view's folder: which files they are, and when they were written to."""
     states = [os.stat(one) for one in (path, debug_path) if one]
-    numbers = [FORM, *(number for one in states for number in (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns))]
+    numbers = [
+        FORM,
+        *(number for state in states for number in (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)),
+    ]
     return "-".join([build_id.hex() or "none", *(f"{number:x}" for number in numbers)])
 
 

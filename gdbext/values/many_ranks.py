@@ -15,14 +15,14 @@ from typing import Optional, Protocol, Union
 
 import gdb
 
-from gdbext.backtraces.argument_text import REFERENCES, Names, bare_type
+from gdbext.backtraces.argument_text import REFERENCES, SymbolNames, bare_type
 from gdbext.gdb_api.language import C_FAMILY, language
 from gdbext.gdb_api.run_gdb import execute
 from gdbext.values.printed_types import is_plain_gdb, is_self_contained, may_select_static
 from pieglobalsfind.debugger import expression_names
 from pieglobalsfind.debugger.address_names import Addresses, named
-from pieglobalsfind.debugger.declare import Value
-from pieglobalsfind.debugger.expression_names import Piece
+from pieglobalsfind.debugger.declare import ExpressionValue
+from pieglobalsfind.debugger.expression_names import ExpressionPiece
 from pieglobalsfind.debugger.same_variable import InRegister, SameVariable, UserFrame, Variable
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent
@@ -36,24 +36,28 @@ FORM = re.compile(r"(?:/[xduotczf])?")
 NAME = " <"
 THIS = "this"
 
-Values = dict[int, Union[Value, Absent]]
+Values = dict[int, Union[ExpressionValue, Absent]]
 Group = Sequence[UserFrame]
 
 
-class Debugger(Protocol):
+class GdbEvaluator(Protocol):
     """How GDB evaluates an expression where it stands and in one rank, and how it goes there."""
 
-    def moment(self) -> ProcessView: ...
+    def moment(self) -> ProcessView:
+        """Return the selected inferior between two stops."""
 
-    def at_user_frame(self, rank: int) -> AbstractContextManager[None]: ...
+    def at_user_frame(self, rank: int) -> AbstractContextManager[None]:
+        """Visit a rank's frame that the user would see first."""
 
-    def value_here(self, expression: str, form: str) -> Union[Value, Absent]: ...
+    def value_here(self, expression: str, form: str) -> Union[ExpressionValue, Absent]:
+        """Evaluate an expression in the selected frame."""
 
-    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]: ...
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
+        """Evaluate an expression in a rank's own frame."""
 
 
 @dataclass(frozen=True)
-class Meaning:
+class NameMeaning:
     """What a name in the expression means: a variable, or with `variable` None what is the same in all ranks.
 
     `type` is that of the variable; `member`: the name is one of the object that the variable, `this`, points to.
@@ -88,11 +92,11 @@ class Template:
 class ManyRanks:
     """The ranks of the selected inferior; the debugger goes back to where the user was afterwards."""
 
-    def __init__(self, debugger: Debugger) -> None:
+    def __init__(self, debugger: GdbEvaluator) -> None:
         self._debugger = debugger
         moment = debugger.moment()
-        threads = [one.registers for one in moment.target.threads()]
-        pointers = [one[RSP] for one in threads if not isinstance(one, Absent) and RSP in one]
+        threads = [thread.registers for thread in moment.target.threads()]
+        pointers = [thread[RSP] for thread in threads if not isinstance(thread, Absent) and RSP in thread]
         self._same = SameVariable(moment, pointers)
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:
@@ -107,19 +111,25 @@ class ManyRanks:
                     found.update(self._of_group(group, pieces, expression, form))
         return found
 
-    def _of_group(self, group: Group, pieces: tuple[Piece, ...], expression: str, form: str) -> Values:
+    def _of_group(self, group: Group, pieces: tuple[ExpressionPiece, ...], expression: str, form: str) -> Values:
         """The first rank that has a value tells what is to be read in the others."""
         for frame in group[:TRIES]:
             with self._debugger.at_user_frame(frame.rank.rank):
                 value = self._debugger.evaluate(frame.rank.rank, expression, form)
-                if isinstance(value, Value):
+                if isinstance(value, ExpressionValue):
                     return self._like(frame, value, group, pieces, expression, form)
                 if value.reason.startswith('No symbol "') and value.reason.endswith("in current context"):
-                    return {one.rank.rank: value for one in group}
+                    return {user_frame.rank.rank: value for user_frame in group}
         return {}
 
     def _like(
-        self, frame: UserFrame, value: Value, group: Group, pieces: tuple[Piece, ...], expression: str, form: str
+        self,
+        frame: UserFrame,
+        value: ExpressionValue,
+        group: Group,
+        pieces: tuple[ExpressionPiece, ...],
+        expression: str,
+        form: str,
     ) -> Values:
         """The values of a group, one rank's frame of which is selected, and its value known."""
         try:
@@ -133,7 +143,9 @@ class ManyRanks:
 
     # ---- the template ----
 
-    def _template(self, frame: UserFrame, pieces: tuple[Piece, ...], expression: str, form: str) -> Optional[Template]:
+    def _template(
+        self, frame: UserFrame, pieces: tuple[ExpressionPiece, ...], expression: str, form: str
+    ) -> Optional[Template]:
         """None if it is not known of each name that it means the same in other ranks."""
         spoken = language()
         if spoken not in C_FAMILY and not (spoken == "fortran" and len(pieces) == 1):
@@ -141,36 +153,40 @@ class ManyRanks:
         if execute(f"macro expand {expression}").strip() != f"expands to: {expression}":
             return None
         names = expression_names.names(pieces)
-        found = [self._meaning(frame, name) for name in names]
-        meanings = [meaning for meaning in found if meaning is not None]
+        name_meanings = [self._meaning(frame, name) for name in names]
+        meanings = [meaning for meaning in name_meanings if meaning is not None]
         if len(meanings) < len(names):
             return None
         members = {piece.member for piece in pieces} | {meaning.member for meaning in meanings}
         if may_select_static((meaning.type for meaning in meanings), members - {""}):
             return None
         texts = {name: meaning.text(PLACE.format(at)) for at, (name, meaning) in enumerate(zip(names, meanings))}
-        places = tuple((at, one.variable, one.type) for at, one in enumerate(meanings) if one.variable is not None)
+        places = tuple(
+            (at, name_meaning.variable, name_meaning.type)
+            for at, name_meaning in enumerate(meanings)
+            if name_meaning.variable is not None
+        )
         template = Template(
             expression_names.replaced(pieces, texts.__getitem__), form, places, not form and spoken in C_FAMILY
         )
         self._set_places(frame, template)
         return template if is_self_contained(gdb.parse_and_eval(template.text).type) else None
 
-    def _meaning(self, frame: UserFrame, name: str) -> Optional[Meaning]:
+    def _meaning(self, frame: UserFrame, name: str) -> Optional[NameMeaning]:
         try:
             symbol, is_member = gdb.lookup_symbol(name, gdb.selected_frame().block())
         except RuntimeError:  # the frame has no block
             return None
         if is_member:
             variable = self._variable(frame, THIS, gdb.parse_and_eval(THIS))
-            return None if variable is None else Meaning(THIS, gdb.parse_and_eval(THIS).type, variable, name)
+            return None if variable is None else NameMeaning(THIS, gdb.parse_and_eval(THIS).type, variable, name)
         if symbol is None:
             return None
         if symbol.addr_class in NAMELESS:
-            return Meaning(name, symbol.type, None) if symbol.type is not None else None
+            return NameMeaning(name, symbol.type, None) if symbol.type is not None else None
         value = gdb.parse_and_eval(name)
         known = self._variable(frame, name, value)
-        return None if known is None else Meaning(name, value.type, known)
+        return None if known is None else NameMeaning(name, value.type, known)
 
     def _variable(self, frame: UserFrame, name: str, value: gdb.Value) -> Optional[Variable]:
         size = int(value.type.sizeof)
@@ -182,22 +198,22 @@ class ManyRanks:
 
     # ---- the values ----
 
-    def _filled(self, first: UserFrame, expected: Value, group: Group, template: Template) -> Values:
+    def _filled(self, first: UserFrame, expected: ExpressionValue, group: Group, template: Template) -> Values:
         """The values of all ranks in whose text each address has the name that it has to that rank's symbols."""
-        names, found = Names(), Values()
+        names, found = SymbolNames(), Values()
         if self._at(first, template) != expected or (not template.has_names and NAME in expected.text):
             return found
         for frame in group:
             value = self._at(frame, template)
-            if isinstance(value, Value):
+            if isinstance(value, ExpressionValue):
                 text: Optional[str] = value.text
                 if template.has_names and frame is not first:
                     text = named(value.text, Addresses.of(frame.rank, first.rank), names.behind)
                 if text is not None:
-                    found[frame.rank.rank] = Value(text, value.address)
+                    found[frame.rank.rank] = ExpressionValue(text, value.address)
         return found
 
-    def _at(self, frame: UserFrame, template: Template) -> Union[Value, Absent]:
+    def _at(self, frame: UserFrame, template: Template) -> Union[ExpressionValue, Absent]:
         if not self._set_places(frame, template):
             return Absent("the rank has no such variable")
         return self._debugger.value_here(template.text, template.form)

@@ -61,7 +61,9 @@ def is_self_contained(type_: Optional[gdb.Type], depth: int = 0) -> bool:
     if depth > DEEPEST or bare.dynamic:
         return False
     if str(bare.name).startswith(("std::", "__gnu_cxx::")):
-        is_shown_by_library = any(name_of(one) == LIBRARY and getattr(one, "enabled", True) for one in printers())
+        is_shown_by_library = any(
+            name_of(printer) == LIBRARY and getattr(printer, "enabled", True) for printer in printers()
+        )
         is_container = is_shown_by_library and CONTAINERS.match(str(bare.name)) is not None
         return is_container and all(is_self_contained(kind, depth + 1) for kind in arguments(bare))
     return all(hasattr(field, "bitpos") and is_self_contained(field.type, depth + 1) for field in bare.fields())

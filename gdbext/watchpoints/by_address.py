@@ -20,7 +20,7 @@ REFERENCES = (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF)
 
 
 @dataclass(frozen=True)
-class Place:
+class ValuePlace:
     """Where a value lies, and how C spells it; `is_local`: only as long as a function runs."""
 
     address: int
@@ -39,9 +39,9 @@ def by_address(expression: str) -> Optional[str]:
         places = {name: place(name) for name in names(expression)}
     except gdb.error:
         return None
-    if not all(one is not None and not one.is_local for one in places.values()):
+    if not all(value_place is not None and not value_place.is_local for value_place in places.values()):
         return None
-    texts = {name: one.text for name, one in places.items() if one is not None}
+    texts = {name: value_place.text for name, value_place in places.items() if value_place is not None}
     return re.sub(
         names_pattern(),
         lambda found: f"({texts[found['name']]})" if found["name"] in texts else found[0],
@@ -49,7 +49,7 @@ def by_address(expression: str) -> Optional[str]:
     )
 
 
-def part_of_variable(expression: str) -> Optional[Place]:
+def part_of_variable(expression: str) -> Optional[ValuePlace]:
     """Where the variable, or the part of one, lies that an expression names; None if it names anything else."""
     found = names(expression)
     try:
@@ -69,12 +69,14 @@ def names(expression: str) -> list[str]:
 
 
 def words(expression: str) -> Iterator[str]:
-    for found in re.finditer(names_pattern(), expression):
-        if found["name"]:
-            yield found["name"]
+    """Yield the names in an expression."""
+    for match in re.finditer(names_pattern(), expression):
+        if match["name"]:
+            yield match["name"]
 
 
 def is_variable(name: str) -> bool:
+    """Return whether a name is a variable's."""
     symbol, is_member = lookup(name)
     if symbol is None:
         return is_member or is_linkers(name)
@@ -90,13 +92,13 @@ def is_linkers(name: str) -> bool:
     return True
 
 
-def place(name: str) -> Optional[Place]:
+def place(name: str) -> Optional[ValuePlace]:
     """Where a variable lies; None if nowhere in memory."""
     symbol, is_member = lookup(name)  # of `this`
     return place_of(name, is_member if symbol is None else symbol.needs_frame)
 
 
-def place_of(expression: str, is_local: bool = False) -> Optional[Place]:
+def place_of(expression: str, is_local: bool = False) -> Optional[ValuePlace]:
     """Where the value of an expression lies; None if nowhere, or if C has no words for it."""
     value = gdb.parse_and_eval(expression)
     if value.type.strip_typedefs().code in REFERENCES:
@@ -106,10 +108,10 @@ def place_of(expression: str, is_local: bool = False) -> Optional[Place]:
     address, size = int(value.address) % (1 << 64), value.type.sizeof
     if language() == "fortran":
         kind = IN_C.get(value.type.strip_typedefs().code, {}).get(size)
-        return None if kind is None else Place(address, size, f"*({kind} *) {address:#x}", is_local)
+        return None if kind is None else ValuePlace(address, size, f"*({kind} *) {address:#x}", is_local)
     for pointer in (value.type.pointer(), f"__typeof__(&({expression}))"):  # a type may have no name
         with suppress(gdb.error):
             text = f"*({pointer}) {address:#x}"
             gdb.parse_and_eval(text)
-            return Place(address, size, text, is_local)
+            return ValuePlace(address, size, text, is_local)
     return None

@@ -17,14 +17,14 @@ import gdb
 from gdbext.gdb_api.run_gdb import execute
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from gdbext.watchpoints.by_address import Place
+    from gdbext.watchpoints.by_address import ValuePlace
 
 
 @dataclass(frozen=True)
 class Watched:
     """A place, or an expression by addresses."""
 
-    place: Optional[Place]
+    place: Optional[ValuePlace]
     expression: str
 
     def read(self) -> bytes:
@@ -81,7 +81,7 @@ class Changes:
         self._known: dict[int, Known] = {}
         self.unseen: list[Change] = []
 
-    def begin(self, number: int, rank: int, place: Optional[Place], expression: Optional[str]) -> None:
+    def begin(self, number: int, rank: int, place: Optional[ValuePlace], expression: Optional[str]) -> None:
         """A watchpoint is new; `place` is None if it watches several, `expression` if these can't be told."""
         here = gdb.selected_inferior().num
         if place is not None or expression is not None:
@@ -94,6 +94,7 @@ class Changes:
             self._known[successor] = replace(self._known.pop(number), hits=0)
 
     def forget(self, number: int) -> None:
+        """Drop what is known of a deleted watchpoint."""
         self._known.pop(number, None)
 
     def look(self) -> None:
@@ -101,18 +102,20 @@ class Changes:
         here = gdb.selected_inferior().num
         self._known.update(
             {
-                number: replace(one, content=one.watched.read())
-                for number, one in self._known.items()
-                if one.inferior == here
+                number: replace(known, content=known.watched.read())
+                for number, known in self._known.items()
+                if known.inferior == here
             }
         )
 
     def has_told(self, hit: Iterable[gdb.Breakpoint]) -> None:
         """GDB has stopped, and told of these."""
-        for one in hit:
-            known = self._known.get(one.number)
+        for gdb_breakpoint in hit:
+            known = self._known.get(gdb_breakpoint.number)
             if known is not None:
-                self._known[one.number] = replace(known, content=known.watched.read(), hits=one.hit_count)
+                self._known[gdb_breakpoint.number] = replace(
+                    known, content=known.watched.read(), hits=gdb_breakpoint.hit_count
+                )
 
     @contextmanager
     def unmissed(self) -> Iterator[None]:
@@ -125,7 +128,7 @@ class Changes:
         inferior = gdb.selected_inferior()
         if not self._known or len(inferior.threads()) < 2:
             return
-        users = {one.number: one for one in gdb.breakpoints()}
+        users = {gdb_breakpoint.number: gdb_breakpoint for gdb_breakpoint in gdb.breakpoints()}
         for number, known in list(self._known.items()):
             found = known.watched.read() if known.inferior == inferior.num and number in users else known.content
             if found != known.content:

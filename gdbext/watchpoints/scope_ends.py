@@ -23,10 +23,12 @@ class ScopeEnd(Pinned):
         self.is_reached = False
 
     def stop(self) -> bool:
+        """Stop where the watched variable's function has returned."""
         if not self.watchpoint.is_valid() or self.home != gdb.selected_inferior().num:
             return False
         self.is_reached = int(gdb.newest_frame().read_register("rsp")) == self._stack_pointer
         return self.is_reached
 
     def text(self) -> str:
+        """Return the sentence that says why the watchpoint ends."""
         return LEFT.format(self.watchpoint.number)

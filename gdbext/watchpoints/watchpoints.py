@@ -18,7 +18,7 @@ from gdbext.gdb_api.run_gdb import DebuggerError, execute, warnings
 from gdbext.watchpoints.missed_changes import Changes
 
 if TYPE_CHECKING:  # imported when it is needed: sourcing the extension must be quick
-    from gdbext.watchpoints.by_address import Place
+    from gdbext.watchpoints.by_address import ValuePlace
     from gdbext.watchpoints.scope_ends import ScopeEnd
 
 COMMANDS = {
@@ -32,7 +32,7 @@ LOCATION = "-location "  # how the expression of a watchpoint begins that keeps 
 
 
 @dataclass(frozen=True)
-class Home:
+class WatchedPlace:
     """Where a watchpoint was set, and what it means there by addresses: a `place`, or an `expression` of several.
 
     `text` and `condition` are as the user has written them, `restriction` is the condition by addresses. What is None
@@ -42,7 +42,7 @@ class Home:
     inferior: int
     rank: int
     text: str
-    place: Optional[Place]
+    place: Optional[ValuePlace]
     expression: Optional[str]
     condition: str
     restriction: Optional[str]
@@ -54,7 +54,7 @@ class Watches:
 
     def __init__(self) -> None:
         self.changes = Changes()
-        self._homes: dict[int, Home] = {}
+        self._homes: dict[int, WatchedPlace] = {}
         self._replaced: list[gdb.Breakpoint] = []
         self._ends: list[ScopeEnd] = []
         self._replaces = False
@@ -64,13 +64,15 @@ class Watches:
         """A breakpoint of any kind was made or changed; `rank` is the one whose symbols GDB has."""
         if self._replaces or rank is None or not one.is_valid() or not one.visible or one.type not in COMMANDS:
             return
-        known, condition = self._homes.get(one.number), one.condition or ""
-        if known is None and one.number > self._newest:
+        watched_place, condition = self._homes.get(one.number), one.condition or ""
+        if watched_place is None and one.number > self._newest:
             self._newest = one.number
             home = self._homes[one.number] = home_of(rank, one.expression, condition)
             self.changes.begin(one.number, rank, home.place, home.expression)
-        elif known is not None and known.condition != condition and known.rank == rank:
-            self._homes[one.number] = replace(known, condition=condition, restriction=restriction_of(condition))
+        elif watched_place is not None and watched_place.condition != condition and watched_place.rank == rank:
+            self._homes[one.number] = replace(
+                watched_place, condition=condition, restriction=_restriction_of(condition)
+            )
 
     def leave(self, rank: Optional[int], inside_stop: bool) -> None:
         """Before symbols move away from a rank. Inside a breakpoint's `stop` nothing may be deleted."""
@@ -78,7 +80,7 @@ class Watches:
         left = {number: home for number, home in self._homes.items() if (home.inferior, home.rank) == (here, rank)}
         if not left:
             return
-        users = {one.number: one for one in gdb.breakpoints()}
+        users = {gdb_breakpoint.number: gdb_breakpoint for gdb_breakpoint in gdb.breakpoints()}
         self._replaces = True
         try:
             for number, home in left.items():
@@ -90,7 +92,7 @@ class Watches:
         if not inside_stop:
             self.settle()
 
-    def _keep(self, user: gdb.Breakpoint, home: Home) -> None:
+    def _keep(self, user: gdb.Breakpoint, home: WatchedPlace) -> None:
         if home.text.startswith(LOCATION):
             if home.restriction and (user.condition or "") == home.condition:
                 user.condition = home.restriction
@@ -121,7 +123,7 @@ class Watches:
 
             self._ends.append(ScopeEnd(made, home.returns_to))
 
-    def _made(self, user: gdb.Breakpoint, home: Home) -> Optional[gdb.Breakpoint]:
+    def _made(self, user: gdb.Breakpoint, home: WatchedPlace) -> Optional[gdb.Breakpoint]:
         """The watchpoint that takes over; None if what was watched can't be told by addresses."""
         from gdbext.gdb_api.language import language
 
@@ -132,12 +134,12 @@ class Watches:
             reading = "with language c -- " if is_fortran else ""
         if watched is None or home.restriction is None:
             return None
-        known = {one.number for one in gdb.breakpoints()}
+        known = {gdb_breakpoint.number for gdb_breakpoint in gdb.breakpoints()}
         try:
             execute(f"{reading}{COMMANDS[user.type]} {watched}")
         except DebuggerError:
             return None
-        made = next(one for one in gdb.breakpoints() if one.number not in known)
+        made = next(gdb_breakpoint for gdb_breakpoint in gdb.breakpoints() if gdb_breakpoint.number not in known)
         self._newest = made.number
         kept = replace(home, text=made.expression or "", condition=home.restriction, returns_to=None)
         self._homes[made.number] = kept
@@ -149,31 +151,31 @@ class Watches:
     def settle(self) -> None:
         """Delete what others have taken over from, once GDB is not in the midst of a stop."""
         replaced, self._replaced = self._replaced, []
-        for one in replaced:
-            if one.is_valid():
-                one.delete()
-        there = {one.number for one in gdb.breakpoints()} if self._homes else set()
+        for gdb_breakpoint in replaced:
+            if gdb_breakpoint.is_valid():
+                gdb_breakpoint.delete()
+        there = {gdb_breakpoint.number for gdb_breakpoint in gdb.breakpoints()} if self._homes else set()
         for number in self._homes.keys() - there:
             del self._homes[number]
             self.changes.forget(number)
-        over = [one for one in self._ends if not one.watchpoint.is_valid()]
-        self._ends = [one for one in self._ends if one not in over]
+        over = [end for end in self._ends if not end.watchpoint.is_valid()]
+        self._ends = [end for end in self._ends if end not in over]
         for end in over:
             if end.is_valid():
                 end.delete()
 
     def tell_ends(self) -> bool:
         """After a stop: whether a watched variable is no more, which GDB's words tell then."""
-        left = [one for one in self._ends if one.is_reached and one.watchpoint.is_valid()]
-        for one in left:
-            gdb.write(one.text())
-            one.watchpoint.delete()
+        left = [end for end in self._ends if end.is_reached and end.watchpoint.is_valid()]
+        for scope_end in left:
+            gdb.write(scope_end.text())
+            scope_end.watchpoint.delete()
         if left:
             gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
         return bool(left)
 
 
-def home_of(rank: int, expression: str, condition: str) -> Home:
+def home_of(rank: int, expression: str, condition: str) -> WatchedPlace:
     """What a watchpoint means in the selected frame of a rank."""
     from gdbext.watchpoints import by_address
 
@@ -182,13 +184,13 @@ def home_of(rank: int, expression: str, condition: str) -> Home:
         place = None
         with suppress(gdb.error):
             place = by_address.place_of(expression[len(LOCATION) :])
-        return Home(here, rank, expression, place, None, condition, restriction_of(condition), None)
+        return WatchedPlace(here, rank, expression, place, None, condition, _restriction_of(condition), None)
     place, text = by_address.part_of_variable(expression), by_address.by_address(expression)
     returns_to = caller() if place is not None and place.is_local else None
-    return Home(here, rank, expression, place, text, condition, restriction_of(condition), returns_to)
+    return WatchedPlace(here, rank, expression, place, text, condition, _restriction_of(condition), returns_to)
 
 
-def restriction_of(condition: str) -> Optional[str]:
+def _restriction_of(condition: str) -> Optional[str]:
     from gdbext.watchpoints import by_address
 
     return by_address.by_address(condition) if condition else ""
@@ -200,11 +202,11 @@ def caller() -> Optional[tuple[int, int]]:
     while frame is not None and frame.type() == gdb.INLINE_FRAME:
         frame = frame.older()
     # Not by its caller, whom GDB does not look for behind `main`.
-    found = re.search(RETURNS, execute(f"info frame level {frame.level()}")) if frame is not None else None
-    return None if found is None else (int(found[1], 16), int(found[2], 16))
+    match = re.search(RETURNS, execute(f"info frame level {frame.level()}")) if frame is not None else None
+    return None if match is None else (int(match[1], 16), int(match[2], 16))
 
 
-def spelled(home: Home, place: Place) -> str:
+def spelled(home: WatchedPlace, place: ValuePlace) -> str:
     """The place as the user calls it, where that still means it."""
     with suppress(gdb.error):
         found = gdb.parse_and_eval(f"&({home.text})")

@@ -30,59 +30,64 @@ def waits_of(table: RankTable, members: Communicators, homes: Mapping[int, Job])
 
 def unconfirmed(table: RankTable, members: Communicators) -> Waits:
     """The waits of processes that were read one after another, on several hosts: nothing in them is sure."""
-    found = find(table, members)
+    waits = find(table, members)
     return replace(
-        found,
+        waits,
         cycles=(),
-        unsure=tuple((one, NOT_AT_ONCE) for one in found.cycles),
+        unsure=tuple((cycle, NOT_AT_ONCE) for cycle in waits.cycles),
         standstill=(),
-        collectives=tuple(replace(one, needed=()) for one in found.collectives),
+        collectives=tuple(replace(collective, needed=()) for collective in waits.collectives),
     )
 
 
-def confirmed(found: Waits, homes: Mapping[int, Job]) -> Waits:
+def confirmed(waits: Waits, homes: Mapping[int, Job]) -> Waits:
     """Without what never was: tables of running processes, and ranks in them, are read one after the other.
 
     Who was not switched between his first reading and now waited at the moment between all firsts and all seconds.
     """
 
-    first = {id(job): {one.rank: one for one in job.table.ranks} for job in homes.values()}
+    first = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
 
     def all_wait(ranks: Iterable[int]) -> bool:
         return all(rank in homes and still_waits(homes[rank], first[id(homes[rank])][rank]) for rank in ranks)
 
-    cycles = tuple(one for one in found.cycles if all_wait(one.witnesses))
-    called = tuple(one if all_wait(one.inside) else replace(one, needed=()) for one in found.collectives)
-    standstill = found.standstill if all_wait(found.standstill) else ()
-    found = replace(found, cycles=cycles, collectives=called, standstill=standstill)
-    return by_stillness(found, homes)
+    cycles = tuple(cycle for cycle in waits.cycles if all_wait(cycle.witnesses))
+    called = tuple(
+        collective if all_wait(collective.inside) else replace(collective, needed=())
+        for collective in waits.collectives
+    )
+    standstill = waits.standstill if all_wait(waits.standstill) else ()
+    waits = replace(waits, cycles=cycles, collectives=called, standstill=standstill)
+    return by_stillness(waits, homes)
 
 
-def by_stillness(found: Waits, homes: Mapping[int, Job]) -> Waits:
+def by_stillness(waits: Waits, homes: Mapping[int, Job]) -> Waits:
     """What was read from stacks holds only where no message can be on its way."""
-    told = {rank for cycle in found.cycles for rank in cycle.witnesses}
-    told.update(found.standstill, *(one.inside for one in found.collectives))
+    told = {rank for cycle in waits.cycles for rank in cycle.witnesses}
+    told.update(waits.standstill, *(collective.inside for collective in waits.collectives))
     reasons: dict[int, str] = {}
     for job in {id(job): job for job in homes.values()}.values():
         is_told = job.table.evidence.tier not in TIERS or (
             job.table.runtime in TELLS_MATCHES and not job.target.is_live
         )
-        unpublished = set() if is_told else {one.rank for one in job.table.ranks if homes.get(one.rank) is job}
+        unpublished = set() if is_told else {rank.rank for rank in job.table.ranks if homes.get(rank.rank) is job}
         reason = why_not_still(job, unpublished & told) if unpublished & told else ""
         reasons.update(dict.fromkeys(unpublished, reason) if reason else {})
 
-    lacking = {rank for rank, _ in found.unknown if homes[rank].table.runtime in TELLS_MATCHES}
+    lacking = {rank for rank, _ in waits.unknown if homes[rank].table.runtime in TELLS_MATCHES}
     reasons.update(dict.fromkeys(lacking, "what they wait for is not known"))
 
     def why(ranks: Iterable[int]) -> str:
         return next((reasons[rank] for rank in ranks if rank in reasons), "")
 
     return replace(
-        found,
-        cycles=tuple(one for one in found.cycles if not why(one.witnesses)),
-        unsure=tuple((one, why(one.witnesses)) for one in found.cycles if why(one.witnesses)),
-        standstill=() if why(found.standstill) else found.standstill,
-        collectives=tuple(replace(one, needed=()) if why(one.inside) else one for one in found.collectives),
+        waits,
+        cycles=tuple(cycle for cycle in waits.cycles if not why(cycle.witnesses)),
+        unsure=tuple((cycle, why(cycle.witnesses)) for cycle in waits.cycles if why(cycle.witnesses)),
+        standstill=() if why(waits.standstill) else waits.standstill,
+        collectives=tuple(
+            replace(collective, needed=()) if why(collective.inside) else collective for collective in waits.collectives
+        ),
     )
 
 

@@ -61,7 +61,7 @@ def crash_of(job: Job) -> Optional[Crash]:
     signal = job.target.signal if isinstance(job.target, CoreTarget) else None
     if signal is None or signal.number not in FATAL:
         return None
-    scene = scene_of(job, signal)
+    scene = _scene_of(job, signal)
     number = scene.rank.rank if scene.rank is not None else None
     return Crash(
         signals.Signals(signal.number).name,
@@ -75,6 +75,7 @@ def crash_of(job: Job) -> Optional[Crash]:
 
 
 def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
+    """Return what owns the faulting address, as a sentence's part."""
     owner = scene.owner
     if owner is None:
         return ""
@@ -84,23 +85,23 @@ def owner_text(job: Job, scene: Scene, rank: Optional[int]) -> str:
     return name if owner.rank is None or owner.rank != rank else name.replace(f"rank {rank}: ", "its own ", 1)
 
 
-def scene_of(job: Job, signal: FatalSignal) -> Scene:
-    thread = next((one for one in job.threads if one.tid == signal.tid), None)
+def _scene_of(job: Job, signal: FatalSignal) -> Scene:
+    thread = next((thread for thread in job.threads if thread.tid == signal.tid), None)
     rank = rank_of(job, thread, signal.tid)
     walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
     frames = frames_of(walker, rank, thread)
-    calls_at = tuple(walker.calls(one.lookup) for one in frames)
+    calls_at = tuple(walker.calls(frame.lookup) for frame in frames)
     return Scene(job, signal, rank, frames, calls_at, abort_message(job))
 
 
 def rank_of(job: Job, thread: Optional[KernelThread], tid: int) -> Optional[Rank]:
     """The rank that the thread ran: by its stack, or else by what the runtime keeps."""
-    ranks = {one.rank: one for one in job.table.ranks}
+    ranks = {rank.rank: rank for rank in job.table.ranks}
     if thread is not None and not isinstance(thread.registers, Absent) and RSP in thread.registers:
         owner = job.translator.owner(thread.registers[RSP])
         if owner.rank in ranks:
             return ranks[owner.rank]
-    running = [one for one in job.table.ranks if one.state == RUNNING and one.kernel_thread == tid]
+    running = [rank for rank in job.table.ranks if rank.state == RUNNING and rank.kernel_thread == tid]
     return running[0] if len(running) == 1 else None
 
 
@@ -117,14 +118,16 @@ def frames_of(walker: Walker, rank: Optional[Rank], thread: Optional[KernelThrea
 
 def place_of(scene: Scene) -> str:
     """The innermost call in the program's own file."""
-    program = {one.path for one in scene.job.table.objects if one.is_program}
-    mine = next((one for one in scene.calls if one.library in program), None)
+    program = {elf_object.path for elf_object in scene.job.table.objects if elf_object.is_program}
+    mine = next((call for call in scene.calls if call.library in program), None)
     return label(mine) if mine is not None else ""
 
 
 def abort_message(job: Job) -> str:
     """What libc printed before it called abort(): `__abort_msg`, a private symbol that glibc exports for debuggers."""
-    starts = {one.path: one.start for one in reversed(job.target.maps()) if one.path.endswith("/libc.so.6")}
+    starts = {
+        mapping.path: mapping.start for mapping in reversed(job.target.maps()) if mapping.path.endswith("/libc.so.6")
+    }
     for base in starts.values():
         try:
             pointer = LoadedElf(job.target.read, base).symbol("__abort_msg")

@@ -33,14 +33,14 @@ CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # rbx, rbp, r12 to r15
 def diagnose(scene: Scene) -> Optional[Diagnosis]:
     """The first that fits."""
     found = (check(scene) for check in CHECKS)
-    return next((one for one in found if one is not None), None)
+    return next((diagnosis for diagnosis in found if diagnosis is not None), None)
 
 
 def foreign_free(scene: Scene) -> Optional[Diagnosis]:
     """libc's free got a block that the runtime's allocator gave."""
     if scene.rank is None or not scene.message.startswith((*NOT_ITS_OWN, *NOT_ITS_OWN_EITHER)):
         return None
-    depth = next((at for at, one in enumerate(scene.frames) if names_at(scene, at) & set(FREES)), None)
+    depth = next((at for at, activation in enumerate(scene.frames) if names_at(scene, at) & set(FREES)), None)
     block = None if depth is None else block_of(scene, depth)
     if depth is None or block is None:
         return None
@@ -59,7 +59,7 @@ def foreign_free(scene: Scene) -> Optional[Diagnosis]:
 def names_at(scene: Scene, depth: int) -> set[str]:
     """The functions of libc that one frame is in."""
     calls = scene.calls_at[depth]
-    return {one.function for one in calls if one.library.rpartition("/")[2].startswith("libc.so")}
+    return {call.function for call in calls if call.library.rpartition("/")[2].startswith("libc.so")}
 
 
 def caller_text(scene: Scene, depth: int) -> str:
@@ -85,8 +85,8 @@ def block_of(scene: Scene, depth: int) -> Optional[int]:
 def words_of(scene: Scene, depth: int) -> Iterator[int]:
     """What free and the functions that it called have in saved registers and on the stack, outermost first."""
     frames = scene.frames[: depth + 1]
-    for one in reversed(frames):
-        yield from (one.registers[number] for number in CALLEE_SAVED if number in one.registers)
+    for frame in reversed(frames):
+        yield from (frame.registers[number] for number in CALLEE_SAVED if number in frame.registers)
     start, end = frames[0].registers[RSP], frames[-1].cfa
     try:
         data = scene.job.target.read(start, min(max(end - start, 0), LARGEST_FRAMES) & -8)
@@ -95,7 +95,7 @@ def words_of(scene: Scene, depth: int) -> Iterator[int]:
     yield from reversed(struct.unpack(f"<{len(data) // 8}Q", data))
 
 
-def stack_overflow(scene: Scene) -> Optional[Diagnosis]:
+def _stack_overflow(scene: Scene) -> Optional[Diagnosis]:
     stack = scene.rank.stack if scene.rank is not None else None
     address = scene.address
     if scene.rank is None or not isinstance(stack, Region) or address is None:
@@ -113,7 +113,7 @@ def stack_overflow(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def null_pointer(scene: Scene) -> Optional[Diagnosis]:
+def _null_pointer(scene: Scene) -> Optional[Diagnosis]:
     if scene.address is None or scene.address >= LOWEST_PAGE:
         return None
     called = scene.frames and scene.frames[0].registers.get(PC, -1) < LOWEST_PAGE
@@ -127,24 +127,24 @@ def null_pointer(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def constant_written(scene: Scene) -> Optional[Diagnosis]:
+def _constant_written(scene: Scene) -> Optional[Diagnosis]:
     owner = scene.owner
     if scene.address is None or owner is None or owner.object is None:
         return None
-    found = scene.job.table.objects[owner.object]
-    if any(one.writable and one.offset <= owner.offset < one.end for one in found.segments):
+    elf_object = scene.job.table.objects[owner.object]
+    if any(segment.writable and segment.offset <= owner.offset < segment.end for segment in elf_object.segments):
         return None
     return Diagnosis(
         "constant-written",
         REFUSED,
         "the program wrote to memory that its file declares read-only",
-        f"{scene.address:#x} lies in {found.path.rpartition('/')[2]}+{owner.offset:#x}, no writable segment",
+        f"{scene.address:#x} lies in {elf_object.path.rpartition('/')[2]}+{owner.offset:#x}, no writable segment",
         "find who writes there: the innermost line is the one above",
     )
 
 
-def exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
-    functions = {one.function for one in scene.calls}
+def _exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
+    functions = {call.function for call in scene.calls}
     table = scene.job.table
     if not functions & set(THROWS) or table.method not in BYTE_COPIES or table.runtime.startswith("embedded"):
         return None
@@ -157,8 +157,8 @@ def exception_in_copy(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def uncaught_exception(scene: Scene) -> Optional[Diagnosis]:
-    if scene.signal.number != signals.SIGABRT or not {one.function for one in scene.calls} & set(THROWS):
+def _uncaught_exception(scene: Scene) -> Optional[Diagnosis]:
+    if scene.signal.number != signals.SIGABRT or not {call.function for call in scene.calls} & set(THROWS):
         return None
     return Diagnosis(
         "uncaught-exception",
@@ -169,7 +169,7 @@ def uncaught_exception(scene: Scene) -> Optional[Diagnosis]:
     )
 
 
-def heap_corruption(scene: Scene) -> Optional[Diagnosis]:
+def _heap_corruption(scene: Scene) -> Optional[Diagnosis]:
     words = ("double free", "corrupted", "invalid next size", "invalid size", "invalid pointer", "invalid old size")
     if scene.signal.number != signals.SIGABRT or not any(word in scene.message for word in words):
         return None
@@ -184,10 +184,10 @@ def heap_corruption(scene: Scene) -> Optional[Diagnosis]:
 
 CHECKS: tuple[Callable[[Scene], Optional[Diagnosis]], ...] = (
     foreign_free,
-    stack_overflow,
-    null_pointer,
-    constant_written,
-    exception_in_copy,
-    uncaught_exception,
-    heap_corruption,
+    _stack_overflow,
+    _null_pointer,
+    _constant_written,
+    _exception_in_copy,
+    _uncaught_exception,
+    _heap_corruption,
 )

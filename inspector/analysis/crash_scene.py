@@ -38,6 +38,7 @@ class Scene:
 
     @property
     def address(self) -> Optional[int]:
+        """Return the faulting address, None if the signal has none."""
         is_known = self.signal.number in FAULTS and 0 < self.signal.code != SI_KERNEL
         return self.signal.address if is_known else None
 

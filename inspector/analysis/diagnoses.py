@@ -85,7 +85,7 @@ class Judgement:
     @property
     def verdict(self) -> Union[str, Absent]:
         """Unknown variables may be shared ones: then only what is wrong without them can be told."""
-        severities = {one.severity for one in self.diagnoses}
+        severities = {diagnosis.severity for diagnosis in self.diagnoses}
         for one, text in ((REFUSED, "can't run"), (LOST, "not all private")):
             if one in severities:
                 return text
@@ -96,34 +96,40 @@ class Judgement:
 
 def judge(facts: Facts, method: str, ranks: int = 0) -> Judgement:
     """How the program fares under a method, with so many ranks in a process (0: not known)."""
-    checked = (one for methods, check in CHECKS if method in methods for one in (check(facts),) if one is not None)
-    found = (*checked, *limits(facts, method, ranks))
+    checked = (
+        diagnosis
+        for methods, check in CHECKS
+        if method in methods
+        for diagnosis in (check(facts),)
+        if diagnosis is not None
+    )
+    diagnosises = (*checked, *limits(facts, method, ranks))
     notes = (NAMESPACE_NOTE,) if method in NAMESPACES and not ranks else ()
     variables = facts.variables
     if isinstance(variables, Absent):
-        return Judgement(method, variables, variables, found, notes)
-    private = sum(one.storage in PRIVATE[method] for one in variables)
-    diagnoses = (*found, *shared_storage(variables, method))
+        return Judgement(method, variables, variables, diagnosises, notes)
+    private = sum(variable.storage in PRIVATE[method] for variable in variables)
+    diagnoses = (*diagnosises, *shared_storage(variables, method))
     return Judgement(method, private, len(variables) - private, diagnoses, notes)
 
 
-def applying(found: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
+def applying(diagnosises: tuple[Diagnosis, ...], table: RankTable) -> tuple[Diagnosis, ...]:
     """Those that hold for a job that runs: its runtime is known, and how it looks for pointers."""
     of_runtime = OF_AMPI if table.runtime.startswith("embedded") else ()
     of_rewrite = OF_SCAN if table.rewrite_mode == "exact" else ()
-    return tuple(one for one in found if one.id not in (*AT_START, *of_runtime, *of_rewrite))
+    return tuple(diagnosis for diagnosis in diagnosises if diagnosis.id not in (*AT_START, *of_runtime, *of_rewrite))
 
 
 def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Diagnosis]:
     """The variables that a method does not touch by its nature."""
-    left = [one for one in variables if one.storage not in PRIVATE[method]]
+    left = [variable for variable in variables if variable.storage not in PRIVATE[method]]
     if method in BYTE_COPIES:
         left = [one for one in left if one.storage != THREAD_LOCAL]  # these are refused
     if left:
         yield Diagnosis(
             "storage-not-private",
             LOST,
-            f"{method} makes {private_text(method)} private",
+            f"{method} makes {_private_text(method)} private",
             f"{len(left)} variables stay one for all ranks: {named([one.name for one in left])}",
             "tag them thread_local, or move them into what is private, or choose another method"
             if method in ("tls", "tls-word", "swap")
@@ -131,13 +137,14 @@ def shared_storage(variables: tuple[Variable, ...], method: str) -> Iterator[Dia
         )
 
 
-def private_text(method: str) -> str:
+def _private_text(method: str) -> str:
     *first, last = PRIVATE[method] or ("no",)
     kinds = f"{', '.join(first)} and {last}" if first else last
     return f"{kinds} variables alone" if PRIVATE[method] else "no variable"
 
 
 def named(names: list[str]) -> str:
+    """Return some of the names, and how many more there are."""
     more = len(names) - NAMES
     return ", ".join(names[:NAMES]) + (f" and {more} more" if more > 0 else "")
 
@@ -147,7 +154,7 @@ def named(names: list[str]) -> str:
 Check = Callable[[Facts], Optional["Diagnosis"]]
 
 
-def unaligned_segment(facts: Facts) -> Optional[Diagnosis]:
+def _unaligned_segment(facts: Facts) -> Optional[Diagnosis]:
     if facts.unaligned is None:
         return None
     return Diagnosis(
@@ -160,6 +167,7 @@ def unaligned_segment(facts: Facts) -> Optional[Diagnosis]:
 
 
 def exceptions(facts: Facts) -> Optional[Diagnosis]:
+    """Report exceptions in a byte copy: no unwinder knows its frames."""
     if not facts.exception_tables:
         return None
     return Diagnosis(
@@ -172,6 +180,7 @@ def exceptions(facts: Facts) -> Optional[Diagnosis]:
 
 
 def unique(facts: Facts) -> Optional[Diagnosis]:
+    """Report STB_GNU_UNIQUE variables: the loader keeps one instance of each."""
     if not facts.unique:
         return None
     names = sorted(map(demangle, facts.unique), key=lambda name: name.startswith("std::"))  # the program's own first
@@ -184,7 +193,7 @@ def unique(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def direct_access(facts: Facts) -> Optional[Diagnosis]:
+def _direct_access(facts: Facts) -> Optional[Diagnosis]:
     if not facts.direct:
         return None
     cause = "code that reaches a variable by %fs itself does not see the word at %fs:0 that the method exchanges"
@@ -205,7 +214,7 @@ def direct_access(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def dynamic_tls(facts: Facts) -> Optional[Diagnosis]:
+def _dynamic_tls(facts: Facts) -> Optional[Diagnosis]:
     if not facts.tls_size or facts.static_tls:
         return None
     return Diagnosis(
@@ -217,9 +226,9 @@ def dynamic_tls(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def no_slots(facts: Facts) -> Optional[Diagnosis]:
+def _no_slots(facts: Facts) -> Optional[Diagnosis]:
     variables = () if isinstance(facts.variables, Absent) else facts.variables
-    exported = [one for one in variables if one.storage in PRIVATE["swap"]]
+    exported = [variable for variable in variables if variable.storage in PRIVATE["swap"]]
     if facts.slots or not exported:
         return None
     return Diagnosis(
@@ -232,6 +241,7 @@ def no_slots(facts: Facts) -> Optional[Diagnosis]:
 
 
 def misaligned(facts: Facts) -> Optional[Diagnosis]:
+    """Report pointers that a scan by words of 8 bytes misses."""
     if not facts.misaligned:
         return None
     return Diagnosis(
@@ -243,7 +253,7 @@ def misaligned(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def thread_local_copies(facts: Facts) -> Optional[Diagnosis]:
+def _thread_local_copies(facts: Facts) -> Optional[Diagnosis]:
     if not facts.tls_size:
         return None
     return Diagnosis(
@@ -281,12 +291,12 @@ def limits(facts: Facts, method: str, ranks: int) -> Iterator[Diagnosis]:
 
 
 CHECKS: tuple[tuple[tuple[str, ...], Check], ...] = (
-    (BYTE_COPIES, thread_local_copies),
-    (BYTE_COPIES, unaligned_segment),
+    (BYTE_COPIES, _thread_local_copies),
+    (BYTE_COPIES, _unaligned_segment),
     (BYTE_COPIES, exceptions),
     (BYTE_COPIES, misaligned),
     (("fs",), unique),
-    (("tls", "tls-word"), dynamic_tls),
-    (("tls-word",), direct_access),
-    (("swap",), no_slots),
+    (("tls", "tls-word"), _dynamic_tls),
+    (("tls-word",), _direct_access),
+    (("swap",), _no_slots),
 )

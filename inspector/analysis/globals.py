@@ -21,15 +21,15 @@ from pieglobalsfind.values.address_names import AddressNames
 from pieglobalsfind.values.containers.contents import MOST_BYTES, MOST_COMPARED, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
 from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
-from pieglobalsfind.values.variable_text import Object as Bytes
 from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of
+from pieglobalsfind.values.variable_text import VariableBytes as Bytes
 
 from ..job.job import Job
 from ..job.memory import RankMemory
 from ..job.pristine import Pristine
 from ..terminal.progress import through
 from ..terminal.text import DIFFERENCE, harmless
-from ..values.equality import Meaning, shown_whole
+from ..values.equality import ValueDigests, shown_whole
 from ..values.layout import WORD, address_offsets
 from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import by_symbols, undescribed
@@ -94,24 +94,25 @@ class GlobalValues:
 
     @property
     def differs(self) -> bool:
-        return sum(one.is_known for one in self.groups) > 1
+        """Return whether ranks have different values."""
+        return sum(group.is_known for group in self.groups) > 1
 
     @property
     def statistics(self) -> Optional[Statistics]:
         """Of a number that has more values than a list is good for, else None."""
-        if len(self.groups) <= DISTINCT or not all(one.is_known for one in self.groups):
+        if len(self.groups) <= DISTINCT or not all(group.is_known for group in self.groups):
             return None
         return statistics_of(self.by_rank)
 
     @property
     def by_rank(self) -> dict[int, str]:
         """Each rank's value, ascending."""
-        return dict(sorted((rank, one.value) for one in self.groups for rank in one.ranks))
+        return dict(sorted((rank, group.value) for group in self.groups for rank in group.ranks))
 
     @property
     def is_known(self) -> bool:
         """Whether any rank's value was read."""
-        return any(one.is_known for one in self.groups)
+        return any(group.is_known for group in self.groups)
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,8 @@ class Globals:
     def needless(self) -> int:
         """Bytes per rank that need not be private as far as this moment tells: what overlaps counts once."""
         places: dict[tuple[str, int], int] = {}
-        for one in self.values:
-            places[one.object, one.place] = max(one.needless, places.get((one.object, one.place), 0))
+        for value in self.values:
+            places[value.object, value.place] = max(value.needless, places.get((value.object, value.place), 0))
         return sum(places.values())
 
 
@@ -141,46 +142,48 @@ def read_globals(job: Job, every: bool = False, choose: Optional[Choose] = None)
     such as elements of an array.
     """
     columns, absent, apart = [], [], 0
-    for found in job.privatized:
-        declared = job.declared(found)
+    for elf_object in job.privatized:
+        declared = job.declared(elf_object)
         if isinstance(declared, Variables):
-            pristine = job.pristine(found)
-            wanted = [one for one in declared.variables if one.size > 0]
+            pristine = job.pristine(elf_object)
+            wanted = [variable for variable in declared.variables if variable.size > 0]
             if choose is not None:
                 wanted = [one for one in choose(declared) if one.size > 0]
             elif not every:
-                own = RuntimeVariables(found.path, wanted)
+                own = RuntimeVariables(elf_object.path, wanted)
                 apart += sum(one in own for one in wanted)
                 wanted = [one for one in wanted if one not in own]
-            columns += [Column(found, declared.types, one, pristine) for one in wanted]
-            for bare in beside(job, found, declared) if found.is_program and choose is None else ():
-                columns += [Column(found, bare.types, one, pristine) for one in bare]
+            columns += [VariableRow(elf_object, declared.types, one, pristine) for one in wanted]
+            for bare in beside(job, elf_object, declared) if elf_object.is_program and choose is None else ():
+                columns += [VariableRow(elf_object, bare.types, one, pristine) for one in bare]
                 absent.append(Absent(f"{NOT_DESCRIBED}: {len(bare.variables)}, shown as bytes", "compile all with -g"))
-        elif found.is_program:
+        elif elf_object.is_program:
             absent.append(declared)
             columns += [
-                Column(found, bare.types, one, job.pristine(found)) for bare in untyped(job, found) for one in bare
+                VariableRow(elf_object, bare.types, one, job.pristine(elf_object))
+                for bare in untyped(job, elf_object)
+                for one in bare
             ]
-    for found, known in roots(job):
+    for elf_object, known in roots(job):
         if isinstance(known, Variables):
-            columns += [Column(found, known.types, one, None) for one in known.variables]
+            columns += [VariableRow(elf_object, known.types, variable, None) for variable in known.variables]
         else:
             absent.append(known)
-    share_bytes([one for one in columns if one.holds_containers], len(job.present))
+    share_bytes([column for column in columns if column.holds_containers], len(job.present))
     memory, names = RankMemory(job.target), AddressNames(job.table, job.translator, job.symbolizer)
     for rank in through(job.present, "globals"):
         memory.load(rank, job.privatized)
         for column in columns:
             column.add(rank, memory, names)
-    return Globals(tuple(one.result(memory) for one in columns), tuple(absent), apart)
+    return Globals(tuple(column.result(memory) for column in columns), tuple(absent), apart)
 
 
-def share_bytes(columns: Sequence[Column], ranks: int) -> None:
+def share_bytes(columns: Sequence[VariableRow], ranks: int) -> None:
     """How much of each variable's containers is compared: less of each where there are many."""
-    for one in columns:
+    for column in columns:
         parts = max(ranks, 1) * len(columns)
-        one.most_bytes = min(max(CONTAINER_BYTES // parts, LEAST_BYTES), MOST_BYTES)
-        one.most_elements = min(max(CONTAINER_ELEMENTS // parts, LEAST_ELEMENTS), MOST_COMPARED)
+        column.most_bytes = min(max(CONTAINER_BYTES // parts, LEAST_BYTES), MOST_BYTES)
+        column.most_elements = min(max(CONTAINER_ELEMENTS // parts, LEAST_ELEMENTS), MOST_COMPARED)
 
 
 def untyped(job: Job, program: Object) -> Iterator[Variables]:
@@ -196,27 +199,27 @@ def beside(job: Job, program: Object, declared: Variables) -> Iterator[Variables
     path = job.file(program)
     if not isinstance(path, Absent):
         with suppress(ObjectFileError):
-            found = undescribed(path, declared)
-            if found.variables:
-                yield found
+            variables = undescribed(path, declared)
+            if variables.variables:
+                yield variables
 
 
 def roots(job: Job) -> Iterator[tuple[Object, Union[Variables, Absent]]]:
     """The structs in which the program itself keeps its globals, each type once."""
-    parts = (one for rank in job.present for one in rank.placements)
-    told = dict.fromkeys((one.object, one.type_name) for one in parts if isinstance(one, Root))
+    parts = (placement for rank in job.present for placement in rank.placements)
+    told = dict.fromkeys((part.object, part.type_name) for part in parts if isinstance(part, Root))
     for index, name in told:
         yield job.table.objects[index], job.root(job.table.objects[index], name)
 
 
-class Evidence:
+class SharingEvidence:
     """What is noted of one variable, rank by rank, for its verdict."""
 
     def __init__(
-        self, found: Object, variable: Variable, pristine: Optional[Pristine], pointers: Sequence[int]
+        self, elf_object: Object, variable: Variable, pristine: Optional[Pristine], pointers: Sequence[int]
     ) -> None:
         """`pointers` are the offsets of all that the variable holds, or may hold."""
-        self._object = found
+        self._object = elf_object
         self._variable = variable
         self._pristine = pristine
         self._first: Optional[bytes] = None
@@ -268,16 +271,16 @@ class Evidence:
         """Equal bytes that every rank has of its own. One rank alone tells nothing."""
         vaddr = self._variable.address
         offset = None if vaddr is None else vaddr + self._object.load_bias - self._object.base
-        writable = (one for one in self._object.segments if one.writable)
+        writable = (segment for segment in self._object.segments if segment.writable)
         private = not self._shared and (offset is None or any(one.offset <= offset < one.end for one in writable))
         return self._variable.size if self._ranks > 1 and self._same_bytes and private else 0
 
 
-class Column:
+class VariableRow:
     """One variable while the ranks are gone through."""
 
-    def __init__(self, found: Object, types: TypeTable, variable: Variable, pristine: Optional[Pristine]) -> None:
-        self._object = found
+    def __init__(self, elf_object: Object, types: TypeTable, variable: Variable, pristine: Optional[Pristine]) -> None:
+        self._object = elf_object
         self._types = types
         self._variable = variable
         self._place_matters = holds_pointers(types, variable.type)
@@ -285,15 +288,16 @@ class Column:
         self.most_bytes = MOST_BYTES
         self.most_elements = MOST_COMPARED
         self._is_shown_whole = shown_whole(types, variable.type)
-        self._meaning = None if self._is_shown_whole or self.holds_containers else Meaning(types, variable.type)
+        self._meaning = None if self._is_shown_whole or self.holds_containers else ValueDigests(types, variable.type)
         self._uncompared = ""
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
         self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
         pointers = address_offsets(types, variable.type) if self._place_matters else []
-        self._evidence = Evidence(found, variable, pristine, pointers)
+        self._evidence = SharingEvidence(elf_object, variable, pristine, pointers)
 
     def add(self, rank: Rank, memory: RankMemory, names: AddressNames) -> None:
+        """Add a rank's value."""
         self._ranks.setdefault(self._value(rank, memory, names), []).append(rank)
 
     def _value(self, rank: Rank, memory: RankMemory, names: AddressNames) -> tuple[str, bytes]:
@@ -353,9 +357,10 @@ class Column:
         return text, contents.digest
 
     def result(self, memory: RankMemory) -> GlobalValues:
+        """Return the values by group, with the verdict."""
         variable = self._variable
         groups = tuple(sorted(self._groups(memory), key=lambda one: one.ranks))
-        is_whole = all(one.is_known for one in groups)
+        is_whole = all(group.is_known for group in groups)
         return GlobalValues(
             name=harmless(variable.name),
             object=harmless(self._object.path),
@@ -365,7 +370,7 @@ class Column:
             size=variable.size,
             storage=variable.storage,
             groups=groups,
-            verdict=self._evidence.verdict(sum(one.is_known for one in groups), is_whole),
+            verdict=self._evidence.verdict(sum(group.is_known for group in groups), is_whole),
             needless=self._evidence.needless if is_whole else 0,
             place=variable.address or variable.tls_offset or 0,
             uncompared=self._uncompared if len(groups) == 1 else "",
@@ -383,8 +388,8 @@ class Column:
                 if where is None:
                     same += ranks
                 else:
-                    note = f"{text}{DIFFERENCE}{first[0].rank} at {harmless(variable_path(where))})"
-                    yield Group(tuple(one.rank for one in ranks), note, digest)
+                    note = f"{text}{DIFFERENCE}{first[0].rank} at {harmless(_variable_path(where))})"
+                    yield Group(tuple(rank.rank for rank in ranks), note, digest)
             yield Group(tuple(sorted(one.rank for one in same)), text, whole)
 
     def _difference(self, one: Rank, other: Rank, memory: RankMemory) -> Optional[str]:
@@ -417,7 +422,7 @@ def leads_away(name: str) -> bool:
     return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 
-def variable_path(path: str) -> str:
+def _variable_path(path: str) -> str:
     return path or "an element that is not shown"
 
 
@@ -425,7 +430,7 @@ def holds_pointers(types: TypeTable, index: int) -> bool:
     """Whether equal bytes may mean different things on two ranks."""
     bare = types.strip(index)
     if isinstance(bare, Struct):
-        return bare.opaque or any(holds_pointers(types, one.type) for one in bare.members)
+        return bare.opaque or any(holds_pointers(types, member.type) for member in bare.members)
     if isinstance(bare, Array):
         return bare.data_location is not None or holds_pointers(types, bare.element)
     return isinstance(bare, (Pointer, MemberPointer))
@@ -433,4 +438,4 @@ def holds_pointers(types: TypeTable, index: int) -> bool:
 
 def differing(found: Globals) -> Iterator[GlobalValues]:
     """Those that ranks hold different values of."""
-    return (one for one in found.values if one.differs)
+    return (value for value in found.values if value.differs)

@@ -22,7 +22,7 @@ from ..job.job import Job
 from ..job.stacks import label
 from ..terminal.text import harmless, of_ranks, shortened
 from .outliers import by_rarity, outliers
-from .verdict import CRASH, DEADLOCK, HEALTHY, IMBALANCE, POSSIBLE_DEADLOCK, STANDSTILL, Finding, Verdict
+from .verdict import CRASH, DEADLOCK, HEALTHY, IMBALANCE, POSSIBLE_DEADLOCK, STANDSTILL, RankFinding, Verdict
 from .wait_graph import Collective, Waits
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def verdict_of(report: Report, named: str) -> Verdict:
     judged = next(verdicts(report, table, waits, named))
     crash = report.crashes[0] if report.crashes else None
     known = (crash.diagnosis,) if crash is not None and crash.diagnosis is not None else ()
-    diagnoses = (*known, *(one for one in report.diagnoses if one.id not in {each.id for each in known}))
+    diagnoses = (
+        *known,
+        *(diagnosis for diagnosis in report.diagnoses if diagnosis.id not in {each.id for each in known}),
+    )
     findings = tuple(findings_of(report, named))[:MOST_FINDINGS]
     return Verdict(judged.kind, judged.sentence, judged.ranks, judged.command, findings, diagnoses)
 
@@ -73,21 +76,22 @@ def verdicts(report: Report, table: RankTable, waits: Optional[Waits], named: st
 
 
 def deadlocks(waits: Waits, named: str) -> Iterator[Judged]:
+    """Yield the verdicts on cycles and on ranks that have left a collective."""
     command = f"inspector waits {named}"
     for cycle in waits.cycles:
         more = f" (and {len(waits.cycles) - 1} more cycles)" if len(waits.cycles) > 1 else ""
-        yield Judged(DEADLOCK, f"{chain_text(cycle.ranks)}{more}", cycle.ranks, command)
-    for one in waits.collectives:
-        gone = tuple(rank for rank in one.needed if rank in one.exited)
-        if gone and one.of_all and one.members is not None:
+        yield Judged(DEADLOCK, f"{_chain_text(cycle.ranks)}{more}", cycle.ranks, command)
+    for collective in waits.collectives:
+        gone = tuple(rank for rank in collective.needed if rank in collective.exited)
+        if gone and collective.of_all and collective.members is not None:
             missing = f"{text_of(gone)}, which {verb(gone, 'have')} exited"
-            yield Judged(DEADLOCK, f"{inside_text(one)} for {missing}", one.inside, command)
+            yield Judged(DEADLOCK, f"{_inside_text(collective)} for {missing}", collective.inside, command)
     for cycle, reason in waits.unsure:
-        sentence = f"{chain_text(cycle.ranks)}, unless a message is on its way ({reason})"
+        sentence = f"{_chain_text(cycle.ranks)}, unless a message is on its way ({reason})"
         yield Judged(POSSIBLE_DEADLOCK, sentence, cycle.ranks, command)
 
 
-def chain_text(ranks: tuple[int, ...]) -> str:
+def _chain_text(ranks: tuple[int, ...]) -> str:
     chain = " -> ".join(map(str, (*ranks[:NAMED], *(("...",) if len(ranks) > NAMED else ()), ranks[0])))
     if len(ranks) == 1:
         return f"rank {ranks[0]} waits for itself, {chain}"
@@ -98,7 +102,7 @@ def imbalance(table: RankTable, waits: Waits, places: Mapping[int, str], named: 
     """Most ranks wait for few that don't."""
     waiting = waiting_for(table, waits)
     roots = tuple(sorted({root for found in waiting.values() for root in found}))
-    living = sum(one.state not in (EXITED, MIGRATED_OUT) for one in table.ranks)
+    living = sum(rank.state not in (EXITED, MIGRATED_OUT) for rank in table.ranks)
     if not roots or 2 * len(waiting) <= living or FEW * len(roots) > len(waiting):
         return
     at = [f"rank {rank} is in {places[rank]}" for rank in roots if rank in places]
@@ -110,7 +114,7 @@ def imbalance(table: RankTable, waits: Waits, places: Mapping[int, str], named: 
 def places_of(table: RankTable, waits: Waits, homes: Mapping[int, Job]) -> dict[int, str]:
     """The innermost calls of the program's own of the few ranks that others wait for, as far as they can be read."""
     roots = sorted({root for found in waiting_for(table, waits).values() for root in found})
-    ranks = {one.rank: one for one in table.ranks}
+    ranks = {rank.rank: rank for rank in table.ranks}
     found: dict[int, str] = {}
     for number in roots if len(roots) <= MOST_PLACES else ():
         job = homes.get(number)
@@ -125,7 +129,7 @@ def places_of(table: RankTable, waits: Waits, homes: Mapping[int, Job]) -> dict[
 
 def waiting_for(table: RankTable, waits: Waits) -> dict[int, frozenset[int]]:
     """By rank that waits: the ranks at the end of its chain, which don't wait themselves."""
-    blocked = {one.rank for one in table.ranks if one.state == BLOCKED}
+    blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
     direct: dict[int, tuple[int, ...]] = {rank: (peer,) for rank, peer in waits.peers.items() if rank in blocked}
     for call in waits.collectives:
         if call.of_all and call.needed:
@@ -155,7 +159,7 @@ def healthy(table: RankTable, waits: Optional[Waits], named: str) -> Judged:
     for one in table.ranks:
         counts[one.state] = counts.get(one.state, 0) + 1
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
-    unknown = [one.rank for one in table.ranks if one.state == UNKNOWN_STATE]
+    unknown = [rank.rank for rank in table.ranks if rank.state == UNKNOWN_STATE]
     note = "; no crash and no deadlock at this moment"
     if waits is None or unknown:
         note = "; which ranks wait for which is not known"
@@ -165,40 +169,45 @@ def healthy(table: RankTable, waits: Optional[Waits], named: str) -> Judged:
     return Judged(HEALTHY, f"{states or 'no ranks'}{note}", (), f"inspector globals {named} --differ")
 
 
-def findings_of(report: Report, named: str) -> Iterator[Finding]:
+def findings_of(report: Report, named: str) -> Iterator[RankFinding]:
     """Fewest ranks first: exit statuses, then variables."""
-    failed = tuple(one.rank for one in report.subject.table.ranks if one.exit_status)
+    failed = tuple(rank.rank for rank in report.subject.table.ranks if rank.exit_status)
     if failed:
-        yield Finding(f"{text_of(failed)} exited with an error", failed, f"inspector ranks {named}")
-    for one in by_rarity(each for each in report.globals.values if each.differs):
-        ranks = outliers(one)
+        yield RankFinding(f"{text_of(failed)} exited with an error", failed, f"inspector ranks {named}")
+    for global_values in by_rarity(each for each in report.globals.values if each.differs):
+        ranks = outliers(global_values)
         if ranks:
-            yield Finding(difference(one, ranks), ranks, f"inspector globals {named} {shlex.quote(one.name)}")
+            yield RankFinding(
+                difference(global_values, ranks), ranks, f"inspector globals {named} {shlex.quote(global_values.name)}"
+            )
 
 
-def difference(found: GlobalValues, ranks: tuple[int, ...]) -> str:
+def difference(global_values: GlobalValues, ranks: tuple[int, ...]) -> str:
     """`residual: rank 37 alone has nan, the other 63 have 0.001`."""
-    usual = max(found.groups, key=lambda one: len(one.ranks))
-    values = [one.value for one in found.groups if one is not usual and one.is_known]
+    usual = max(global_values.groups, key=lambda one: len(one.ranks))
+    values = [group.value for group in global_values.groups if group is not usual and group.is_known]
     others = f"{shortened(values[0], LONGEST_VALUE)}" if len(values) == 1 else f"{len(values)} other values"
     alone = " alone" if len(ranks) == 1 else ""
     has = "has" if len(ranks) == 1 else "have"
     rest = f"the other {len(usual.ranks)} have {shortened(usual.value, LONGEST_VALUE)}"
-    return harmless(f"{found.name}: {text_of(ranks)}{alone} {has} {others}, {rest}")
+    return harmless(f"{global_values.name}: {text_of(ranks)}{alone} {has} {others}, {rest}")
 
 
 def rank_option(ranks: tuple[int, ...]) -> str:
+    """Return the option that names some ranks, "" if they are too many."""
     return f" --rank {compact(ranks)}" if ranks and len(compact(ranks)) <= NAMED else ""
 
 
 def text_of(ranks: tuple[int, ...]) -> str:
+    """Return ranks as text, or their number if they are too many."""
     text = compact(ranks)
     return of_ranks(text) if len(text) <= NAMED else f"{len(ranks)} ranks"
 
 
 def verb(ranks: tuple[int, ...], plural: str) -> str:
+    """Return a verb for one rank or several."""
     return plural if len(ranks) != 1 else {"have": "has", "wait": "waits"}[plural]
 
 
-def inside_text(one: Collective) -> str:
-    return f"{text_of(one.inside)} {verb(one.inside, 'wait')} in {one.call}"
+def _inside_text(collective: Collective) -> str:
+    return f"{text_of(collective.inside)} {verb(collective.inside, 'wait')} in {collective.call}"

@@ -37,13 +37,14 @@ Key = tuple[str, int]  # a place that ranks have in common: an object, the heap 
 
 
 @dataclass(frozen=True)
-class Link:
+class Network:
     """`bandwidth` in bytes per second, `latency` in seconds."""
 
     bandwidth: float = 12.5e9
     latency: float = 2e-6
 
     def seconds(self, size: int) -> float:
+        """Return the time to send `size` bytes."""
         return self.latency + size / self.bandwidth
 
 
@@ -97,13 +98,13 @@ def parse_latency(text: str) -> float:
 
 def what_if(job: Job, payload: tuple[Payload, ...]) -> tuple[WhatIf, ...]:
     """The savings for every rank that is here."""
-    ranks = {one.rank: one for one in job.present}
+    ranks = {rank.rank: rank for rank in job.present}
     pages = {one.rank: list(pages_of(job, ranks[one.rank], one)) for one in through(payload, "pages")}
     users = Counter((page.key, page.digest) for found in pages.values() for page in found if page.digest)
-    return tuple(savings(one, pages[one.rank], users) for one in payload)
+    return tuple(_savings(one, pages[one.rank], users) for one in payload)
 
 
-def savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes]]) -> WhatIf:
+def _savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes]]) -> WhatIf:
     code = payload.code + payload.rodata
     zero = sum(page.size for page in pages if page.digest == b"")
     original = sum(page.size for page in pages if page.digest and page.is_original)
@@ -127,14 +128,18 @@ def savings(payload: Payload, pages: list[Page], users: Counter[tuple[Key, bytes
 
 def pages_of(job: Job, rank: Rank, payload: Payload) -> Iterator[Page]:
     """What would move of the rank, in pages; the unused stack, which is counted as a whole, is left out."""
-    for one in rank.placements:
-        if isinstance(one, Rebase) and one.object is not None and job.table.objects[one.object].privatized:
-            found = job.table.objects[one.object]
-            for segment in found.segments:
-                if not segment.writable and is_mapped_file(job, one.copy + segment.offset):
+    for placement in rank.placements:
+        if (
+            isinstance(placement, Rebase)
+            and placement.object is not None
+            and job.table.objects[placement.object].privatized
+        ):
+            elf_object = job.table.objects[placement.object]
+            for segment in elf_object.segments:
+                if not segment.writable and is_mapped_file(job, placement.copy + segment.offset):
                     continue
-                start, original = one.copy + segment.offset, found.base + segment.offset
-                place = (found.path, segment.offset)
+                start, original = placement.copy + segment.offset, elf_object.base + segment.offset
+                place = (elf_object.path, segment.offset)
                 yield from compared(job, start, segment.memory_size, original, place, rank.placements)
     if isinstance(rank.heap, Region):
         yield from compared(job, rank.heap.start, rank.heap.size, None, ("heap", 0))
@@ -182,12 +187,13 @@ def is_rewritten(original: bytes, content: bytes, first: int, moved: tuple[Place
     return restored == original
 
 
-def is_moved(one: Rebase, old: int, new: int) -> bool:
+def is_moved(rebase: Rebase, old: int, new: int) -> bool:
     """Whether `old` names what was copied, its end included, and `new` the same place of the copy."""
-    return one.original <= old <= one.original + one.size and new - old == one.copy - one.original
+    return rebase.original <= old <= rebase.original + rebase.size and new - old == rebase.copy - rebase.original
 
 
 def read(job: Job, address: int, size: int) -> Optional[bytes]:
+    """Read memory, or return None."""
     try:
         return job.target.read(address, size)
     except MemoryUnreadable:

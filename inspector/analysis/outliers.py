@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from .globals import GlobalValues
 
 
-def outliers(found: GlobalValues) -> tuple[int, ...]:
+def outliers(global_values: GlobalValues) -> tuple[int, ...]:
     """The ranks that don't have the value of most, ascending; () where no value is that of more than half of them."""
-    groups = [one for one in found.groups if one.is_known]
+    groups = [group for group in global_values.groups if group.is_known]
     largest = max(groups, key=lambda one: len(one.ranks), default=None)
-    if largest is None or 2 * len(largest.ranks) <= sum(len(one.ranks) for one in groups):
+    if largest is None or 2 * len(largest.ranks) <= sum(len(group.ranks) for group in groups):
         return ()
-    return tuple(sorted(rank for one in groups if one is not largest for rank in one.ranks))
+    return tuple(sorted(rank for group in groups if group is not largest for rank in group.ranks))
 
 
 def by_rarity(found: Iterable[GlobalValues]) -> list[GlobalValues]:
@@ -33,4 +33,7 @@ def by_rarity(found: Iterable[GlobalValues]) -> list[GlobalValues]:
 def ranked(found: Iterable[GlobalValues]) -> list[GlobalValues]:
     """All variables: those that differ by rarity, then the others as they are."""
     variables = list(found)
-    return [*by_rarity(one for one in variables if one.differs), *(one for one in variables if not one.differs)]
+    return [
+        *by_rarity(variable for variable in variables if variable.differs),
+        *(variable for variable in variables if not variable.differs),
+    ]

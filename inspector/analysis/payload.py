@@ -42,14 +42,15 @@ class Payload:
     @property
     def is_stack_unknown(self) -> bool:
         """Whether all of the stack counts as used because nothing tells how much is."""
-        return any(one.startswith(STACK_UNKNOWN) for one in self.notes)
+        return any(note.startswith(STACK_UNKNOWN) for note in self.notes)
 
     @property
     def total(self) -> int:
+        """Return the bytes of all categories."""
         return sum(getattr(self, name) for name in CATEGORIES)
 
 
-CATEGORIES = tuple(one.name for one in fields(Payload) if one.name not in ("rank", "notes"))
+CATEGORIES = tuple(field.name for field in fields(Payload) if field.name not in ("rank", "notes"))
 
 
 @dataclass(frozen=True)
@@ -63,29 +64,34 @@ class Sections:
     bss: int = 0
 
     def plus(self, other: Sections) -> Sections:
-        return Sections(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Sections)))
+        """Return the sums, section by section."""
+        return Sections(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Sections)))
 
 
 def read_payload(job: Job) -> tuple[Payload, ...]:
     """The payload of every rank whose image is in this process."""
-    sections = {one.index: copy_sections(job, one) for one in job.privatized}
-    return tuple(rank_payload(job, rank, sections) for rank in through(job.present, "memory"))
+    sections = {elf_object.index: _copy_sections(job, elf_object) for elf_object in job.privatized}
+    return tuple(_rank_payload(job, rank, sections) for rank in through(job.present, "memory"))
 
 
-def copy_sections(job: Job, found: Object) -> Sections:
-    relro = relro_bytes(job, found)
-    code = sum(one.memory_size for one in found.segments if one.executable)
-    rodata = sum(one.memory_size for one in found.segments if not one.executable and not one.writable)
-    writable = [one for one in found.segments if one.writable and not one.executable]
+def _copy_sections(job: Job, elf_object: Object) -> Sections:
+    relro = relro_bytes(job, elf_object)
+    code = sum(segment.memory_size for segment in elf_object.segments if segment.executable)
+    rodata = sum(
+        segment.memory_size for segment in elf_object.segments if not segment.executable and not segment.writable
+    )
+    writable = [segment for segment in elf_object.segments if segment.writable and not segment.executable]
     data = sum(one.file_size for one in writable) - relro
-    return Sections(code, rodata, relro, data, sum(zero_bytes(one) for one in writable))
+    return Sections(code, rodata, relro, data, sum(_zero_bytes(one) for one in writable))
 
 
 def own_sections(job: Job, copy: Rebase, sections: Sections) -> Sections:
     """Without the code and the constants that the copy has from a file: all ranks have the same pages then."""
-    found = job.table.objects[copy.object or 0]
+    elf_object = job.table.objects[copy.object or 0]
     shared = {
-        one.executable for one in found.segments if not one.writable and is_mapped_file(job, copy.copy + one.offset)
+        segment.executable
+        for segment in elf_object.segments
+        if not segment.writable and is_mapped_file(job, copy.copy + segment.offset)
     }
     return replace(
         sections,
@@ -95,35 +101,38 @@ def own_sections(job: Job, copy: Rebase, sections: Sections) -> Sections:
 
 
 def is_mapped_file(job: Job, address: int) -> bool:
+    """Return whether an address lies in a mapped file."""
     mapping = job.translator.mapping(address)
     return mapping is not None and mapping.path.startswith("/")
 
 
-def zero_bytes(segment: Segment) -> int:
+def _zero_bytes(segment: Segment) -> int:
     return segment.memory_size - segment.file_size
 
 
-def relro_bytes(job: Job, found: Object) -> int:
+def relro_bytes(job: Job, elf_object: Object) -> int:
     """Bytes of PT_GNU_RELRO that the file holds; 0 when the file can't be read."""
-    path = job.file(found)
+    path = job.file(elf_object)
     if isinstance(path, Absent):
         return 0
     try:
         with open_elf(path) as elf:
-            return sum(one.file_size for one in elf.program_headers if one.type == PT_GNU_RELRO)
+            return sum(header.file_size for header in elf.program_headers if header.type == PT_GNU_RELRO)
     except RanklensError:
         return 0
 
 
-def rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload:
+def _rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload:
     copies = Sections()
     for one in rank.placements:
         if isinstance(one, Rebase) and one.object is not None:
             copies = copies.plus(own_sections(job, one, sections.get(one.object, Sections())))
     notes: list[str] = []
-    heap_used, heap_free = heap_bytes(rank, notes)
+    heap_used, heap_free = _heap_bytes(rank, notes)
     stack_used, stack_unused = stack_bytes(job, rank, notes)
-    tls = sum(one.size for one in rank.placements if isinstance(one, TlsBlock) and one.level == 0)
+    tls = sum(
+        placement.size for placement in rank.placements if isinstance(placement, TlsBlock) and placement.level == 0
+    )
     return Payload(
         rank.rank,
         copies.code,
@@ -141,7 +150,7 @@ def rank_payload(job: Job, rank: Rank, sections: dict[int, Sections]) -> Payload
     )
 
 
-def heap_bytes(rank: Rank, notes: list[str]) -> tuple[int, int]:
+def _heap_bytes(rank: Rank, notes: list[str]) -> tuple[int, int]:
     if isinstance(rank.heap, Absent):
         notes.append(f"heap unknown: {rank.heap.reason}")
         return 0, 0
@@ -153,6 +162,7 @@ def heap_bytes(rank: Rank, notes: list[str]) -> tuple[int, int]:
 
 
 def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
+    """Return a stack's used and unused bytes; what is unknown is added to `notes`."""
     if isinstance(rank.stack, Absent):
         notes.append(f"stack unknown: {rank.stack.reason}")
         return 0, 0
@@ -166,7 +176,7 @@ def stack_bytes(job: Job, rank: Rank, notes: list[str]) -> tuple[int, int]:
 def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     """Where the rank's stack ends now: at its saved registers, or where the kernel thread that runs it stands."""
     if isinstance(rank.context, Absent):
-        return running_stack_pointer(job, rank, stack, rank.context)
+        return _running_stack_pointer(job, rank, stack, rank.context)
     try:
         pointer = job.contexts.registers(rank).get(RSP)
     except RanklensError as error:
@@ -176,7 +186,7 @@ def stack_pointer(job: Job, rank: Rank, stack: Region) -> Union[int, Absent]:
     return min(pointer, rank.context) if rank.context in stack else pointer
 
 
-def running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
+def _running_stack_pointer(job: Job, rank: Rank, stack: Region, why: Absent) -> Union[int, Absent]:
     for thread in job.threads:
         if thread.tid == rank.kernel_thread and not isinstance(thread.registers, Absent):
             pointer = thread.registers.get(RSP)

@@ -56,10 +56,10 @@ class Look:
 def look(pid: int, way: Way) -> Look:
     """Raises `RanklensError` if the process can't be read or has no ranks."""
     began, at = time.monotonic(), time.time()
-    return read_quietly(str(pid), None, way, lambda job: look_at(job, pid, began, at), with_data=True)
+    return read_quietly(str(pid), None, way, lambda job: _look_at(job, pid, began, at), with_data=True)
 
 
-def look_at(opened: Job, pid: int, began: float, at: float) -> Look:
+def _look_at(opened: Job, pid: int, began: float, at: float) -> Look:
     raw = with_waiting_calls(opened)
     known = communicators(raw.target, raw.table)
     job = replace(raw, table=of_world(raw.table, known))
@@ -70,7 +70,7 @@ def look_at(opened: Job, pid: int, began: float, at: float) -> Look:
     except RanklensError as error:
         found = Absent(error.sentence, error.hint)
     values = read_globals(job)
-    homes = dict.fromkeys((one.rank for one in raw.table.ranks), raw)
+    homes = dict.fromkeys((rank.rank for rank in raw.table.ranks), raw)
     waits = waits_of(raw.table, known, homes)
     verdict = judge(raw, pid, known, values, payload, waits)
     return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict, waits)
@@ -80,7 +80,7 @@ def judge(
     job: Job, pid: int, known: Communicators, values: Globals, payload: tuple[Payload, ...], waits: Waits
 ) -> Verdict:
     """The verdict of a look, which checks no pointers."""
-    homes = dict.fromkeys((one.rank for one in job.table.ranks), job)
+    homes = dict.fromkeys((rank.rank for rank in job.table.ranks), job)
     places = places_of(job.table, waits, homes)
     no_pointers = Audit((), {}, (), 0)
     report = Report(subject_of(job), values, no_pointers, payload, waits=waits, communicators=known, places=places)
@@ -107,6 +107,7 @@ class Lookout:
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
 
     def start(self) -> None:
+        """Begin to look."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -116,6 +117,7 @@ class Lookout:
             self._thread.join(GRACE)
 
     def pause(self, paused: bool) -> None:
+        """Stop looking for a while, or go on."""
         self._paused = paused
 
     def _run(self) -> None:

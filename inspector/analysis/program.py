@@ -97,31 +97,33 @@ class Facts:
         """Mutable variables by storage and language, as Table II of the PIEglobals authors' paper of 2011 counts."""
         if isinstance(self.variables, Absent):
             return {}
-        return dict(sorted(Counter((one.storage, one.language) for one in self.variables).items()))
+        return dict(sorted(Counter((variable.storage, variable.language) for variable in self.variables).items()))
 
 
-def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> Facts:
+def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) -> Facts:
     """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
     with open_elf(path) as elf:
-        declared = variable_cache.declared_or_why(path, elf.build_id) if known is None else known
+        declared = variable_cache.declared_or_why(path, elf.build_id) if variables is None else variables
         own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)
         found = mutable(elf, declared)
-        wanted = found if isinstance(found, Absent) else tuple(one for one in found if one not in own)
+        wanted = found if isinstance(found, Absent) else tuple(variable for variable in found if variable not in own)
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
-        tls = next((one for one in elf.program_headers if one.type == PT_TLS), None)
-        relocations = [one for one in elf.relocations() if one.type in (R_64, R_RELATIVE)]
+        tls = next((header for header in elf.program_headers if header.type == PT_TLS), None)
+        relocations = [relocation for relocation in elf.relocations() if relocation.type in (R_64, R_RELATIVE)]
         return Facts(
             path=path,
             variables=wanted,
             types=TypeTable(()) if isinstance(declared, Absent) else declared.types,
             apart=0 if isinstance(found, Absent) or isinstance(wanted, Absent) else len(found) - len(wanted),
-            undescribed=tuple(sorted(one.name for one in lacking)),
-            unaligned=next((one for one in loads(elf, PF_W) if one.vaddr % 8), None),
-            exception_tables=sum(one.size for one in elf.sections if one.name.startswith(".gcc_except_table")),
+            undescribed=tuple(sorted(variable.name for variable in lacking)),
+            unaligned=next((load for load in loads(elf, PF_W) if load.vaddr % 8), None),
+            exception_tables=sum(
+                section.size for section in elf.sections if section.name.startswith(".gcc_except_table")
+            ),
             unique=tuple(sorted(set(unique_symbols(elf)))),
             direct=direct_accesses(elf) if tls is not None and tls.memory_size else (),
             slots=tuple(own_slots(elf)),
-            misaligned=tuple(one.offset for one in relocations if one.offset % 8),
+            misaligned=tuple(relocation.offset for relocation in relocations if relocation.offset % 8),
             tls_size=tls.memory_size if tls is not None else 0,
             static_tls=bool((elf.dynamic_value(DT_FLAGS) or 0) & DF_STATIC_TLS),
             hidden=tuple(sorted(imported(elf) & HIDDEN_STATE)),
@@ -131,7 +133,8 @@ def read_facts(path: str, known: Optional[Union[Variables, Absent]] = None) -> F
 
 
 def loads(elf: ElfFile, flag: int) -> list[ProgramHeader]:
-    return [one for one in elf.program_headers if one.type == PT_LOAD and one.flags & flag]
+    """Return the PT_LOAD headers that have a flag."""
+    return [header for header in elf.program_headers if header.type == PT_LOAD and header.flags & flag]
 
 
 # ---- variables ----
@@ -139,20 +142,20 @@ def loads(elf: ElfFile, flag: int) -> list[ProgramHeader]:
 
 def mutable(elf: ElfFile, declared: Union[Variables, Absent]) -> Union[tuple[Variable, ...], Absent]:
     """The variables that debug information describes and that may be written, without what is constant."""
-    return declared if isinstance(declared, Absent) else tuple(unique_places(written_to(elf, declared)))
+    return declared if isinstance(declared, Absent) else tuple(unique_places(_written_to(elf, declared)))
 
 
-def written_to(elf: ElfFile, declared: Variables) -> Iterator[Variable]:
-    relro = [one for one in elf.program_headers if one.type == PT_GNU_RELRO]
-    for one in declared.variables:
-        if is_constant(declared.types, one.type):
+def _written_to(elf: ElfFile, declared: Variables) -> Iterator[Variable]:
+    relro = [header for header in elf.program_headers if header.type == PT_GNU_RELRO]
+    for variable in declared.variables:
+        if is_constant(declared.types, variable.type):
             continue
-        if one.tls_offset is not None:
-            yield one
-        elif one.address is not None:
-            inside = any(part.vaddr <= one.address < part.end for part in loads(elf, PF_W))
-            if inside and not any(part.vaddr <= one.address < part.end for part in relro):
-                yield one
+        if variable.tls_offset is not None:
+            yield variable
+        elif variable.address is not None:
+            inside = any(part.vaddr <= variable.address < part.end for part in loads(elf, PF_W))
+            if inside and not any(part.vaddr <= variable.address < part.end for part in relro):
+                yield variable
 
 
 def is_constant(types: TypeTable, index: int) -> bool:
@@ -166,11 +169,11 @@ def is_constant(types: TypeTable, index: int) -> bool:
 def unique_places(variables: Iterator[Variable]) -> Iterator[Variable]:
     """Units may declare one place several times, and members of a common block under several names."""
     seen: set[tuple[Optional[int], Optional[int], str]] = set()
-    for one in variables:
-        key = (one.address, one.tls_offset, "" if one.storage == COMMON else one.name)
+    for variable in variables:
+        key = (variable.address, variable.tls_offset, "" if variable.storage == COMMON else variable.name)
         if key not in seen:
             seen.add(key)
-            yield one
+            yield variable
 
 
 # ---- symbols and relocations ----
@@ -178,7 +181,7 @@ def unique_places(variables: Iterator[Variable]) -> Iterator[Variable]:
 
 def symbols(elf: ElfFile, kind: int) -> Iterator[tuple[str, int, int, int, int]]:
     """(name, info, section index, value, size) of a symbol table, SHT_SYMTAB or SHT_DYNSYM."""
-    section = next((one for one in elf.sections if one.type == kind), None)
+    section = next((section for section in elf.sections if section.type == kind), None)
     if section is None or section.link >= len(elf.sections):
         return
     names = elf.section_bytes(elf.sections[section.link])
@@ -211,7 +214,7 @@ def built_for(elf: ElfFile) -> str:
 
 def unique_symbols(elf: ElfFile) -> Iterator[str]:
     """Those that code may write: one instance of what is constant does no harm. Guards are none of the program's."""
-    relro = [one for one in elf.program_headers if one.type == PT_GNU_RELRO]
+    relro = [header for header in elf.program_headers if header.type == PT_GNU_RELRO]
     for name, info, section, value, size in symbols(elf, SHT_DYNSYM):
         if info >> 4 != STB_GNU_UNIQUE or info & 15 != STT_OBJECT or not section or not size:
             continue
@@ -226,13 +229,13 @@ def own_slots(elf: ElfFile) -> Iterator[str]:
     """The file's own variables that its global offset table names by symbol."""
     table = elf.dynamic_value(DT_SYMTAB)
     names = [name for name, *_ in symbols(elf, SHT_DYNSYM)]
-    for one in elf.relocations():
-        if table is None or one.type != R_GLOB_DAT:
+    for relocation in elf.relocations():
+        if table is None or relocation.type != R_GLOB_DAT:
             continue
-        entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * one.symbol, SYMBOL_SIZE))
+        entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * relocation.symbol, SYMBOL_SIZE))
         is_own = entry[3] and entry[1] & 15 == STT_OBJECT and entry[5]
         if is_own and any(part.vaddr <= entry[4] < part.end for part in loads(elf, PF_W)):
-            yield names[one.symbol] if one.symbol < len(names) else "?"
+            yield names[relocation.symbol] if relocation.symbol < len(names) else "?"
 
 
 def direct_accesses(elf: ElfFile) -> Union[tuple[int, ...], Absent]:

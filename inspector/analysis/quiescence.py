@@ -44,7 +44,7 @@ def why_not_still(job: Job, ranks: Collection[int]) -> str:
 
 
 def _why(job: Job, ranks: Collection[int]) -> str:
-    running = [one.rank for one in job.table.ranks if one.state == RUNNING]
+    running = [rank.rank for rank in job.table.ranks if rank.state == RUNNING]
     if running:
         verb = "runs" if len(running) == 1 else "run"
         return f"{of_ranks(compact(running))} {verb}, and messages are handed out when no rank does"
@@ -60,7 +60,7 @@ def _why(job: Job, ranks: Collection[int]) -> str:
 
 def _watched(job: Job, target: LiveTarget) -> str:
     """Whether a rank ran while all of the runtime's threads had time, "" if none did."""
-    threads = {one.thread for one in job.table.ranks} - {0}
+    threads = {rank.thread for rank in job.table.ranks} - {0}
     if not job.table.currents or not threads:
         return NO_ELEMENTS
     before = dict(_processor_times(target.pid))
@@ -77,7 +77,7 @@ def _watched(job: Job, target: LiveTarget) -> str:
 
 
 def _moments(table: RankTable, ranks: Collection[int]) -> list[object]:
-    return [(one.state, one.context, one.waiting) for one in table.ranks if one.rank in ranks]
+    return [(rank.state, rank.context, rank.waiting) for rank in table.ranks if rank.rank in ranks]
 
 
 def _processor_times(pid: int) -> Iterator[tuple[str, tuple[bool, int]]]:

@@ -38,20 +38,24 @@ def holdings(ranks: Iterable[Rank], payload: Iterable[Payload]) -> tuple[Holding
 
 
 def holding(rank: Rank, image: Optional[Payload]) -> Holding:
+    """Return what a rank holds, and why parts of it are unknown."""
     memory = sizes(rank, image) if image is not None else Absent(elsewhere(rank))
     return Holding(rank, rank.switches, memory, tuple(unknown(rank, memory, image)))
 
 
 def sizes(rank: Rank, image: Payload) -> dict[str, Optional[int]]:
+    """Return bytes by category, None where unknown."""
     absent = (*(HEAP if isinstance(rank.heap, Absent) else ()), *(STACK if isinstance(rank.stack, Absent) else ()))
     return {name: None if name in absent else getattr(image, name) for name in CATEGORIES}
 
 
 def elsewhere(rank: Rank) -> str:
+    """Return why a rank's memory is not here."""
     return "its image is in another process" if rank.state == MIGRATED_OUT else "it has no image"
 
 
 def unknown(rank: Rank, memory: Union[dict[str, Optional[int]], Absent], image: Optional[Payload]) -> Iterator[str]:
+    """Yield why parts are unknown."""
     if isinstance(rank.switches, Absent):
         yield f"switches unknown: {rank.switches.reason}"
     if isinstance(memory, Absent):

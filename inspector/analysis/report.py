@@ -22,11 +22,11 @@ from .rank_memory import Holding, holdings
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
     from pieglobalsfind.values.statistics import Statistics
 
-    from ..pointers.findings import Alarm, Audit, Finding
+    from ..pointers.findings import Alarm, Audit, PointerFinding
     from .crash import Crash
     from .diagnoses import Diagnosis
     from .globals import Globals, GlobalValues
-    from .migration_cost import Link, WhatIf
+    from .migration_cost import Network, WhatIf
     from .verdict import Verdict
     from .wait_graph import Waits
 
@@ -72,16 +72,16 @@ def diagnose(job: Job) -> tuple[Diagnosis, ...]:
     from .program import read_facts
     from .runtimes import judge_for, of_job
 
-    program = next((one for one in job.table.objects if one.is_program), None)
+    program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if program is None or isinstance(path, Absent) or job.table.method not in METHODS:
         return ()
     try:
         facts = read_facts(path, job.declared(program))
-        found = judge_for(facts, job.table.method, of_job(job.table)).diagnoses
+        diagnosises = judge_for(facts, job.table.method, of_job(job.table)).diagnoses
     except ObjectFileError:
         return ()
-    return applying(found, job.table)
+    return applying(diagnosises, job.table)
 
 
 def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
@@ -100,46 +100,52 @@ def as_json(report: Report, verdict: Verdict) -> dict[str, Any]:
         "rewrite_mode": harmless(table.rewrite_mode),
         "rank_count": table.rank_count,
         "verdict": verdict_as_json(verdict),
-        "crashes": [crash_as_json(one) for one in report.crashes],
-        "ranks": [rank_as_json(one) for one in holdings(table.ranks, report.payload)],
-        "globals": [global_as_json(one) for one in report.globals.values],
+        "crashes": [_crash_as_json(crashe) for crashe in report.crashes],
+        "ranks": [rank_as_json(holding) for holding in holdings(table.ranks, report.payload)],
+        "globals": [global_as_json(value) for value in report.globals.values],
         "needless": report.globals.needless,
         "apart": report.globals.apart,
-        "diagnoses": [diagnosis_as_json(one) for one in report.diagnoses],
+        "diagnoses": [diagnosis_as_json(diagnosis) for diagnosis in report.diagnoses],
         "pointers": pointers_as_json(report.pointers),
-        "payload": [payload_as_json(one) for one in report.payload],
+        "payload": [payload_as_json(payload) for payload in report.payload],
         "warnings": list(report.warnings),
     }
 
 
-def verdict_as_json(found: Verdict) -> dict[str, Any]:
+def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
+    """Return the verdict as the report's JSON has it."""
     return {
-        "kind": found.kind,
-        "sentence": harmless(found.sentence),
-        "ranks": compact(found.ranks),
-        "command": harmless(found.command),
+        "kind": verdict.kind,
+        "sentence": harmless(verdict.sentence),
+        "ranks": compact(verdict.ranks),
+        "command": harmless(verdict.command),
         "findings": [
-            {"sentence": harmless(one.sentence), "ranks": compact(one.ranks), "command": harmless(one.command)}
-            for one in found.findings
+            {
+                "sentence": harmless(finding.sentence),
+                "ranks": compact(finding.ranks),
+                "command": harmless(finding.command),
+            }
+            for finding in verdict.findings
         ],
-        "diagnoses": [one.id for one in found.diagnoses],
+        "diagnoses": [diagnosis.id for diagnosis in verdict.diagnoses],
     }
 
 
-def crash_as_json(found: Crash) -> dict[str, Any]:
+def _crash_as_json(crash: Crash) -> dict[str, Any]:
     return {
-        "signal": found.signal,
-        "rank": found.rank,
-        "address": None if found.address is None else hex(found.address),
-        "owner": harmless(found.owner),
-        "place": harmless(found.place),
-        "message": harmless(found.message),
-        "diagnosis": None if found.diagnosis is None else diagnosis_as_json(found.diagnosis),
+        "signal": crash.signal,
+        "rank": crash.rank,
+        "address": None if crash.address is None else hex(crash.address),
+        "owner": harmless(crash.owner),
+        "place": harmless(crash.place),
+        "message": harmless(crash.message),
+        "diagnosis": None if crash.diagnosis is None else diagnosis_as_json(crash.diagnosis),
     }
 
 
-def rank_as_json(found: Holding) -> dict[str, Any]:
-    rank, waiting = found.rank, found.rank.waiting
+def rank_as_json(holding: Holding) -> dict[str, Any]:
+    """Return a rank as the report's JSON has it."""
+    rank, waiting = holding.rank, holding.rank.waiting
     return {
         "rank": rank.rank,
         "state": rank.state,
@@ -158,114 +164,129 @@ def rank_as_json(found: Holding) -> dict[str, Any]:
             "tag": waiting.tag,
             "communicator": waiting.communicator,
         },
-        "switches": None if isinstance(found.switches, Absent) else found.switches,
-        "memory": None if isinstance(found.memory, Absent) else found.memory,
-        "unknown": [harmless(one) for one in found.unknown],
+        "switches": None if isinstance(holding.switches, Absent) else holding.switches,
+        "memory": None if isinstance(holding.memory, Absent) else holding.memory,
+        "unknown": [harmless(one) for one in holding.unknown],
     }
 
 
-def global_as_json(found: GlobalValues) -> dict[str, Any]:
+def global_as_json(global_values: GlobalValues) -> dict[str, Any]:
+    """Return a global as the report's JSON has it."""
     return {
-        "name": found.name,
-        "object": found.object,
-        "file": found.file,
-        "line": found.line,
-        "type": found.type,
-        "size": found.size,
-        "storage": found.storage,
-        "differs": found.differs,
-        "verdict": found.verdict,
-        "needless": found.needless,
-        "uncompared": found.uncompared,
-        "statistics": statistics_as_json(found.statistics),
-        "groups": [{"ranks": compact(one.ranks), "value": one.value} for one in found.groups],
+        "name": global_values.name,
+        "object": global_values.object,
+        "file": global_values.file,
+        "line": global_values.line,
+        "type": global_values.type,
+        "size": global_values.size,
+        "storage": global_values.storage,
+        "differs": global_values.differs,
+        "verdict": global_values.verdict,
+        "needless": global_values.needless,
+        "uncompared": global_values.uncompared,
+        "statistics": statistics_as_json(global_values.statistics),
+        "groups": [{"ranks": compact(group.ranks), "value": group.value} for group in global_values.groups],
     }
 
 
-def statistics_as_json(found: Optional[Statistics]) -> Optional[dict[str, Any]]:
+def statistics_as_json(statistics: Optional[Statistics]) -> Optional[dict[str, Any]]:
     """None where there are none."""
-    if found is None:
+    if statistics is None:
         return None
     return {
-        "count": found.count,
-        "minimum": found.minimum,
-        "maximum": found.maximum,
-        "mean": found.mean,
-        "deviation": found.deviation,
-        **{name: compact(getattr(found, name)) for name in ("lowest", "highest", "beyond", "not_finite")},
+        "count": statistics.count,
+        "minimum": statistics.minimum,
+        "maximum": statistics.maximum,
+        "mean": statistics.mean,
+        "deviation": statistics.deviation,
+        **{name: compact(getattr(statistics, name)) for name in ("lowest", "highest", "beyond", "not_finite")},
     }
 
 
 def pointers_as_json(audit: Audit) -> dict[str, Any]:
+    """Return the pointer check as the report's JSON has it."""
     return {
-        "alarms": [alarm_as_json(one) for one in audit.alarms],
+        "alarms": [_alarm_as_json(alarm) for alarm in audit.alarms],
         "counts": [
             {"object": harmless(name), "verdict": verdict, "words": words}
             for (name, verdict), words in sorted(audit.counts.items())
         ],
         "changed": audit.changed,
-        "findings": [finding_as_json(one) for one in audit.findings],
+        "findings": [finding_as_json(finding) for finding in audit.findings],
         "unread": [
             {"ranks": compact(ranks), "reason": harmless(reason)} for reason, ranks in audit.unread_by_reason.items()
         ],
     }
 
 
-def alarm_as_json(found: Alarm) -> dict[str, Any]:
+def _alarm_as_json(alarm: Alarm) -> dict[str, Any]:
     return {
-        "object": harmless(found.object),
-        "ranks": compact(found.ranks),
-        "of_ranks": found.of_ranks,
-        "sentence": harmless(found.sentence),
+        "object": harmless(alarm.object),
+        "ranks": compact(alarm.ranks),
+        "of_ranks": alarm.of_ranks,
+        "sentence": harmless(alarm.sentence),
     }
 
 
-def diagnosis_as_json(found: Diagnosis) -> dict[str, str]:
+def diagnosis_as_json(diagnosis: Diagnosis) -> dict[str, str]:
+    """Return a diagnosis as the report's JSON has it."""
     return {
-        "id": found.id,
-        "severity": found.severity,
-        "cause": harmless(found.cause),
-        "evidence": harmless(found.evidence),
-        "cure": found.cure,
+        "id": diagnosis.id,
+        "severity": diagnosis.severity,
+        "cause": harmless(diagnosis.cause),
+        "evidence": harmless(diagnosis.evidence),
+        "cure": diagnosis.cure,
     }
 
 
-def finding_as_json(found: Finding) -> dict[str, Any]:
+def finding_as_json(pointer_finding: PointerFinding) -> dict[str, Any]:
+    """Return a pointer finding as the report's JSON has it."""
     return {
-        "rank": found.rank,
-        "object": harmless(found.object),
-        "offset": hex(found.offset),
-        "address": hex(found.address),
-        "symbol": found.ground.symbol,
-        "type": found.ground.type,
-        "verdict": found.verdict,
-        "evidence": found.ground.source,
-        "old": hex(found.old),
-        "new": hex(found.new),
-        "right": hex_or_none(found.right),
-        "demangled": None if found.demangled is None else hex(found.demangled),
-        "rewritten": found.rewritten,
-        "past_end": found.past_end,
+        "rank": pointer_finding.rank,
+        "object": harmless(pointer_finding.object),
+        "offset": hex(pointer_finding.offset),
+        "address": hex(pointer_finding.address),
+        "symbol": pointer_finding.ground.symbol,
+        "type": pointer_finding.ground.type,
+        "verdict": pointer_finding.verdict,
+        "evidence": pointer_finding.ground.source,
+        "old": hex(pointer_finding.old),
+        "new": hex(pointer_finding.new),
+        "right": _hex_or_none(pointer_finding.right),
+        "demangled": None if pointer_finding.demangled is None else hex(pointer_finding.demangled),
+        "rewritten": pointer_finding.rewritten,
+        "past_end": pointer_finding.past_end,
     }
 
 
-def hex_or_none(value: Union[int, Absent]) -> Union[str, None]:
+def _hex_or_none(value: Union[int, Absent]) -> Union[str, None]:
     return None if isinstance(value, Absent) else hex(value)
 
 
-def payload_as_json(found: Payload) -> dict[str, Any]:
-    categories = {name: getattr(found, name) for name in CATEGORIES}
-    return {"rank": found.rank, "total": found.total, **categories, "notes": [harmless(one) for one in found.notes]}
+def payload_as_json(payload: Payload) -> dict[str, Any]:
+    """Return a rank's payload as the report's JSON has it."""
+    categories = {name: getattr(payload, name) for name in CATEGORIES}
+    return {
+        "rank": payload.rank,
+        "total": payload.total,
+        **categories,
+        "notes": [harmless(note) for note in payload.notes],
+    }
 
 
-def what_if_as_json(found: WhatIf, link: Link) -> dict[str, Any]:
+def what_if_as_json(what_if: WhatIf, link: Network) -> dict[str, Any]:
     """Bytes and, at the link's rates, seconds of each way to send the rank."""
     from .migration_cost import WAYS
 
-    ways = {name: getattr(found, name) for name in WAYS}
+    ways = {name: getattr(what_if, name) for name in WAYS}
     return {
-        "rank": found.rank,
+        "rank": what_if.rank,
         "bytes": ways,
         "seconds": {name: link.seconds(size) for name, size in ways.items()},
-        "pages": {"zero": found.zero, "original": found.original, "common": found.common, "unread": found.unread},
+        "pages": {
+            "zero": what_if.zero,
+            "original": what_if.original,
+            "common": what_if.common,
+            "unread": what_if.unread,
+        },
     }

@@ -45,13 +45,13 @@ def judge_for(facts: Facts, method: str, runtime: str, ranks: int = 0) -> Judgem
     if not runtime:
         return judged
     general = (
-        replace(one, severity=LOST) if one.id in CERTAIN[runtime] else one
-        for one in judged.diagnoses
-        if one.id not in NOT_SO[runtime]
+        replace(diagnosis, severity=LOST) if diagnosis.id in CERTAIN[runtime] else diagnosis
+        for diagnosis in judged.diagnoses
+        if diagnosis.id not in NOT_SO[runtime]
     )
     has_own_libc = method in OWN_LIBC and runtime in (AMPI, PIP)
     notes = (LIBC_NOTE,) if has_own_libc and not ranks else judged.notes
-    few = (many_libcs(ranks),) if has_own_libc and MOST_LIBCS < ranks <= MOST_NAMESPACES else ()
+    few = (_many_libcs(ranks),) if has_own_libc and MOST_LIBCS < ranks <= MOST_NAMESPACES else ()
     return replace(judged, diagnoses=(*general, *few, *own_rules(facts, method, runtime)), notes=notes)
 
 
@@ -70,13 +70,13 @@ def of_job(table: RankTable) -> str:
 
 def own_rules(facts: Facts, method: str, runtime: str) -> Iterator[Diagnosis]:
     """The diagnoses that a runtime has of its own."""
-    checks = [thread_locals_of_ampi(facts)] if (runtime, method) == (AMPI, "pie") else []
+    checks = [_thread_locals_of_ampi(facts)] if (runtime, method) == (AMPI, "pie") else []
     if runtime in (AMPI, SMPI) and method not in OWN_LIBC:
         checks.append(hidden_state(facts))
-    yield from (one for one in checks if one is not None)
+    yield from (check for check in checks if check is not None)
 
 
-def thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
+def _thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
     if not facts.tls_size:
         return None
     return Diagnosis(
@@ -89,7 +89,7 @@ def thread_locals_of_ampi(facts: Facts) -> Optional[Diagnosis]:
     )
 
 
-def many_libcs(ranks: int) -> Diagnosis:
+def _many_libcs(ranks: int) -> Diagnosis:
     return Diagnosis(
         "too-many-namespaces",
         RISK,

@@ -19,7 +19,7 @@ DIGEST = 16  # bytes
 
 
 @dataclass(frozen=True)
-class Message:
+class GroupMessage:
     """Groups as one collector sends them: of stack i the i-th digest, depth and number of ranks, all end to end.
 
     `calls` are the distinct calls of all stacks, which `stacks` numbers, `depths[i]` of them for stack i.
@@ -46,7 +46,7 @@ class StackGroups:
         self.stacks.setdefault(key, stack)
         self.ranks.setdefault(key, array("i")).extend(ranks)
 
-    def take(self, message: Message) -> None:
+    def take(self, message: GroupMessage) -> None:
         """Enter what a collector has sent. Its calls are decoded only if a stack is new."""
         calls: list[Call] = []
         first, at, numbers = 0, 0, memoryview(message.ranks)
@@ -60,13 +60,13 @@ class StackGroups:
             known.frombytes(numbers[at : at + 4 * count])
             first, at = first + depth, at + 4 * count
 
-    def message(self) -> Message:
+    def message(self) -> GroupMessage:
         """What to send of these."""
         numbers: dict[Call, int] = {}
         for stack in self.stacks.values():
             for call in stack:
                 numbers.setdefault(call, len(numbers))
-        return Message(
+        return GroupMessage(
             b"".join(self.stacks),
             encoded(numbers),
             array("I", (numbers[call] for stack in self.stacks.values() for call in stack)),
@@ -95,11 +95,13 @@ def digest(stack: Stack) -> bytes:
 
 
 def encoded(calls: Iterable[Call]) -> bytes:
-    return json.dumps([(one.function, one.file, one.line, one.library) for one in calls]).encode()
+    """Return a stack as bytes that another process decodes."""
+    return json.dumps([(call.function, call.file, call.line, call.library) for call in calls]).encode()
 
 
 def decoded(text: bytes) -> list[Call]:
-    return [Call(*one) for one in json.loads(text)]
+    """Return the stack that `encoded` gave."""
+    return [Call(*load) for load in json.loads(text)]
 
 
 def grouped(stacks: Mapping[int, Stack]) -> StackGroups:
@@ -107,15 +109,15 @@ def grouped(stacks: Mapping[int, Stack]) -> StackGroups:
     ranks: dict[Stack, list[int]] = {}
     for rank, stack in stacks.items():
         ranks.setdefault(stack, []).append(rank)
-    found = StackGroups()
+    stack_groups = StackGroups()
     for stack, members in ranks.items():
-        found.add(members, stack)
-    return found
+        stack_groups.add(members, stack)
+    return stack_groups
 
 
-def merge(messages: Iterable[Message]) -> StackGroups:
+def merge(messages: Iterable[GroupMessage]) -> StackGroups:
     """One of all, in any order."""
-    found = StackGroups()
-    for one in messages:
-        found.take(one)
-    return found
+    stack_groups = StackGroups()
+    for message in messages:
+        stack_groups.take(message)
+    return stack_groups

@@ -21,7 +21,7 @@ KINDS = (CRASH, DEADLOCK, POSSIBLE_DEADLOCK, STANDSTILL, IMBALANCE, HEALTHY)
 
 
 @dataclass(frozen=True)
-class Finding:
+class RankFinding:
     """Something in which some ranks differ; `command` shows more of it."""
 
     sentence: str
@@ -37,7 +37,7 @@ class Verdict:
     sentence: str
     ranks: tuple[int, ...]
     command: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RankFinding, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
 
     @property

@@ -102,7 +102,7 @@ class Waits:
     unsure: tuple[tuple[Cycle, str], ...] = ()
 
 
-def is_collective(call: str) -> bool:
+def _is_collective(call: str) -> bool:
     return call.startswith(COLLECTIVES) and call not in ALONE
 
 
@@ -117,7 +117,7 @@ def find(table: RankTable, members: Communicators) -> Waits:
         peers,
         tuple(cycles(table, peers, called)),
         called,
-        tuple(rank for rank, one in needy if one.peer == ANY and not is_collective(one.call)),
+        tuple(rank for rank, one in needy if one.peer == ANY and not _is_collective(one.call)),
         tuple(rank for rank, peer in told.items() if peer is None),
         standstill(table),
         tuple((rank.rank, rank.waiting.unknown) for rank in waiting if rank.waiting and rank.waiting.unknown),
@@ -141,7 +141,7 @@ def collectives(
     """
     calls: dict[tuple[str, int], list[int]] = {}
     for rank in waiting:
-        if rank.waiting is not None and is_collective(rank.waiting.call):
+        if rank.waiting is not None and _is_collective(rank.waiting.call):
             calls.setdefault((rank.waiting.call, rank.waiting.communicator), []).append(rank.rank)
     here = {rank.rank: rank.state for rank in table.ranks if rank.state != MIGRATED_OUT}
     for (call, communicator), ranks in calls.items():
@@ -150,10 +150,10 @@ def collectives(
         inside = set(ranks)
         lacking = tuple(one for one in outside if one not in inside)
         exited = tuple(one for one in lacking if here[one] == EXITED)
-        needed = tuple(sorted({peers[one] for one in ranks if one in peers} - inside))
-        found = Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
-        is_open = found.of_all and all(here[one] == BLOCKED for one in ranks)
-        yield replace(found, needed=lacking) if is_open else found
+        needed = tuple(sorted({peers[rank] for rank in ranks if rank in peers} - inside))
+        collective = Collective(call, communicator, known, tuple(ranks), lacking, exited, needed)
+        is_open = collective.of_all and all(here[rank] == BLOCKED for rank in ranks)
+        yield replace(collective, needed=lacking) if is_open else collective
 
 
 def cycles(table: RankTable, peers: Mapping[int, int], called: tuple[Collective, ...]) -> Iterator[Cycle]:
@@ -164,11 +164,13 @@ def cycles(table: RankTable, peers: Mapping[int, int], called: tuple[Collective,
     """
     blocked = {rank.rank for rank in table.ranks if rank.state == BLOCKED}
     graph: dict[int, tuple[int, ...]] = {rank: (peer,) for rank, peer in peers.items() if rank in blocked}
-    for number, one in enumerate(called, 1):
-        whole = one.members is not None and len(one.members) == len(one.inside) + len(one.lacking)
-        if one.of_all and whole and blocked.issuperset(one.inside):
-            graph[-number] = one.lacking
-            graph.update(dict.fromkeys(one.inside, (-number,)))
+    for number, collective in enumerate(called, 1):
+        whole = collective.members is not None and len(collective.members) == len(collective.inside) + len(
+            collective.lacking
+        )
+        if collective.of_all and whole and blocked.issuperset(collective.inside):
+            graph[-number] = collective.lacking
+            graph.update(dict.fromkeys(collective.inside, (-number,)))
     for together in components(graph):
         ring = shortest_ring(graph, min(one for one in together if one >= 0), together)
         inside = (called[-one - 1].inside for one in ring if one < 0)

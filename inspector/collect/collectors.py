@@ -27,9 +27,9 @@ from ..analysis.report import Report
 from ..job.job import Job, job_of
 from ..job.reading import Way
 from . import whole_job
-from .mpi_channel import Begun, Ending, Message, Unavailable, speak
+from .mpi_channel import Begun, ChannelMessage, Ending, Unavailable, speak
 from .whole_job import Findings
-from .worker_process import Channel, Lost, Worker, first_of
+from .worker_process import Channel, LostWorker, Worker, first_of
 
 NAMED, NEEDED, ASKED, HANDED, GATHERED = 1, 2, 3, 4, 5  # tags
 # Where a launcher says which place in its launch a process has: Hydra and its kin, PMIx, Open MPI, Slurm.
@@ -43,7 +43,7 @@ Declared = dict[bytes, Optional[Variables]]  # by build-id; None: whoever was as
 
 
 @dataclass(frozen=True)
-class Piece:
+class CollectedPart:
     """What some collectors have told. `silent` are those that did not, each with the last of those behind it."""
 
     found: Findings
@@ -61,6 +61,7 @@ class Gathered:
     count: int
 
     def report(self) -> Report:
+        """Return the whole job's report."""
         assert self.found is not None
         return whole_job.finished(self.found, self.name, self.count)
 
@@ -75,7 +76,7 @@ def gathered(job: str, pictures: bool, timeout: float) -> Iterator[Gathered]:
         if isinstance(begun, Unavailable):
             hint = "install the extra `mpi`, with your MPI's library where the loader looks"
             raise UsageError(f"--mpi needs mpi4py, {begun.reason}", hint)
-        if isinstance(begun, Lost):
+        if isinstance(begun, LostWorker):
             yield alone(job, pictures, timeout, begun)
             return
         collector = Collector(speaker, begun, job, pictures, timeout)
@@ -84,20 +85,20 @@ def gathered(job: str, pictures: bool, timeout: float) -> Iterator[Gathered]:
         speaker.close(collector.end() if collector is not None else 0.0)
 
 
-def alone(job: str, pictures: bool, timeout: float, lost: Lost) -> Gathered:
+def alone(job: str, pictures: bool, timeout: float, lost: LostWorker) -> Gathered:
     """Without the others: by the first collector, as far as its launcher's word says that it is."""
     sentence = f"collectors on other hosts can't be heard: MPI_Init {lost.reason}"
-    if next((os.environ[one] for one in PLACES if one in os.environ), "") != "0":
+    if next((os.environ[place] for place in PLACES if place in os.environ), "") != "0":
         raise RanklensError(sentence, "the first collector reports what its own host has")
     reader = Worker(partial(read, job, pictures, "the only collector that is heard"), is_quiet=True)
     reader.receive(time.monotonic() + timeout)  # what it needs, which nobody hands it
     reader.send({}, time.monotonic() + timeout)
-    piece: Union[Piece, Lost] = reader.receive(time.monotonic() + timeout)
+    piece: Union[CollectedPart, LostWorker] = reader.receive(time.monotonic() + timeout)
     reader.close()
-    if isinstance(piece, Lost):
+    if isinstance(piece, LostWorker):
         raise RanklensError(f"no process of job {job} can be read here, and {sentence}", f"what reads {piece.reason}")
-    found = replace(piece.found, problems=(*piece.found.problems, sentence))
-    return Gathered(found, piece.name, piece.count)
+    findings = replace(piece.found, problems=(*piece.found.problems, sentence))
+    return Gathered(findings, piece.name, piece.count)
 
 
 class Collector:
@@ -108,9 +109,9 @@ class Collector:
         self._speaker, self._job = speaker, job
         self._began, self._timeout = time.monotonic(), timeout
         self._hosts = {begun.place: begun.host}
-        self._pieces: dict[int, Piece] = {}  # by place
+        self._pieces: dict[int, CollectedPart] = {}  # by place
         self._is_whole = True
-        self._lost: Optional[Lost] = None  # why the speaker is
+        self._lost: Optional[LostWorker] = None  # why the speaker is
         self._reader = Worker(partial(read, job, pictures, self._whose(self.place)), is_quiet=True)
         self._reads, self._reads_until = False, self._began + timeout
         self._needs: Optional[BuildIds] = None  # what the reader needs, once it has said so
@@ -119,6 +120,7 @@ class Collector:
         self._handed: Declared = {}
 
     def gather(self) -> Gathered:
+        """Merge what the collectors below have read, and pass it on."""
         if self.place:
             self._say(self.parent, NAMED, self._hosts)
         self._wait_for_pieces()
@@ -132,9 +134,9 @@ class Collector:
         problems = tuple(self._silence(*one) for one in piece.silent)
         if self._lost is not None:
             problems += (f"the other collectors can't be heard any more: MPI {self._lost.reason}",)
-        found = replace(piece.found, problems=(*piece.found.problems, *problems))
+        findings = replace(piece.found, problems=(*piece.found.problems, *problems))
         self._is_whole = not problems
-        return Gathered(found, piece.name, piece.count)
+        return Gathered(findings, piece.name, piece.count)
 
     def end(self) -> float:
         """Have the speaker end, for which it waits for everybody else's; until when it may then take for itself."""
@@ -145,13 +147,14 @@ class Collector:
             told = self._speaker.receive(until)
             if isinstance(told, Ending):
                 return time.monotonic() + ENDING
-            self._lost = told if isinstance(told, Lost) else None
+            self._lost = told if isinstance(told, LostWorker) else None
         return 0.0
 
     # ---- the tree ----
 
     @property
     def parent(self) -> int:
+        """Return the collector above in the binomial tree."""
         return self.place & (self.place - 1)
 
     def children(self) -> list[int]:
@@ -163,6 +166,7 @@ class Collector:
         return (place & -place).bit_length() - 1 if place else (self.size - 1).bit_length()
 
     def last_behind(self, place: int) -> int:
+        """Return the last collector below `place` in the binomial tree."""
         return min(self.size, place + (place & -place)) - 1
 
     # ---- time ----
@@ -186,12 +190,12 @@ class Collector:
 
     def _say(self, to: int, tag: int, content: object) -> None:
         if self._lost is None:
-            self._speaker.send(Message(to, tag, pickle.dumps(content)), self._until(self.level(self.place)))
+            self._speaker.send(ChannelMessage(to, tag, pickle.dumps(content)), self._until(self.level(self.place)))
 
     def _hear(self) -> None:
         """One message, which is there."""
         message = self._speaker.receive(self._until(self.level(self.place)))
-        if isinstance(message, Lost):
+        if isinstance(message, LostWorker):
             self._lost = message
             return
         content = pickle.loads(message.content)
@@ -282,15 +286,15 @@ class Collector:
                 return
             if self._waits and self._has_all:
                 self._let_read()
-            one = first_of([*heard, *([self._reader] if reads else [])], self._next_moment(reads))
-            if one is self._speaker:
+            worker = first_of([*heard, *([self._reader] if reads else [])], self._next_moment(reads))
+            if worker is self._speaker:
                 self._hear()
-            elif one is self._reader:
+            elif worker is self._reader:
                 self._take(self._reader.receive(self._reads_until))
             elif self._waits:
                 self._let_read()
             elif reads:
-                self._take(Lost(f"has not come to its end in {self._timeout:g} s"))
+                self._take(LostWorker(f"has not come to its end in {self._timeout:g} s"))
             else:
                 return
 
@@ -300,14 +304,14 @@ class Collector:
             return self._until(self.level(self.place))
         return self._began + self._timeout * HAND if self._waits else self._reads_until
 
-    def _take(self, told: Union[BuildIds, Declared, Piece, Lost]) -> None:
+    def _take(self, told: Union[BuildIds, Declared, CollectedPart, LostWorker]) -> None:
         """What the reader tells: what it needs, what it was asked to parse, and then what it has found."""
-        if isinstance(told, Lost):
+        if isinstance(told, LostWorker):
             sentence = f"{self._whose(self.place)} does not answer: what reads there {told.reason}"
-            self._pieces[self.place] = Piece(Findings(None, problems=(sentence,)))
+            self._pieces[self.place] = CollectedPart(Findings(None, problems=(sentence,)))
             if self._asked:
                 self._hand_round(dict.fromkeys(self._asked))
-        elif isinstance(told, Piece):
+        elif isinstance(told, CollectedPart):
             self._pieces[self.place] = told
         elif isinstance(told, frozenset):
             self._needs = told
@@ -316,13 +320,13 @@ class Collector:
             self._asked -= told.keys()
             self._hand_round(told)
 
-    def _merged(self) -> Piece:
+    def _merged(self) -> CollectedPart:
         pieces = [self._pieces[place] for place in sorted(self._pieces)]
         silent = [(child, self.last_behind(child)) for child in self.children() if child not in self._pieces]
-        return Piece(
-            merged([one.found for one in pieces], self.size),
-            max(one.count for one in pieces),
-            next((one.name for one in pieces if one.name), f"job {self._job}"),
+        return CollectedPart(
+            merged([piece.found for piece in pieces], self.size),
+            max(piece.count for piece in pieces),
+            next((piece.name for piece in pieces if piece.name), f"job {self._job}"),
             (*silent, *(one for piece in pieces for one in piece.silent)),
         )
 
@@ -332,7 +336,7 @@ def merged(several: Sequence[Findings], collectors: int) -> Findings:
     whole = whole_job.merge(several)
     if whole.report is None or collectors == 1:
         return whole
-    return replace(whole, problems=tuple(one for one in whole.problems if "no process of job" not in one))
+    return replace(whole, problems=tuple(problem for problem in whole.problems if "no process of job" not in problem))
 
 
 # ---- what reads ----
@@ -353,10 +357,10 @@ def read(job: str, pictures: bool, whose: str, channel: Channel) -> None:
         channel.send({one: parsed(*sources[one]) for one in order})
         order = channel.receive()
     lacking = {one: parsed(*sources[one]) for one in sources.keys() - order.keys()}
-    declared = {**order, **{one: found for one, found in lacking.items() if found is not None}}
-    found = whole_job.merge([own, whole_job.read_members(members, Way(), pictures, declared)])
-    problems = tuple(f"{whose}: {one}" for one in found.problems)
-    channel.send(Piece(replace(found, problems=problems), members.count, members.name))
+    declared = {**order, **{one: variables for one, variables in lacking.items() if variables is not None}}
+    findings = whole_job.merge([own, whole_job.read_members(members, Way(), pictures, declared)])
+    problems = tuple(f"{whose}: {problem}" for problem in findings.problems)
+    channel.send(CollectedPart(replace(findings, problems=problems), members.count, members.name))
 
 
 def sources_of(members: Members) -> dict[bytes, tuple[Job, Object]]:
@@ -365,13 +369,14 @@ def sources_of(members: Members) -> dict[bytes, tuple[Job, Object]]:
     for member in members.found:
         with suppress(RanklensError):
             job = job_of(member.open())
-            for one in job.privatized:
-                if one.build_id:
-                    found.setdefault(one.build_id, (job, one))
+            for elf_object in job.privatized:
+                if elf_object.build_id:
+                    found.setdefault(elf_object.build_id, (job, elf_object))
     return found
 
 
 def parsed(job: Job, source: Object) -> Optional[Variables]:
+    """Return an object's variables with their types, or None without debug information."""
     declared = job.declared(source)
     return complete(declared) if isinstance(declared, Variables) else None
 
@@ -379,7 +384,7 @@ def parsed(job: Job, source: Object) -> Optional[Variables]:
 def complete(declared: Variables) -> Variables:
     """With every type that variables are made of, which are read from the file when they are looked at."""
     types: dict[int, Type] = {VOID: declared.types[VOID]}
-    left = [one.type for one in declared]
+    left = [variable.type for variable in declared]
     while left:
         index = left.pop()
         if index not in types:

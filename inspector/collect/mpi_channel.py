@@ -46,7 +46,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Message:
+class ChannelMessage:
     """To be sent to a place, or come from one."""
 
     place: int
@@ -63,13 +63,13 @@ def speak(channel: Channel) -> None:
         return
     world = MPI.COMM_WORLD
     channel.send(Begun(world.Get_rank(), world.Get_size(), MPI.Get_processor_name()))
-    told: Told = SimpleQueue()
-    teller = Thread(target=tell, args=(channel, told), daemon=True)
+    simple_queue: Told = SimpleQueue()
+    teller = Thread(target=tell, args=(channel, simple_queue), daemon=True)
     teller.start()
     sent: list[Any] = []  # requests, kept until they are done
     ends = False
     while sent or not ends:
-        pass_on(MPI, told)
+        pass_on(MPI, simple_queue)
         sent = [one for one in sent if not is_done(MPI, one)]
         readable, _, _ = select.select([] if ends else [channel], [], [], PAUSE)
         if readable:
@@ -79,34 +79,34 @@ def speak(channel: Channel) -> None:
                 sent += send(MPI, order)
     together = world.Ibarrier()
     while not is_done(MPI, together):
-        pass_on(MPI, told)  # or who has sent what is not needed here any more never comes to the barrier
+        pass_on(MPI, simple_queue)  # or who has sent what is not needed here any more never comes to the barrier
         time.sleep(PAUSE)
-    told.put(Ending())
-    told.put(None)
+    simple_queue.put(Ending())
+    simple_queue.put(None)
     teller.join()
     time.sleep(QUIET)
     MPI.Finalize()
 
 
-Told = SimpleQueue[Union[Message, Ending, None]]  # for the collector; None: that was all
+Told = SimpleQueue[Union[ChannelMessage, Ending, None]]  # for the collector; None: that was all
 
 
-def tell(channel: Channel, told: Told) -> None:
+def tell(channel: Channel, simple_queue: Told) -> None:
     """A thread of its own: where the collector sends just then, each would wait for the other to listen."""
     with suppress(OSError):  # the collector has ended
-        while (one := told.get()) is not None:
+        while (one := simple_queue.get()) is not None:
             channel.send(one)
 
 
-def pass_on(mpi: Any, told: Told) -> None:
+def pass_on(mpi: Any, simple_queue: Told) -> None:
     """What has come from others."""
     world, status = mpi.COMM_WORLD, mpi.Status()
     while world.iprobe(source=mpi.ANY_SOURCE, tag=mpi.ANY_TAG, status=status):
         place, tag = status.Get_source(), status.Get_tag()
-        told.put(Message(place, tag, world.recv(source=place, tag=tag)))
+        simple_queue.put(ChannelMessage(place, tag, world.recv(source=place, tag=tag)))
 
 
-def send(mpi: Any, order: Message) -> list[Any]:
+def send(mpi: Any, order: ChannelMessage) -> list[Any]:
     """The request to wait for; none if who was to have it is gone."""
     try:
         return [mpi.COMM_WORLD.isend(order.content, dest=order.place, tag=order.tag)]

@@ -14,7 +14,7 @@ from typing import Optional, TypedDict, Union
 from pieglobalsfind.decoders.communicators import Communicators, communicators, of_world
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import Member, Members, missing, strength
+from pieglobalsfind.jobs.members import JobMember, Members, missing, strength
 from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import compact
@@ -26,7 +26,7 @@ from ..analysis.globals import ADDRESSED, DIFFERS, EQUAL, NEVER_WRITTEN, SHARED,
 from ..analysis.judge import places_of
 from ..analysis.migration_cost import WhatIf, what_if
 from ..analysis.report import Report, make_report
-from ..analysis.stack_groups import Message
+from ..analysis.stack_groups import GroupMessage
 from ..analysis.wait_graph import Waits
 from ..job import stacks
 from ..job.job import Job, Subject, with_waiting_calls
@@ -57,7 +57,7 @@ class Findings:
     report: Optional[Report]
     processes: frozenset[int] = frozenset()
     problems: tuple[str, ...] = ()
-    calls: Message = field(default_factory=Message)
+    calls: GroupMessage = field(default_factory=GroupMessage)
     sizes: tuple[WhatIf, ...] = ()
 
 
@@ -69,43 +69,44 @@ def read_members(
     `handed`: debug information by build-id that is there already.
     """
     read = read_together(members, way, lambda job, _: process_of(job, pictures), True, handed)
-    found = merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
-    return with_waits_of(found, [one for _, one in read if not isinstance(one, RanklensError)])
+    findings = merge([*(findings_of(*one) for one in read), Findings(None, problems=members.doubtful)])
+    return with_waits_of(findings, [one for _, one in read if not isinstance(one, RanklensError)])
 
 
-def findings_of(member: Member, found: Union[Process, RanklensError]) -> Findings:
+def findings_of(member: JobMember, found: Union[ReadProcess, RanklensError]) -> Findings:
+    """Return what one process of a job tells, or why it tells nothing."""
     if isinstance(found, RanklensError):
         return Findings(None, frozenset((member.index,)), (member.saying(found.sentence),))
     return replace(found.findings, processes=frozenset((member.index,)))
 
 
-def with_waits_of(found: Findings, processes: Sequence[Process]) -> Findings:
+def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findings:
     """The waits of all processes together, which were read at one moment."""
-    if found.report is None or not processes:
-        return found
-    homes = job_homes([one.job for one in processes])
+    if findings.report is None or not processes:
+        return findings
+    homes = job_homes([process.job for process in processes])
     table = subject_table(homes)
-    waits = waits_of(table, found.report.communicators, homes)
-    report = replace(found.report, waits=waits, places=places_of(table, waits, homes))
-    return replace(found, report=report)
+    waits = waits_of(table, findings.report.communicators, homes)
+    report = replace(findings.report, waits=waits, places=places_of(table, waits, homes))
+    return replace(findings, report=report)
 
 
 def subject_table(homes: Mapping[int, Job]) -> RankTable:
     """The ranks as their homes tell of them, with peers as they are published."""
-    ranks = {id(job): {one.rank: one for one in job.table.ranks} for job in homes.values()}
+    ranks = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in homes.values()}
     first = next(iter(homes.values())).table
     return replace(first, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
 
 
 @dataclass(frozen=True)
-class Process:
+class ReadProcess:
     """One process: the job as it was read, with the calls that its ranks wait in, and what it tells."""
 
     job: Job
     findings: Findings
 
 
-def process_of(opened: Job, pictures: bool) -> Process:
+def process_of(opened: Job, pictures: bool) -> ReadProcess:
     """What one process tells, without its waits: other processes may have a part in them."""
     raw = with_waiting_calls(opened)
     known = communicators(raw.target, raw.table)
@@ -113,56 +114,61 @@ def process_of(opened: Job, pictures: bool) -> Process:
     crash = crash_of(job)
     report = replace(make_report(job), communicators=known, crashes=() if crash is None else (crash,))
     if not pictures:
-        return Process(raw, Findings(report))
-    return Process(raw, Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)))
+        return ReadProcess(raw, Findings(report))
+    return ReadProcess(raw, Findings(report, calls=stacks_of(job), sizes=what_if(job.bulk, report.payload)))
 
 
 def read_one(job: Job, pictures: bool) -> tuple[Findings, Report]:
     """What one process tells, and its report, which is in it."""
     process = process_of(job, pictures)
-    found = with_waits_of(process.findings, [process])
-    assert found.report is not None
-    return found, found.report
+    findings = with_waits_of(process.findings, [process])
+    assert findings.report is not None
+    return findings, findings.report
 
 
-def stacks_of(job: Job) -> Message:
+def stacks_of(job: Job) -> GroupMessage:
+    """Return a process's stacks in groups; none if they can't be read."""
     try:
         return stack_groups.grouped(stacks.read(job, rankset.parse("all"), False).calls).message()
     except RanklensError:
-        return Message()  # the report itself says what could not be had
+        return GroupMessage()  # the report itself says what could not be had
 
 
 def merge(several: Sequence[Findings]) -> Findings:
     """One of all; the order does not matter, and merged ones can be merged again."""
-    reports = [one.report for one in several if one.report is not None]
-    problems = tuple(dict.fromkeys(text for one in several for text in one.problems))
-    processes = frozenset(index for one in several for index in one.processes)
+    reports = [findings.report for findings in several if findings.report is not None]
+    problems = tuple(dict.fromkeys(text for findings in several for text in findings.problems))
+    processes = frozenset(index for findings in several for index in findings.processes)
     if not reports:
         return Findings(None, processes, problems)
     report, mixed = merge_reports(reports)
     homes = {one.rank for one in report.subject.present}
-    sizes = {size.rank: size for one in several for size in one.sizes if size.rank in homes}
+    sizes = {size.rank: size for findings in several for size in findings.sizes if size.rank in homes}
     ordered = tuple(sizes[rank] for rank in sorted(sizes))
     return Findings(
-        report, processes, problems + mixed, stack_groups.merge(one.calls for one in several).message(), ordered
+        report,
+        processes,
+        problems + mixed,
+        stack_groups.merge(findings.calls for findings in several).message(),
+        ordered,
     )
 
 
-def finished(found: Findings, name: str, count: int) -> Report:
+def finished(findings: Findings, name: str, count: int) -> Report:
     """The report of a job of `count` processes, problems among its warnings; `RanklensError` if there is none."""
-    if found.report is None:
-        raise RanklensError(f"no process of {name} can be read", "; ".join(found.problems))
-    table = found.report.subject.table
-    known = {one.rank for one in table.ranks}
+    if findings.report is None:
+        raise RanklensError(f"no process of {name} can be read", "; ".join(findings.problems))
+    table = findings.report.subject.table
+    known = {rank.rank for rank in table.ranks}
     lacking = [rank for rank in range(min(table.rank_count, 1 << 24)) if rank not in known]
     problems = (
-        *missing(found.processes, count),
-        *found.problems,
-        *elsewhere(table.ranks, found.processes),
+        *missing(findings.processes, count),
+        *findings.problems,
+        *elsewhere(table.ranks, findings.processes),
         *((f"nothing is known of {of_ranks(compact(lacking))}",) if lacking else ()),
     )
     table = replace(table, warnings=tuple(dict.fromkeys((*table.warnings, *problems))))
-    return replace(found.report, subject=replace(found.report.subject, table=table, description=name))
+    return replace(findings.report, subject=replace(findings.report.subject, table=table, description=name))
 
 
 def elsewhere(ranks: Iterable[Rank], processes: frozenset[int]) -> Iterator[str]:
@@ -191,18 +197,18 @@ def merge_reports(reports: Sequence[Report]) -> tuple[Report, tuple[str, ...]]:
     table = replace(
         first.subject.table,
         ranks=tuple(homes[number][0] for number in sorted(homes)),
-        warnings=tuple(dict.fromkeys(text for one in reports for text in one.subject.table.warnings)),
+        warnings=tuple(dict.fromkeys(text for report in reports for text in report.subject.table.warnings)),
     )
     payload = {size.rank: size for one, ranks in zip(reports, own) for size in one.payload if size.rank in ranks}
     merged = Report(
-        Subject(first.subject.description, table, max(one.subject.taken for one in reports), first.subject.how),
-        merge_globals([one.globals for one in reports], own),
-        merge_audits([one.pointers for one in reports], own),
+        Subject(first.subject.description, table, max(report.subject.taken for report in reports), first.subject.how),
+        merge_globals([report.globals for report in reports], own),
+        _merge_audits([report.pointers for report in reports], own),
         tuple(payload[rank] for rank in sorted(payload)),
-        tuple(dict.fromkeys(found for one in reports for found in one.diagnoses)),
+        tuple(dict.fromkeys(diagnosis for report in reports for diagnosis in report.diagnoses)),
         **merge_waits(reports, table),
     )
-    return merged, tuple(mixed([one.subject.table for one in reports]))
+    return merged, tuple(mixed([report.subject.table for report in reports]))
 
 
 class WaitParts(TypedDict):
@@ -216,13 +222,13 @@ class WaitParts(TypedDict):
 
 def merge_waits(reports: Sequence[Report], table: RankTable) -> WaitParts:
     """Of several processes that were not read together, nothing is sure until `with_waits_of` says so."""
-    known = {number: ranks for one in reports for number, ranks in one.communicators.items()}
+    known = {number: ranks for report in reports for number, ranks in report.communicators.items()}
     waits = reports[0].waits if len(reports) == 1 else unconfirmed(table, known)
     return {
         "waits": waits,
         "communicators": known,
-        "crashes": tuple(crash for one in reports for crash in one.crashes),
-        "places": {rank: place for one in reports for rank, place in one.places.items()},
+        "crashes": tuple(crash for report in reports for crash in report.crashes),
+        "places": {rank: place for report in reports for rank, place in report.places.items()},
     }
 
 
@@ -239,42 +245,47 @@ def homes_of(reports: Sequence[Report]) -> dict[int, tuple[Rank, Report]]:
 
 def own_of(reports: Sequence[Report], homes: Mapping[int, tuple[Rank, Report]]) -> list[frozenset[int]]:
     """The ranks that each report tells of."""
-    own: dict[int, list[int]] = {id(one): [] for one in reports}
+    own: dict[int, list[int]] = {id(report): [] for report in reports}
     for number, (_, home) in homes.items():
         own[id(home)].append(number)
-    return [frozenset(own[id(one)]) for one in reports]
+    return [frozenset(own[id(report)]) for report in reports]
 
 
 def mixed(tables: Sequence[RankTable]) -> Iterable[str]:
+    """Yield what the processes of one job contradict one another in."""
     for what, values in (
-        ("methods", {one.method for one in tables}),
-        ("runtimes", {one.runtime for one in tables}),
-        ("jobs", {one.job_id for one in tables}),
-        ("numbers of ranks", {str(one.rank_count) for one in tables}),
+        ("methods", {table.method for table in tables}),
+        ("runtimes", {table.runtime for table in tables}),
+        ("jobs", {table.job_id for table in tables}),
+        ("numbers of ranks", {str(table.rank_count) for table in tables}),
     ):
         if len(values) > 1:
             yield f"its processes are of different {what}: {', '.join(sorted(values))}"
 
 
 def merge_globals(several: Sequence[Globals], own: Sequence[frozenset[int]]) -> Globals:
+    """Merge the globals of processes; each rank's value comes from its own process."""
     variables: dict[tuple[str, str, int, str], list[GlobalValues]] = {}
     for found, ranks in zip(several, own):
-        for one in found.values:
-            key = one.object, one.file, one.line, one.name
-            variables.setdefault(key, []).append(replace(one, groups=tuple(kept(one.groups, ranks))))
+        for global_values in found.values:
+            key = global_values.object, global_values.file, global_values.line, global_values.name
+            variables.setdefault(key, []).append(
+                replace(global_values, groups=tuple(kept(global_values.groups, ranks)))
+            )
     absent = dict.fromkeys(one for found in several for one in found.absent)
     apart = max((one.apart for one in several), default=0)
-    return Globals(tuple(merge_variable(one) for one in variables.values()), tuple(absent), apart)
+    return Globals(tuple(_merge_variable(variable) for variable in variables.values()), tuple(absent), apart)
 
 
 def kept(groups: Iterable[Group], ranks: frozenset[int]) -> Iterable[Group]:
-    for one in groups:
-        left = tuple(rank for rank in one.ranks if rank in ranks)
+    """Yield groups with the given ranks alone."""
+    for group in groups:
+        left = tuple(rank for rank in group.ranks if rank in ranks)
         if left:
-            yield replace(one, ranks=left)
+            yield replace(group, ranks=left)
 
 
-def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
+def _merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     values: dict[tuple[str, bytes], list[int]] = {}
     for one in several:
         for group in one.groups:
@@ -289,14 +300,14 @@ def merge_variable(several: Sequence[GlobalValues]) -> GlobalValues:
     return replace(several[0], groups=tuple(groups), verdict=verdict, needless=needless, uncompared=uncompared)
 
 
-def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:
+def _merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Audit:
     counts: dict[tuple[str, str], int] = {}
     for audit in several:
         for key, words in audit.counts.items():
             counts[key] = counts.get(key, 0) + words
-    findings = [one for audit, ranks in zip(several, own) for one in audit.findings if one.rank in ranks]
+    findings = [finding for audit, ranks in zip(several, own) for finding in audit.findings if finding.rank in ranks]
     alarms: dict[str, Alarm] = {}
-    for alarm in (one for audit in several for one in audit.alarms):
+    for alarm in (alarm for audit in several for alarm in audit.alarms):
         known = alarms.get(alarm.object)
         alarms[alarm.object] = alarm if known is None else both(known, alarm)
     return Audit(
@@ -310,5 +321,6 @@ def merge_audits(several: Sequence[Audit], own: Sequence[frozenset[int]]) -> Aud
 
 
 def both(first: Alarm, second: Alarm) -> Alarm:
+    """Return an alarm for the ranks of two."""
     ranks = tuple(sorted({*first.ranks, *second.ranks}))
     return replace(first, ranks=ranks, of_ranks=first.of_ranks + second.of_ranks)

@@ -29,7 +29,7 @@ PAUSE = 0.005  # seconds between two looks at a process that ends
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostWorker:
     """Nothing comes: `reason` is said of what was to come, "was ended by signal 9 (Killed)"."""
 
     reason: str
@@ -43,9 +43,11 @@ class Channel:
         self._sends = threading.Lock()  # who sends: what one sends is in one piece
 
     def fileno(self) -> int:
+        """Return the channel's file descriptor."""
         return self._end.fileno()
 
     def close(self) -> None:
+        """Close this end."""
         self._end.close()
 
     def send(self, value: object, until: Optional[float] = None) -> None:
@@ -73,6 +75,7 @@ class Channel:
 
 
 def left(until: Optional[float]) -> Optional[float]:
+    """Return the seconds until a deadline, None without one."""
     return None if until is None else max(until - time.monotonic(), SHORTEST)
 
 
@@ -102,13 +105,13 @@ class Worker:
             self.channel.send(value, until)
 
     def receive(self, until: float) -> Any:
-        """What it has sent next, or `Lost`."""
+        """What it has sent next, or `LostWorker`."""
         try:
             return self.channel.receive(until)
         except EOFError:
-            return Lost(self._end())
+            return LostWorker(self._end())
         except OSError:
-            return Lost("has told nothing in time (--timeout)")
+            return LostWorker("has told nothing in time (--timeout)")
 
     def _end(self) -> str:
         """How it has ended, in words."""
@@ -146,7 +149,7 @@ def work_and_end(work: Callable[[Channel], object], channel: Channel, starter: i
         status = 0
     except Exception as error:
         with suppress(OSError):
-            channel.send(Lost(f"has failed, {type(error).__name__}: {error}"))
+            channel.send(LostWorker(f"has failed, {type(error).__name__}: {error}"))
     finally:
         os._exit(status)
 
@@ -160,5 +163,5 @@ def end_with(starter: int) -> None:
 
 def first_of(workers: Sequence[Worker], until: float) -> Optional[Worker]:
     """One that has something to say, or has ended; None if none has in time."""
-    found, _, _ = select.select([one.channel for one in workers], [], [], left(until))
-    return next((one for one in workers if one.channel in found), None)
+    channels, _, _ = select.select([worker.channel for worker in workers], [], [], left(until))
+    return next((worker for worker in workers if worker.channel in channels), None)

@@ -71,6 +71,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector audit`; returns the exit status."""
     path, method, runtime = program_of(options)
     if options.runtime is not None and options.runtime not in RUNTIMES:
         raise UsageError(f"there is no runtime {options.runtime!r}", f"runtimes are {', '.join(RUNTIMES)}")
@@ -80,12 +81,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.ranks} ranks are none", "--ranks takes a number from 1 on")
     facts = read_facts(path)
     if options.tsv or options.lines or (options.variables and not options.json):
-        return show_variables(facts, options)
+        return _show_variables(facts, options)
     runtime = options.runtime or runtime or facts.runtime
     if method and method not in methods_of(runtime):
         raise UsageError(f"{runtime} has no method {method!r}", f"it has {', '.join(methods_of(runtime))}")
     methods = (method,) if method else methods_of(runtime)
-    judged = [judge_for(facts, one, runtime, options.ranks or 0) for one in methods]
+    judged = [judge_for(facts, method, runtime, options.ranks or 0) for method in methods]
     if options.json:
         json.dump(as_json(facts, judged, runtime, options.variables), sys.stdout, indent=1)
         print(flush=True)
@@ -105,7 +106,7 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
                 raise UsageError(f"{options.target} is no core file", "leave --exe out")
             return options.target, method, ""
     job = open_job(options.target, options.exe)
-    program = next((one for one in job.table.objects if one.is_program), None)
+    program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)
     path = job.file(program) if program is not None else Absent("the job names no program")
     if isinstance(path, Absent):
         raise UsageError(path.reason, path.hint)
@@ -130,13 +131,13 @@ def variables_of(facts: Facts) -> list[Listed]:
     return list(listed(facts.path, facts.variables, facts.types))
 
 
-def show_variables(facts: Facts, options: argparse.Namespace) -> int:
+def _show_variables(facts: Facts, options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json is another form of the list than --tsv and --lines", "give one of them")
-    found = variables_of(facts)
+    listeds = variables_of(facts)
     if options.tsv:
         print("\t".join(COLUMNS))
-    for one in found:
+    for one in listeds:
         if options.tsv:
             print("\t".join(cell.replace("\t", " ") for cell in one.cells))
         elif options.lines:
@@ -145,15 +146,15 @@ def show_variables(facts: Facts, options: argparse.Namespace) -> int:
         screen = console()
         heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
         table = Listing(("variable", "type", "bytes", "declared", "storage", "written by", "address taken by"), (2,))
-        for one in found:
+        for one in listeds:
             place = declared(one.file, one.line)
             functions = (text(one.written_by), text(one.taken_by))
             table.add((one.name, one.type, str(one.size), place, one.storage, *functions))
         screen.print(table)
-    return 0 if found else 1
+    return 0 if listeds else 1
 
 
-def listed_as_json(found: Listed) -> dict[str, object]:
+def _listed_as_json(found: Listed) -> dict[str, object]:
     def names(functions: Union[tuple[str, ...], Absent]) -> Optional[list[str]]:
         return None if isinstance(functions, Absent) else list(functions)
 
@@ -174,6 +175,7 @@ def listed_as_json(found: Listed) -> dict[str, object]:
 
 
 def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -> None:
+    """Print the audit as text."""
     heading(screen, "Variables", f"{harmless(facts.path)}: what it may write, each place once")
     if isinstance(facts.variables, Absent):
         screen.print(Text(f"! {harmless(str(facts.variables))}", style="bold red"))
@@ -189,12 +191,13 @@ def show(facts: Facts, judged: list[Judgement], runtime: str, screen: Console) -
         screen.print(Text(f"! {harmless(lacking(facts))}", style="yellow"))
     heading(screen, "Methods", f"how the program would fare{f' under {NAMED[runtime]}' if runtime else ''}")
     table = Listing(("method", "verdict", "private", "shared", "diagnoses"), (2, 3))
-    for one in judged:
-        ids = ", ".join(found.id for found in one.diagnoses)
+    for judgement in judged:
+        ids = ", ".join(diagnosis.id for diagnosis in judgement.diagnoses)
         cells = (
-            "unknown" if isinstance(cell, Absent) else str(cell) for cell in (one.verdict, one.private, one.shared)
+            "unknown" if isinstance(cell, Absent) else str(cell)
+            for cell in (judgement.verdict, judgement.private, judgement.shared)
         )
-        table.add((one.method, *cells, ids or "-"))
+        table.add((judgement.method, *cells, ids or "-"))
     screen.print(table)
     for line in (*explanations(judged), *notes(judged)):
         screen.print(Text(harmless(line)), soft_wrap=False)
@@ -209,10 +212,10 @@ def lacking(facts: Facts) -> str:
 def explanations(judged: list[Judgement]) -> Iterator[str]:
     """Each diagnosis once, with the methods that it is for."""
     methods: dict[tuple[str, str, str, str], list[str]] = {}
-    for one in judged:
-        for found in one.diagnoses:
-            key = (found.id, found.cause, found.evidence, found.cure)
-            methods.setdefault(key, []).append(one.method)
+    for judgement in judged:
+        for diagnosis in judgement.diagnoses:
+            key = (diagnosis.id, diagnosis.cause, diagnosis.evidence, diagnosis.cure)
+            methods.setdefault(key, []).append(judgement.method)
     for (name, cause, evidence, cure), names in methods.items():
         yield f"{name} ({', '.join(names)})"
         yield f"  cause: {cause}"
@@ -223,9 +226,9 @@ def explanations(judged: list[Judgement]) -> Iterator[str]:
 def notes(judged: list[Judgement]) -> Iterator[str]:
     """Each limit once, with the methods that have it."""
     methods: dict[str, list[str]] = {}
-    for one in judged:
-        for note in one.notes:
-            methods.setdefault(note, []).append(one.method)
+    for judgement in judged:
+        for note in judgement.notes:
+            methods.setdefault(note, []).append(judgement.method)
     for note, names in methods.items():
         yield f"note ({', '.join(names)}): {note} (--ranks N checks it)"
 
@@ -236,6 +239,7 @@ def known(value: Union[str, int, Absent]) -> Union[str, int, None]:
 
 
 def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool) -> dict[str, object]:
+    """Return the audit as JSON has it."""
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
         "schema": SCHEMA,
@@ -248,16 +252,16 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool
             {"storage": storage, "language": language, "count": count}
             for (storage, language), count in facts.counts().items()
         ],
-        **({"listed": [listed_as_json(one) for one in variables_of(facts)]} if with_list else {}),
+        **({"listed": [_listed_as_json(one) for one in variables_of(facts)]} if with_list else {}),
         "methods": [
             {
-                "method": one.method,
-                "verdict": known(one.verdict),
-                "private": known(one.private),
-                "shared": known(one.shared),
-                "diagnoses": [diagnosis_as_json(found) for found in one.diagnoses],
-                "notes": list(one.notes),
+                "method": judgement.method,
+                "verdict": known(judgement.verdict),
+                "private": known(judgement.private),
+                "shared": known(judgement.shared),
+                "diagnoses": [diagnosis_as_json(diagnosis) for diagnosis in judgement.diagnoses],
+                "notes": list(judgement.notes),
             }
-            for one in judged
+            for judgement in judged
         ],
     }

@@ -18,13 +18,13 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import RanklensError, TargetError
-from pieglobalsfind.jobs.members import Member, Members, is_folder, members_of
+from pieglobalsfind.jobs.members import JobMember, Members, is_folder, members_of
 from pieglobalsfind.shell.atomic_file import check_place
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets import open_target
 
-from ..job.event_sources import Ended, Follower, Lost, Notice, Source
+from ..job.event_sources import Ended, EventSource, JobEvents, LostEvents, Notice
 from ..job.recorder import seconds_of
 from ..output import chrome_trace
 from ..terminal.text import harmless
@@ -63,6 +63,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector events`; returns the exit status."""
     duration = seconds_of(options.duration, "--duration") if options.duration is not None else None
     every = seconds_of(options.every, "--every")
     if options.chrome is not None:
@@ -70,11 +71,11 @@ def run(options: argparse.Namespace) -> int:
     members = named(options.target)
     sources = opened(members)
     begin(members, sources, options.json)
-    trace = chrome_trace.Trace(members.name, {one.member.index: one.member.pid for one in sources})
+    trace = chrome_trace.Trace(members.name, {source.member.index: source.member.pid for source in sources})
     found, asked = 0, Asked()
     try:
         with on_signal(asked.hear):
-            for one in followed(Follower(sources), every, 0.0 if options.no_follow else duration, asked):
+            for one in followed(JobEvents(sources), every, 0.0 if options.no_follow else duration, asked):
                 found += isinstance(one, Event)
                 trace.add(one)
                 print(json.dumps(as_json(one)) if options.json else as_line(one), flush=True)
@@ -94,37 +95,39 @@ class Asked:
         self.descriptor, self._says = os.pipe()  # readable once somebody has
 
     def hear(self, number: int) -> None:
+        """Note the signal; the loop ends at its next step."""
         self.by = number
         os.write(self._says, b"!")
 
 
 def named(target: str) -> Members:
+    """Return the processes that a pid, job, file or folder names."""
     if not target.isdecimal() and not is_folder(target) and os.access(target, os.F_OK):
-        return Members(open_target(core=target).description, (Member(0, core=target),), 1)
+        return Members(open_target(core=target).description, (JobMember(0, core=target),), 1)
     return members_of(target)
 
 
-def opened(members: Members) -> list[Source]:
+def opened(members: Members) -> list[EventSource]:
     """Those that can be followed; of the others it is said why not. Raises `TargetError` if there are none."""
     tried = [source_of(member) for member in members.found]
-    sources = [one for one in tried if isinstance(one, Source)]
+    sources = [one for one in tried if isinstance(one, EventSource)]
     problems = [*members.problems, *(one for one in tried if isinstance(one, str))]
     if not sources:
         raise TargetError(f"no process of {members.name} tells of events", "; ".join(problems))
-    for text in (*problems, *(one.note for one in sources if one.note)):
+    for text in (*problems, *(source.note for source in sources if source.note)):
         print_error("inspector", text)
     return sources
 
 
-def source_of(member: Member) -> Union[Source, str]:
+def source_of(member: JobMember) -> Union[EventSource, str]:
     """Or a sentence about why there is none."""
     try:
-        return Source(member)
+        return EventSource(member)
     except RanklensError as error:
         return member.saying(str(error))
 
 
-def followed(follower: Follower, every: float, duration: Optional[float], asked: Asked) -> Iterator[Notice]:
+def followed(follower: JobEvents, every: float, duration: Optional[float], asked: Asked) -> Iterator[Notice]:
     """Everything until the processes end, or for `duration` seconds, or until somebody asks us to end."""
     end = None if duration is None else time.monotonic() + duration
     while True:
@@ -139,22 +142,28 @@ def followed(follower: Follower, every: float, duration: Optional[float], asked:
 # ---- one line each ----
 
 
-def begin(members: Members, sources: list[Source], is_json: bool) -> None:
+def begin(members: Members, sources: list[EventSource], is_json: bool) -> None:
+    """Print the heading."""
     if is_json:
         processes = [
-            {"process": one.member.index, "pid": one.member.pid or None, "node": one.ring.node, "room": one.ring.room}
-            for one in sources
+            {
+                "process": source.member.index,
+                "pid": source.member.pid or None,
+                "node": source.ring.node,
+                "room": source.ring.room,
+            }
+            for source in sources
         ]
         line = {"schema": SCHEMA, "target": members.name, "process_count": members.count, "processes": processes}
         print(json.dumps(line), flush=True)
         return
-    listed = ", ".join(f"{one.member.index} (pid {one.member.pid})" for one in sources if one.member.pid)
+    listed = ", ".join(f"{source.member.index} (pid {source.member.pid})" for source in sources if source.member.pid)
     print(harmless(f"{members.name}" + (f": processes {listed}" if listed else "")), flush=True)
 
 
 def as_line(one: Notice) -> str:
     """`2026-03-01T14:02:11.000123  process 0  rank 3  leaves for process 1, move 2`."""
-    if isinstance(one, Lost):
+    if isinstance(one, LostEvents):
         return f"! {one.count} events of process {one.process} are lost: newer ones have taken their places"
     if isinstance(one, Ended):
         return harmless(f"process {one.process} (pid {one.pid}) {one.why}")
@@ -163,26 +172,29 @@ def as_line(one: Notice) -> str:
     return f"{when}.{one.realtime // 1000 % 1_000_000:06}  process {one.process}  {whose}  {saying(one)}"
 
 
-def saying(one: Event) -> str:
-    move = f", move {one.moves}" if one.moves else ""
-    if one.kind == "leaves":
-        return f"leaves for {process(one.other_process)}{move}"
-    if one.kind == "arrived":
-        return f"arrived from {process(one.other_process)}{move}{element(one)}"
-    return SENTENCES.get(one.kind, one.kind + (element(one) if one.kind == "created" else ""))
+def saying(event: Event) -> str:
+    """Return an event as a sentence's part."""
+    move = f", move {event.moves}" if event.moves else ""
+    if event.kind == "leaves":
+        return f"leaves for {process(event.other_process)}{move}"
+    if event.kind == "arrived":
+        return f"arrived from {process(event.other_process)}{move}{element(event)}"
+    return SENTENCES.get(event.kind, event.kind + (element(event) if event.kind == "created" else ""))
 
 
 def process(index: int) -> str:
+    """Return what messages call a process."""
     return "an unknown process" if index < 0 else f"process {index}"
 
 
-def element(one: Event) -> str:
-    return "" if one.processing_element < 0 else f", processing element {one.processing_element}"
+def element(event: Event) -> str:
+    """Return the processing element as a sentence's part, "" if it is unknown."""
+    return "" if event.processing_element < 0 else f", processing element {event.processing_element}"
 
 
 def as_json(one: Notice) -> dict[str, object]:
     """The documented form."""
-    if isinstance(one, Lost):
+    if isinstance(one, LostEvents):
         return {"event": "lost", "process": one.process, "count": one.count}
     if isinstance(one, Ended):
         return {"event": "ended", "process": one.process, "pid": one.pid, "why": one.why}

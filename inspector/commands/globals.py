@@ -73,6 +73,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector globals`; returns the exit status."""
     if options.job is not None and options.pattern is None:  # the only word is the pattern
         options.target, options.pattern = None, options.target
     options.pattern = "*" if options.pattern is None else options.pattern
@@ -93,24 +94,26 @@ def run(options: argparse.Namespace) -> int:
         )
         say_warnings(job)
     chosen = frozenset(read.chosen.ranks)
-    found = [one for one in on_ranks(read.globals, chosen) if is_wanted(one, options, elements is not None)]
+    global_valueses = [
+        rank for rank in on_ranks(read.globals, chosen) if is_wanted(rank, options, elements is not None)
+    ]
     for sentence, unknown in by_reason(read.chosen.unknown):
         print_error(
             "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
         )
     if options.json:
-        json.dump([global_as_json(one) for one in found], sys.stdout, indent=1)
+        json.dump([global_as_json(global_values) for global_values in global_valueses], sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(read, found, options)
-    return 0 if found else 1
+        show(read, global_valueses, options)
+    return 0 if global_valueses else 1
 
 
 def elements_of(chosen: slices.Slice, declared: Variables) -> Iterator[Variable]:
     """The chosen elements of all arrays whose names match."""
-    for one in declared:
-        if fnmatch.fnmatchcase(one.name, chosen.name):
-            yield from slices.elements(declared.types, one, chosen)
+    for variable in declared:
+        if fnmatch.fnmatchcase(variable.name, chosen.name):
+            yield from slices.elements(declared.types, variable, chosen)
 
 
 def read_one(job: Job, wanted: RankSet, read_values: Read) -> ReadGlobals:
@@ -140,18 +143,19 @@ def read_members(members: Members, way: Way, wanted: RankSet, read_values: Read)
 
 def on_ranks(read: Globals, chosen: frozenset[int]) -> Iterator[GlobalValues]:
     """The variables with the values of certain ranks alone."""
-    for one in read.values:
-        groups = (replace(group, ranks=tuple(rank for rank in group.ranks if rank in chosen)) for group in one.groups)
-        yield replace(one, groups=tuple(group for group in groups if group.ranks))
+    for value in read.values:
+        groups = (replace(group, ranks=tuple(rank for rank in group.ranks if rank in chosen)) for group in value.groups)
+        yield replace(value, groups=tuple(group for group in groups if group.ranks))
 
 
-def is_wanted(found: GlobalValues, options: argparse.Namespace, is_element: bool) -> bool:
-    if not found.groups or not (is_element or fnmatch.fnmatchcase(found.name, options.pattern)):
+def is_wanted(global_values: GlobalValues, options: argparse.Namespace, is_element: bool) -> bool:
+    """Return whether the options ask for a variable."""
+    if not global_values.groups or not (is_element or fnmatch.fnmatchcase(global_values.name, options.pattern)):
         return False
     if options.unused:
-        return found.verdict == NEVER_WRITTEN
+        return global_values.verdict == NEVER_WRITTEN
     if options.differ or options.equal:
-        return found.differs == options.differ and found.is_known
+        return global_values.differs == options.differ and global_values.is_known
     return True
 
 
@@ -163,30 +167,36 @@ def which(options: argparse.Namespace) -> str:
     return f" {' '.join(words)}" if words else ""
 
 
-def summary_of(found: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
+def summary_of(global_valueses: list[GlobalValues], chosen: Iterable[int], present: int) -> str:
     """How many of the shown differ between the ranks that are shown."""
     from ..output.render import counted
 
     ranks = sorted(chosen)
     if len(ranks) == 1 < present:
-        return f"{len(found)} on rank {ranks[0]}; verdicts are of all ranks"
+        return f"{len(global_valueses)} on rank {ranks[0]}; verdicts are of all ranks"
     if len(ranks) >= present:
-        return counted(found, "ranks")
-    return f"{counted(found, of_ranks(compact(ranks)))}; verdicts are of all ranks"
+        return counted(global_valueses, "ranks")
+    return f"{counted(global_valueses, of_ranks(compact(ranks)))}; verdicts are of all ranks"
 
 
-def show(read: ReadGlobals, found: list[GlobalValues], options: argparse.Namespace) -> None:
+def show(read: ReadGlobals, global_valueses: list[GlobalValues], options: argparse.Namespace) -> None:
+    """Print the globals as text."""
     from ..output.render import print_how
     from ..terminal.console import console
 
     screen = console(options.tsv)
     print_how(read.subject, screen)
     ranks = read.chosen.ranks
-    summary = summary_of(found, ranks, len(read.subject.present)) if found else f"no global matches{which(options)}"
-    print_globals(Globals(tuple(found), read.globals.absent, read.globals.apart), summary, screen)
+    summary = (
+        summary_of(global_valueses, ranks, len(read.subject.present))
+        if global_valueses
+        else f"no global matches{which(options)}"
+    )
+    print_globals(Globals(tuple(global_valueses), read.globals.absent, read.globals.apart), summary, screen)
 
 
 def print_globals(read: Globals, summary: str, screen: Console) -> None:
+    """Print the table of globals."""
     from rich.text import Text
 
     from ..output.listing import Listing
@@ -196,8 +206,8 @@ def print_globals(read: Globals, summary: str, screen: Console) -> None:
     if read.values:
         print_needless(read, screen)
         table = Listing(("variable", "declared", "type", "verdict", "ranks", "value"), below=(4, 5))
-        for one in read.values:
-            add_global(table, one, screen, verdicts=True)
+        for value in read.values:
+            add_global(table, value, screen, verdicts=True)
         screen.print(table)
     print_apart(read, "--all", screen)
     for absent in read.absent:

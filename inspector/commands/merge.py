@@ -57,8 +57,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector merge`; returns the exit status."""
     contents = [read(Path(name)) for name in options.files]
-    kinds = {one["schema"] for one in contents}
+    kinds = {content["schema"] for content in contents}
     if len(kinds) > 1:
         raise UsageError("stacks and reports can't be merged with one another", "merge each kind by itself")
     check_one_job(options.files, contents)
@@ -91,11 +92,12 @@ def check_one_job(names: Sequence[str], contents: Sequence[Content]) -> None:
 
 
 def show(merged: Content, kinds: set[str], as_json: bool) -> int:
+    """Print what was merged."""
     if as_json:
         json.dump(merged, sys.stdout, indent=1)
         print(flush=True)
     elif kinds == {STACKS}:
-        show_stacks(merged)
+        _show_stacks(merged)
     else:
         show_report(merged)
     return 0 if merged.get("stacks") or merged.get("ranks") else 1
@@ -238,7 +240,7 @@ def merge_reports(contents: Iterable[Content]) -> Content:
                 raise UsageError("the values are of too many sets of ranks", "merge fewer files")
     merged["ranks"] = [ranks[rank] for rank in sorted(ranks)]
     merged["payload"] = [payload[rank] for rank in sorted(payload)]
-    merged["globals"] = [regrouped(one, values[key]) for key, one in variables.items() if key in values]
+    merged["globals"] = [_regrouped(one, values[key]) for key, one in variables.items() if key in values]
     return merged
 
 
@@ -259,16 +261,16 @@ def enter_groups(values: RankValues, groups: Iterable[Content], reader: RankRead
                 values.enter(part, str(group["value"]))
 
 
-def regrouped(variable: Content, values: RankValues) -> Content:
+def _regrouped(variable: Content, values: RankValues) -> Content:
     groups = [{"ranks": written(spans), "value": value} for value, spans in values.groups()]
     return {**variable, "differs": len(groups) > 1, "groups": groups}
 
 
-def show_stacks(merged: Content) -> None:
+def _show_stacks(merged: Content) -> None:
     screen = console()
     reader = RankReader(merged)
     stacks = [
-        (rank, [call_of(call) for call in one["calls"]])
+        (rank, [_call_of(call) for call in one["calls"]])
         for one in merged["stacks"]
         for rank in reader.ranks(one["ranks"])
     ]
@@ -285,16 +287,17 @@ def show_stacks(merged: Content) -> None:
 
 def way_to(calls: list[Content]) -> str:
     """`... > even > receive > MPI_Recv from librankmpi.so`: the innermost calls of a stack."""
-    shown = [call_of(one) for one in calls[-MOST_CALLS:]]
+    shown = [_call_of(call) for call in calls[-MOST_CALLS:]]
     names = [*(one.function for one in shown[:-1]), *(label(one) for one in shown[-1:])]
     return " > ".join(["..."] * (len(calls) > MOST_CALLS) + names) or "??"
 
 
-def call_of(content: Content) -> Call:
+def _call_of(content: Content) -> Call:
     return Call(str(content["function"]), str(content["file"]), int(content["line"]), str(content["library"]))
 
 
 def show_report(merged: Content) -> None:
+    """Print merged reports as text."""
     screen = console()
     differing = [one for one in merged["globals"] if one["differs"]]
     how = f"{len(merged['ranks'])} ranks, {len(differing)} globals differ; rarest values first"

@@ -34,8 +34,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector mpir`; returns the exit status."""
     members = members_of(options.job)
-    pids = [str(one.pid) for one in members.found if one.pid]
+    pids = [str(job_member.pid) for job_member in members.found if job_member.pid]
     if len(pids) < len(members.found) or not pids:
         raise UsageError(f"{members.name} has no process", "name a job that is running")
     for problem in members.problems:

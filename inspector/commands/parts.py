@@ -27,11 +27,11 @@ from . import COMMANDS
 if TYPE_CHECKING:  # the other parts are loaded when they are read, and what prints when something is printed
     from rich.console import Console
 
-Part = Callable[[Job, argparse.Namespace], "Shown"]
+Part = Callable[[Job, argparse.Namespace], "ReportPart"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReportPart:
     """One part: how it is printed, its JSON, whether there is anything in it, and what could not be read."""
 
     show: Callable[[Console], None]
@@ -54,10 +54,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add_way(parser)
     parser.set_defaults(run=run)
     if command == "payload":
-        add_payload_to(parser)
+        _add_payload_to(parser)
 
 
-def add_payload_to(parser: argparse.ArgumentParser) -> None:
+def _add_payload_to(parser: argparse.ArgumentParser) -> None:
     from ..analysis.migration_cost import parse_bandwidth, parse_latency
 
     parser.add_argument("--what-if", action="store_true", help="what smarter migration would send, page by page")
@@ -67,6 +67,7 @@ def add_payload_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run one of the report's parts; returns the exit status."""
     if options.command == "payload" and not options.what_if and (options.bandwidth or options.latency) is not None:
         raise UsageError("--bandwidth and --latency are of a link", "add --what-if, or leave them out")
     job, shown = read_target(
@@ -76,8 +77,8 @@ def run(options: argparse.Namespace) -> int:
         lambda job: (job, PARTS[options.command](job, options)),
         is_whole=lambda read: True,
     )
-    for one in shown.complaints:
-        print_error("inspector", one)
+    for complaint in shown.complaints:
+        print_error("inspector", complaint)
     say_warnings(job)
     if options.json:
         json.dump(shown.json, sys.stdout, indent=1)
@@ -92,7 +93,8 @@ def run(options: argparse.Namespace) -> int:
     return 0 if shown.found else 1
 
 
-def ranks(job: Job, options: argparse.Namespace) -> Shown:
+def ranks(job: Job, options: argparse.Namespace) -> ReportPart:
+    """Read ranks, for `inspector ranks`."""
     found = holdings(with_waits(job).table.ranks, read_payload(job.bulk))
 
     def show(screen: Console) -> None:
@@ -101,14 +103,17 @@ def ranks(job: Job, options: argparse.Namespace) -> Shown:
         print_ranks(found, screen)
         print_memory(found, screen)
 
-    return Shown(show, [rank_as_json(one) for one in found], bool(found))
+    return ReportPart(show, [rank_as_json(holding) for holding in found], bool(found))
 
 
-def pointers(job: Job, options: argparse.Namespace) -> Shown:
+def pointers(job: Job, options: argparse.Namespace) -> ReportPart:
+    """Check pointers, for `inspector pointers`."""
     from ..pointers.check import audit_pointers
 
     audit = audit_pointers(job.bulk)
-    complaints = tuple(harmless(f"{one.reason}: {one.hint}" if one.hint else one.reason) for one in audit.absent)
+    complaints = tuple(
+        harmless(f"{absent.reason}: {absent.hint}" if absent.hint else absent.reason) for absent in audit.absent
+    )
 
     def show(screen: Console) -> None:
         from rich.text import Text
@@ -119,32 +124,35 @@ def pointers(job: Job, options: argparse.Namespace) -> Shown:
             screen.print(Text(f"! {harmless(alarm.sentence)}", style="bold red"))
         print_pointers(audit, screen)
 
-    return Shown(show, pointers_as_json(audit), bool(audit.counts), complaints)
+    return ReportPart(show, pointers_as_json(audit), bool(audit.counts), complaints)
 
 
-def payload(job: Job, options: argparse.Namespace) -> Shown:
+def payload(job: Job, options: argparse.Namespace) -> ReportPart:
+    """Read the payload, for `inspector payload`."""
     job = job.bulk
-    found = read_payload(job)
+    payloads = read_payload(job)
     if options.what_if:
-        from ..analysis.migration_cost import Link, what_if
+        from ..analysis.migration_cost import Network, what_if
 
-        link = Link(options.bandwidth or Link.bandwidth, Link.latency if options.latency is None else options.latency)
-        cases = what_if(job, found)
-        content = [what_if_as_json(one, link) for one in cases]
+        link = Network(
+            options.bandwidth or Network.bandwidth, Network.latency if options.latency is None else options.latency
+        )
+        cases = what_if(job, payloads)
+        content = [what_if_as_json(case, link) for case in cases]
 
         def show_cases(screen: Console) -> None:
             from ..output.render import print_what_if
 
             print_what_if(cases, link, screen)
 
-        return Shown(show_cases, content, bool(cases))
+        return ReportPart(show_cases, content, bool(cases))
 
     def show(screen: Console) -> None:
         from ..output.render import print_payload
 
-        print_payload(found, screen)
+        print_payload(payloads, screen)
 
-    return Shown(show, [payload_as_json(one) for one in found], bool(found))
+    return ReportPart(show, [payload_as_json(one) for one in payloads], bool(payloads))
 
 
 PARTS: dict[str, Part] = {"ranks": ranks, "pointers": pointers, "payload": payload}

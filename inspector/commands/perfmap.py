@@ -37,6 +37,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector perfmap`; returns the exit status."""
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is no process", "give the PID of a running job: perf profiles processes")
     merge = options.merge
@@ -57,36 +58,42 @@ def run(options: argparse.Namespace) -> int:
 
 def entries(job: Job, merge: bool) -> Iterator[tuple[int, int, str]]:
     """Start, size and name of every function in every copy."""
-    for found in job.privatized:
-        functions = list(functions_of(job, found))
+    for elf_object in job.privatized:
+        functions = list(functions_of(job, elf_object))
         for rank in job.present:
-            for one in rank.placements:
-                if isinstance(one, Rebase) and one.object == found.index:
-                    shift = found.load_bias + one.copy - one.original
+            for placement in rank.placements:
+                if isinstance(placement, Rebase) and placement.object == elf_object.index:
+                    shift = elf_object.load_bias + placement.copy - placement.original
                     label = "" if merge else f" [rank {rank.rank}]"
                     yield from ((vaddr + shift, size, name + label) for vaddr, size, name in functions)
 
 
 def lacking(job: Job) -> Iterator[str]:
     """Why functions of copies have no names in the map."""
-    copied = {one.object for rank in job.present for one in rank.placements if isinstance(one, Rebase)}
+    copied = {
+        placement.object for rank in job.present for placement in rank.placements if isinstance(placement, Rebase)
+    }
     if not copied:
         yield f"there is nothing to map: ranks of method {job.table.method or 'unknown'} have no copies of code"
-    for found in job.privatized:
-        path = job.file(found)
-        if found.index in copied and isinstance(path, Absent):
+    for elf_object in job.privatized:
+        path = job.file(elf_object)
+        if elf_object.index in copied and isinstance(path, Absent):
             yield f"the map lacks functions, {path.reason}" + (f": {path.hint}" if path.hint else "")
 
 
-def functions_of(job: Job, found: Object) -> Iterator[tuple[int, int, str]]:
+def functions_of(job: Job, elf_object: Object) -> Iterator[tuple[int, int, str]]:
     """p_vaddr, size and name of an object's functions; none where its file is gone."""
-    path = job.file(found)
+    path = job.file(elf_object)
     if isinstance(path, Absent):
         return
     with open_elf(path) as elf:
         symbols = read_symbols(elf)
-    executable = [(one.offset, one.offset + one.memory_size) for one in found.segments if one.protection & 1]
-    low = found.base - found.load_bias
+    executable = [
+        (segment.offset, segment.offset + segment.memory_size)
+        for segment in elf_object.segments
+        if segment.protection & 1
+    ]
+    low = elf_object.base - elf_object.load_bias
     for symbol in symbols.addresses:
         inside = any(start <= symbol.start - low < end for start, end in executable)
         if inside and symbol.size:

@@ -64,6 +64,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector record`; returns the exit status."""
     pid = process_of(options)
     form = form_of(options)
     chosen = numbers_of(options.rank)
@@ -88,6 +89,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def process_of(options: argparse.Namespace) -> int:
+    """Return the pid; raises `UsageError`."""
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is not a process", "give the PID of a running job")
     if not 1 <= options.rate <= MOST_RATE:
@@ -183,6 +185,7 @@ class Recorder:
 
 
 def tell(recorder: Recorder, target: str, options: argparse.Namespace) -> None:
+    """Print the times, as text or JSON."""
     times = call_times(recorder.recording)
     if options.json:
         json.dump(as_json(recorder, target, times), sys.stdout, indent=1)
@@ -205,6 +208,7 @@ def how(recorder: Recorder) -> str:
 
 
 def show(recorder: Recorder, target: str, times: list[CallTime]) -> None:
+    """Print the table of times."""
     from rich.text import Text  # late: not for --json
 
     from ..output.listing import Listing
@@ -219,23 +223,25 @@ def show(recorder: Recorder, target: str, times: list[CallTime]) -> None:
         return
     heading(screen, "Time in MPI calls", "per rank, by the outermost MPI call of each sample")
     table = Listing(("call", "mean", "least", "most"), (1,))
-    for one in times:
-        least, most = (f"{one.seconds[rank]:.2f} s, rank {rank}" for rank in (one.least, one.most))
-        table.add((name_of(one), f"{one.mean:.2f} s", least, most))
+    for call_time in times:
+        least, most = (f"{call_time.seconds[rank]:.2f} s, rank {rank}" for rank in (call_time.least, call_time.most))
+        table.add((name_of(call_time), f"{call_time.mean:.2f} s", least, most))
     screen.print(table)
     if len(ranks) <= MOST_RANK_ROWS:
         heading(screen, "Time of each rank", "seconds")
         each = Listing(("rank", *map(name_of, times)), range(len(times) + 1))
         for rank in ranks:
-            each.add((str(rank), *(f"{one.seconds.get(rank, 0.0):.2f}" for one in times)))
+            each.add((str(rank), *(f"{call_time.seconds.get(rank, 0.0):.2f}" for call_time in times)))
         screen.print(each)
 
 
-def name_of(one: CallTime) -> str:
-    return "(outside MPI)" if one.call == OUTSIDE else one.call
+def name_of(call_time: CallTime) -> str:
+    """Return the call's name in the table."""
+    return "(outside MPI)" if call_time.call == OUTSIDE else call_time.call
 
 
 def as_json(recorder: Recorder, target: str, times: list[CallTime]) -> dict[str, object]:
+    """Return the times as JSON has them."""
     recording = recorder.recording
     return {
         "schema": SCHEMA,
@@ -253,8 +259,12 @@ def as_json(recorder: Recorder, target: str, times: list[CallTime]) -> dict[str,
 
 
 def _rounded(times: list[CallTime], rank: int, call: str) -> float:
-    return round(next((one.seconds.get(rank, 0.0) for one in times if one.call == call), 0.0), 6)
+    return round(next((call_time.seconds.get(rank, 0.0) for call_time in times if call_time.call == call), 0.0), 6)
 
 
 def _calls(times: list[CallTime], rank: int) -> dict[str, float]:
-    return {one.call: _rounded(times, rank, one.call) for one in times if one.call != OUTSIDE and one.seconds.get(rank)}
+    return {
+        call_time.call: _rounded(times, rank, call_time.call)
+        for call_time in times
+        if call_time.call != OUTSIDE and call_time.seconds.get(rank)
+    }

@@ -16,4 +16,5 @@ class RenamedOption(argparse.Action):
         self._new_name = new_name
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, values: object, option: Any = None) -> None:
+        """Raise `UsageError` with the new name."""
         raise UsageError(f"{option} has another name now", f"use {self._new_name}")

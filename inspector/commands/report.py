@@ -44,30 +44,32 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md)")
     parser.add_argument("--html", metavar="FILE", help="also as one HTML file, with pictures and tables to search")
     add_way(parser)
-    parser.set_defaults(run=run_report)
+    parser.set_defaults(run=_run_report)
 
 
-def write_html(found: whole_job.Findings, report: Report, verdict: Verdict, path: str) -> None:
+def _write_html(findings: whole_job.Findings, report: Report, verdict: Verdict, path: str) -> None:
     from ..output import html  # late: a report without it needs no template engine
 
-    html.write(path, html.as_html(report, verdict, dict(stack_groups.merge((found.calls,)).by_rank()), found.sizes))
+    html.write(
+        path, html.as_html(report, verdict, dict(stack_groups.merge((findings.calls,)).by_rank()), findings.sizes)
+    )
 
 
-def run_report(options: argparse.Namespace) -> int:
+def _run_report(options: argparse.Namespace) -> int:
     if options.html is not None:
         check_place(Path(options.html), "name another file by --html")
     if options.mpi:
-        return run_collector(options)
+        return _run_collector(options)
     if options.timeout is not None:
         raise UsageError("--timeout is for collectors, and this call starts none", "add --mpi, or leave it out")
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        found = whole_job.read_members(members, way_of(options), bool(options.html))
-        report = whole_job.finished(found, members.name, members.count)
+        findings = whole_job.read_members(members, way_of(options), bool(options.html))
+        report = whole_job.finished(findings, members.name, members.count)
     else:
         read = functools.partial(whole_job.read_one, pictures=bool(options.html))
-        found, report = read_target(options.target, options.exe, way_of(options), read, with_data=True)
-    return show_report(found, report, options)
+        findings, report = read_target(options.target, options.exe, way_of(options), read, with_data=True)
+    return show_report(findings, report, options)
 
 
 def named(options: argparse.Namespace) -> str:
@@ -76,7 +78,7 @@ def named(options: argparse.Namespace) -> str:
     return shlex.join([*words, *(["--exe", options.exe] if options.exe is not None else [])])
 
 
-def run_collector(options: argparse.Namespace) -> int:
+def _run_collector(options: argparse.Namespace) -> int:
     from ..collect import collectors, launcher_guard  # late: only this needs them
 
     if options.job is None or options.target is not None or way_of(options) != Way():
@@ -91,10 +93,11 @@ def run_collector(options: argparse.Namespace) -> int:
     return status
 
 
-def show_report(found: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
+def show_report(findings: whole_job.Findings, report: Report, options: argparse.Namespace) -> int:
+    """Print a report in the form that the options ask for; returns the exit status."""
     verdict = verdict_of(report, named(options))
     if options.html is not None:
-        write_html(found, report, verdict, options.html)
+        _write_html(findings, report, verdict, options.html)
     if options.json:
         json.dump(as_json(report, verdict), sys.stdout, indent=1)
         print(flush=True)

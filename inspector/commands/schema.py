@@ -26,6 +26,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector schema`; returns the exit status."""
     if options.name is None:
         print(*names(), sep="\n", flush=True)
     else:
@@ -34,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def names() -> tuple[str, ...]:
+    """Return the names of all schemas."""
     return tuple(sorted((REPORT, *PARTS, *schemas.names())))
 
 

@@ -22,7 +22,7 @@ from ..job.job import job_named
 from ..serve import endpoint, instructions
 from ..serve.server import Server
 from ..serve.session import FIRST_PID, Permissions
-from ..serve.source import Source, source_of_members, source_of_one
+from ..serve.source import ServedJob, source_of_members, source_of_one
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +58,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector serve`; returns the exit status."""
     rank = number_of(options.rank, "--rank", FIRST_PID)
     port = number_of(options.port, "--port", 1 << 16)
     is_listening = port is not None or options.socket
@@ -85,7 +86,7 @@ def number_of(text: Optional[str], option: str, limit: int) -> Optional[int]:
     return int(text)
 
 
-def check_ranks(source: Source, rank: Optional[int]) -> None:
+def check_ranks(source: ServedJob, rank: Optional[int]) -> None:
     """Look at the job once, so that a wrong call is an error here and not in the debugger."""
     check = object()
     source.hold(check)
@@ -115,6 +116,7 @@ def listen(server: Server, options: argparse.Namespace, port: Optional[int], all
 
 
 def remove(path: str) -> None:
+    """Remove a file, if it is there."""
     with suppress(OSError):
         if path:
             Path(path).unlink()

@@ -16,7 +16,7 @@ from pieglobalsfind.decoders import communicators
 from pieglobalsfind.decoders.registry import layout
 from pieglobalsfind.decoders.saved_context import guard_places
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import DESCRIPTION, Member, Members
+from pieglobalsfind.jobs.members import DESCRIPTION, JobMember, Members
 from pieglobalsfind.model import Absent, Rank, Redirect, Region, TlsBlock
 from pieglobalsfind.shell.atomic_file import whole_folder
 from pieglobalsfind.targets.snapshot import Written, write
@@ -68,6 +68,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector snapshot`; returns the exit status."""
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
         with progress.shown():
@@ -77,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
             options.target,
             options.exe,
             way_of(options),
-            lambda job: write_one(job, options.memory, options.file),
-            with_data=is_with_data(options),
+            lambda job: _write_one(job, options.memory, options.file),
+            with_data=_is_with_data(options),
         )
         say_warnings(job)
         subject, written = subject_of(job), [one]
@@ -86,11 +87,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def is_with_data(options: argparse.Namespace) -> bool:
+def _is_with_data(options: argparse.Namespace) -> bool:
     return str(options.memory) != RANKS
 
 
-def write_one(job: Job, memory: str, file: str) -> tuple[Job, Written]:
+def _write_one(job: Job, memory: str, file: str) -> tuple[Job, Written]:
     tell = progress.of_bytes("snapshot")
     return job, write(job.bulk.target, regions(job.bulk, memory), job.taken, file, tell)
 
@@ -102,16 +103,17 @@ def write_members(members: Members, options: argparse.Namespace) -> tuple[Subjec
         numbers = {member: member.index for member in numbers}
     with whole_folder(Path(options.file), "name another folder by -o") as folder:
 
-        def keep(job: Job, member: Member) -> tuple[Job, Written]:
-            return write_one(job, options.memory, str(folder / f"process-{numbers[member]}.snapshot"))
+        def keep(job: Job, member: JobMember) -> tuple[Job, Written]:
+            return _write_one(job, options.memory, str(folder / f"process-{numbers[member]}.snapshot"))
 
-        read = read_each(members, way_of(options), keep, with_data=is_with_data(options))
+        read = read_each(members, way_of(options), keep, with_data=_is_with_data(options))
         (folder / DESCRIPTION).write_text(f"processes {max(members.count, len(numbers))}\nend\n")
     jobs = [job for job, _ in read]
-    return subject_of_all(members, jobs, homes_of(jobs)), [one for _, one in read]
+    return subject_of_all(members, jobs, homes_of(jobs)), [written for _, written in read]
 
 
 def show(subject: Subject, written: Sequence[Written], file: str) -> None:
+    """Print what was written."""
     size, memory, zeros = (sum(getattr(one, name) for one in written) for name in ("size", "memory", "zeros"))
     untouched = f" ({byte_count(zeros)} more were never touched)" if zeros else ""
     several = f"{len(written)} processes, " if len(written) > 1 else ""
@@ -129,15 +131,23 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
     yield from headers(job)
     yield from discovery.places(job)
     if memory == ALL:
-        yield from ((one.start, one.end) for one in job.target.maps() if one.readable and one.path != "[vvar]")
+        yield from (
+            (mapping.start, mapping.end)
+            for mapping in job.target.maps()
+            if mapping.readable and mapping.path != "[vvar]"
+        )
         return
     for rank in through(job.present if memory != NONE else (), "memory"):
         yield from stack(job, rank)
         if memory == DATA:
             yield from data(job, rank)
     if memory == DATA:
-        for found in job.table.objects:
-            yield from ((found.base + one.offset, found.base + one.end) for one in found.segments if not one.executable)
+        for elf_object in job.table.objects:
+            yield from (
+                (elf_object.base + segment.offset, elf_object.base + segment.end)
+                for segment in elf_object.segments
+                if not segment.executable
+            )
         heap = job.table.constructor_heap
         if heap is not None:
             yield heap.start, heap.end
@@ -148,30 +158,30 @@ def regions(job: Job, memory: str) -> Iterator[tuple[int, int]]:
 def libc_heap(job: Job) -> Iterator[tuple[int, int]]:
     """What ranks allocate where `malloc` is libc's, among what else may be there: nobody knows whose a block is."""
     if is_libc(job):
-        yield from ((one.start, one.end) for one in mappings_of_libc(job.target, ranges_of_ranks(job)))
+        yield from ((mapping.start, mapping.end) for mapping in mappings_of_libc(job.target, ranges_of_ranks(job)))
 
 
 def registry(job: Job) -> Iterator[tuple[int, int]]:
     """The header and the records in use: room for more of them takes no memory before it is read."""
-    for one in job.target.maps():
-        if "rank_debug_registry" in one.path and one.readable:
+    for mapping in job.target.maps():
+        if "rank_debug_registry" in mapping.path and mapping.readable:
             try:
-                content = job.target.read(one.start, layout.HEADER_SIZE)
+                content = job.target.read(mapping.start, layout.HEADER_SIZE)
                 _, tables = layout.parse_header(content, job.table.byte_order)
             except RanklensError:
                 continue
-            yield one.start, one.start + layout.HEADER_SIZE
+            yield mapping.start, mapping.start + layout.HEADER_SIZE
             for table in (*tables, layout.parse_events_table(content, job.table.byte_order)):
                 end = table.address + table.count * table.stride
-                if one.start <= table.address <= end <= one.end:
+                if mapping.start <= table.address <= end <= mapping.end:
                     yield table.address, end
 
 
 def headers(job: Job) -> Iterator[tuple[int, int]]:
     """Of each loaded file what tells which one it is."""
-    for one in job.target.maps():
-        if one.path.startswith("/") and one.offset == 0:
-            yield one.start, min(one.start + HEADERS, one.end)
+    for mapping in job.target.maps():
+        if mapping.path.startswith("/") and mapping.offset == 0:
+            yield mapping.start, min(mapping.start + HEADERS, mapping.end)
 
 
 def guard(job: Job) -> Iterator[tuple[int, int]]:
@@ -191,13 +201,14 @@ def stack(job: Job, rank: Rank) -> Iterator[tuple[int, int]]:
 
 
 def data(job: Job, rank: Rank) -> Iterator[tuple[int, int]]:
-    for found in job.privatized:
-        yield from ((start, start + segment.memory_size) for segment, start in data_segments(rank, found))
+    """Yield the ranges of a rank's data."""
+    for elf_object in job.privatized:
+        yield from ((start, start + segment.memory_size) for segment, start in data_segments(rank, elf_object))
     if isinstance(rank.heap, Region):
         yield rank.heap.start, rank.heap.end
-    for one in rank.placements:
-        if isinstance(one, Redirect):
-            yield one.storage, one.storage + one.size
-        if isinstance(one, TlsBlock):
-            below = one.size if one.is_thread_pointer else 0
-            yield one.address - below, one.address - below + one.size
+    for placement in rank.placements:
+        if isinstance(placement, Redirect):
+            yield placement.storage, placement.storage + placement.size
+        if isinstance(placement, TlsBlock):
+            below = placement.size if placement.is_thread_pointer else 0
+            yield placement.address - below, placement.address - below + placement.size

@@ -58,30 +58,31 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector stacks`; returns the exit status."""
     if options.every is not None:
-        return run_recorder(options)
+        return _run_recorder(options)
     if options.folder is not None or options.keep is not None:
         raise UsageError("-o and --keep are for the flight recorder", "say how often it is to read by --every")
     chosen = rankset.parse(options.rank)
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        subject, found = read_members(members, way_of(options), chosen, options.runtime)
+        subject, stacks = read_members(members, way_of(options), chosen, options.runtime)
     else:
-        job, found = read_process(options.target, options.exe, way_of(options), chosen, options.runtime)
+        job, stacks = read_process(options.target, options.exe, way_of(options), chosen, options.runtime)
         subject = subject_of(job)
         say_warnings(job)
     if options.json:
-        json.dump(as_json(subject, found), sys.stdout, indent=1)
+        json.dump(as_json(subject, stacks), sys.stdout, indent=1)
         print(flush=True)
     elif options.folded:
-        for line in folded(found):
+        for line in folded(stacks):
             print(harmless(line))
     else:
-        show(subject, found, flat(found) if options.flat else call_tree.lines(call_tree.merge(found.calls.items())))
-    return 0 if found.calls else 1
+        show(subject, stacks, flat(stacks) if options.flat else call_tree.lines(call_tree.merge(stacks.calls.items())))
+    return 0 if stacks.calls else 1
 
 
-def run_recorder(options: argparse.Namespace) -> int:
+def _run_recorder(options: argparse.Namespace) -> int:
     if options.job is not None or options.target is None or not options.target.isdecimal():
         raise UsageError("the flight recorder reads one process", "give its PID; start one for each process of a job")
     if options.exe is not None or options.freeze:
@@ -128,41 +129,43 @@ def read_members(members: Members, way: Way, chosen: rankset.RankSet, with_runti
     return subject, Stacks(calls, missing)
 
 
-def flat(found: Stacks) -> Iterator[str]:
-    for ranks, calls in found.groups:
+def flat(stacks: Stacks) -> Iterator[str]:
+    """Yield the lines of equal stacks together."""
+    for ranks, calls in stacks.groups:
         yield f"{of_ranks(rankset.compact(ranks))}:"
         for level, call in enumerate(reversed(calls)):
             yield f"  #{level:<2} {label(call)}"
 
 
-def folded(found: Stacks) -> Iterator[str]:
+def folded(stacks: Stacks) -> Iterator[str]:
     """One line per distinct stack of functions, outermost first, and how many ranks are there."""
     counts: dict[str, int] = {}
-    for calls in found.calls.values():
+    for calls in stacks.calls.values():
         line = ";".join(call.function.replace(";", ":") for call in calls)
         counts[line] = counts.get(line, 0) + 1
     for line, count in sorted(counts.items()):
         yield f"{line} {count}"
 
 
-def show(subject: Subject, found: Stacks, lines: Iterator[str]) -> None:
+def show(subject: Subject, stacks: Stacks, lines: Iterator[str]) -> None:
+    """Print stacks as text."""
     from rich.text import Text  # late: not for --json, nor for --folded
 
     from ..output.render import print_how
     from ..terminal.console import console
 
     screen = console()
-    screen.print(Text(f"{harmless(subject.description)}: {len(found.calls)} of {len(subject.table.ranks)} ranks"))
+    screen.print(Text(f"{harmless(subject.description)}: {len(stacks.calls)} of {len(subject.table.ranks)} ranks"))
     print_how(subject, screen)
     for line in lines:
         screen.print(Text(harmless(line)), soft_wrap=True)
-    for sentence, ranks in by_reason(found.missing):
+    for sentence, ranks in by_reason(stacks.missing):
         screen.print(
             Text(f"! {of_ranks(rankset.compact(ranks))}: {harmless(sentence)}", style="bold red"), soft_wrap=True
         )
 
 
-def as_json(subject: Subject, found: Stacks) -> dict[str, object]:
+def as_json(subject: Subject, stacks: Stacks) -> dict[str, object]:
     """The documented form: distinct stacks with their ranks, innermost call last."""
     return {
         "schema": SCHEMA,
@@ -175,13 +178,13 @@ def as_json(subject: Subject, found: Stacks) -> dict[str, object]:
             {
                 "ranks": rankset.compact(ranks),
                 "calls": [
-                    {"function": one.function, "file": one.file, "line": one.line, "library": one.library}
-                    for one in calls
+                    {"function": call.function, "file": call.file, "line": call.line, "library": call.library}
+                    for call in calls
                 ],
             }
-            for ranks, calls in found.groups
+            for ranks, calls in stacks.groups
         ],
         "missing": [
-            {"ranks": rankset.compact(ranks), "reason": sentence} for sentence, ranks in by_reason(found.missing)
+            {"ranks": rankset.compact(ranks), "reason": sentence} for sentence, ranks in by_reason(stacks.missing)
         ],
     }

@@ -57,31 +57,34 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector waits`; returns the exit status."""
     members = job_named(options.job, options.target, options.exe)
     if members is not None:
-        subject, found = read_members(members, way_of(options))
+        subject, waits = read_members(members, way_of(options))
     else:
-        job, (subject, found) = read_target(
+        job, (subject, waits) = read_target(
             options.target, options.exe, way_of(options), read_process, is_whole=lambda read: True
         )
         say_warnings(job)
     if options.json:
-        json.dump(as_json(subject, found), sys.stdout, indent=1)
+        json.dump(as_json(subject, waits), sys.stdout, indent=1)
         print(flush=True)
     elif options.dot:
         from ..output.wait_picture import as_dot, picture  # late: only this draws
 
-        print(*as_dot(picture(subject.table, found, chains(subject.table, found))), sep="\n", flush=True)
+        print(*as_dot(picture(subject.table, waits, chains(subject.table, waits))), sep="\n", flush=True)
     else:
-        show(subject, found, options.tsv)
+        show(subject, waits, options.tsv)
     return 0 if any(rank.waiting for rank in subject.table.ranks) else 1
 
 
 def numbers(job: Job) -> Iterator[int]:
-    return (one.rank for one in job.table.ranks)
+    """Yield the ranks of a process."""
+    return (rank.rank for rank in job.table.ranks)
 
 
 def read_one(opened: Job) -> tuple[Job, Communicators]:
+    """Read a process's waiting calls and communicators."""
     job = with_waiting_calls(opened)
     return job, communicators(job.target, job.table)
 
@@ -103,11 +106,12 @@ def read_members(members: Members, way: Way) -> tuple[Subject, Waits]:
 
 def told(subject: Subject, known: Communicators, homes: Mapping[int, Job]) -> tuple[Subject, Waits]:
     """The waits, and the subject with peers as ranks of MPI_COMM_WORLD."""
-    found = waits_of(subject.table, known, homes)
-    return replace(subject, table=of_world(subject.table, known)), found
+    waits = waits_of(subject.table, known, homes)
+    return replace(subject, table=of_world(subject.table, known)), waits
 
 
-def show(subject: Subject, found: Waits, only_tables: bool) -> None:
+def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
+    """Print waits as text."""
     from rich.text import Text  # late: not for --json
 
     from ..output.listing import Listing
@@ -117,26 +121,27 @@ def show(subject: Subject, found: Waits, only_tables: bool) -> None:
     screen = console(only_tables)
     print_how(subject, screen)
     heading(screen, "Waits", f"{harmless(subject.description)}, {source(subject)}")
-    for sentence in map(deadlock, (one.ranks for one in found.cycles)):
+    for sentence in map(deadlock, (cycle.ranks for cycle in waits.cycles)):
         screen.print(Text(harmless(sentence), style="bold red"))
-    for sentence in chain_sentences(chains(subject.table, found)):
+    for sentence in chain_sentences(chains(subject.table, waits)):
         screen.print(Text(harmless(sentence)))
     table = Listing(("ranks", "wait in"))
-    rows = by_cells((rank.rank, (waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
+    rows = by_cells((rank.rank, (_waits_text(rank, waiting_text),)) for rank in subject.table.ranks)
     if len(rows) > MOST_RANK_ROWS and not has_records(screen):
-        rows = by_cells((rank.rank, (waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
+        rows = by_cells((rank.rank, (_waits_text(rank, lambda waiting: waiting.call),)) for rank in subject.table.ranks)
     for (text,), ranks in rows.items():
         table.add((ranks_text(ranks), harmless(text)))
     screen.print(table)
-    for sentence in sentences(found):
+    for sentence in sentences(waits):
         screen.print(Text(harmless(sentence)))
 
 
-def waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
+def _waits_text(rank: Rank, wording: Callable[[Waiting], str]) -> str:
     return wording(rank.waiting) if rank.waiting else f"({rank.state})"
 
 
 def source(subject: Subject) -> str:
+    """Return where the waiting calls were read."""
     return "as ranks publish them" if subject.table.evidence.tier == "registry" else "by the calls on their stacks"
 
 
@@ -146,12 +151,13 @@ def chain_sentences(found: Chains) -> Iterator[str]:
         waits = "1 rank waits" if root.waiters == 1 else f"{root.waiters} ranks wait"
         where = f" in {root.call}" if root.call else ""
         yield f"{waits} in the end for {of_ranks(compact(root.ranks))}, {root.state or 'unknown'}{where}"
-    yield from (f"  {one.text}" for one in found.links[:MOST_LINKS])
+    yield from (f"  {link.text}" for link in found.links[:MOST_LINKS])
     if len(found.links) > MOST_LINKS:
         yield f"  and {len(found.links) - MOST_LINKS} more groups of ranks: see --json"
 
 
 def sentences(found: Waits) -> Iterator[str]:
+    """Yield what is found, worst first, one sentence each."""
     for cycle, reason in found.unsure:
         yield f"{chain_of(cycle.ranks)} would be a deadlock if no message were on its way: {reason}"
     if found.standstill:
@@ -166,22 +172,24 @@ def sentences(found: Waits) -> Iterator[str]:
         waits, whose = ("waits", "its communicator") if len(found.untold) == 1 else ("wait", "their communicators")
         whom = f"whom {of_ranks(compact(found.untold))} {waits} for"
         yield f"{whom} is not known: the members of {whose} can't be read"
-    yield from without_arguments(found)
+    yield from _without_arguments(found)
 
 
-def without_arguments(found: Waits) -> Iterator[str]:
+def _without_arguments(waits: Waits) -> Iterator[str]:
     reasons: dict[str, list[int]] = {}
-    for rank, reason in found.unknown:
+    for rank, reason in waits.unknown:
         reasons.setdefault(reason, []).append(rank)
     for reason, ranks in reasons.items():
         yield f"not known of the {'call' if len(ranks) == 1 else 'calls'} of {of_ranks(compact(ranks))}: {reason}"
 
 
 def chain_of(ranks: tuple[int, ...]) -> str:
+    """Return a cycle as `13 -> 14 -> 13`."""
     return " -> ".join(map(str, (*ranks, ranks[0])))
 
 
 def deadlock(ranks: tuple[int, ...]) -> str:
+    """Return the sentence for a cycle."""
     chain = chain_of(ranks)
     if len(ranks) == 1:
         return f"deadlock: rank {ranks[0]} waits for itself, {chain}"
@@ -208,22 +216,23 @@ def collective(one: Collective) -> str:
     return f"{said}; {elsewhere} of its {len(one.members or ())} ranks are in other processes" if elsewhere else said
 
 
-def as_json(subject: Subject, found: Waits) -> dict[str, object]:
+def as_json(subject: Subject, waits: Waits) -> dict[str, object]:
+    """Return waits as JSON has them."""
     return {
         "schema": SCHEMA,
         "target": subject.description,
         "taken": subject.taken,
-        "waits": [{"rank": rank, "for": peer} for rank, peer in found.peers.items()],
-        "any": compact(found.of_any),
-        "untold": compact(found.untold),
+        "waits": [{"rank": rank, "for": peer} for rank, peer in waits.peers.items()],
+        "any": compact(waits.of_any),
+        "untold": compact(waits.untold),
         "chains": [
-            {"ranks": compact(one.ranks), "for": one.peer, "distance": one.distance, "call": one.call}
-            for one in chains(subject.table, found).links
+            {"ranks": compact(link.ranks), "for": link.peer, "distance": link.distance, "call": link.call}
+            for link in chains(subject.table, waits).links
         ],
-        "cycles": [list(one.ranks) for one in found.cycles],
-        "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in found.unsure],
-        "unknown": [{"rank": rank, "reason": reason} for rank, reason in found.unknown],
-        "standstill": compact(found.standstill),
+        "cycles": [list(cycle.ranks) for cycle in waits.cycles],
+        "unsure": [{"ranks": list(one.ranks), "reason": reason} for one, reason in waits.unsure],
+        "unknown": [{"rank": rank, "reason": reason} for rank, reason in waits.unknown],
+        "standstill": compact(waits.standstill),
         "collectives": [
             {
                 "call": one.call,
@@ -234,6 +243,6 @@ def as_json(subject: Subject, found: Waits) -> dict[str, object]:
                 "exited": compact(one.exited),
                 "needed": compact(one.needed),
             }
-            for one in found.collectives
+            for one in waits.collectives
         ],
     }

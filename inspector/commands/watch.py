@@ -42,6 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector watch`; returns the exit status."""
     if not options.target.isdecimal():
         raise UsageError(f"{options.target!r} is no process", "give the PID of a running job; of a file use report")
     period = seconds_of(options.every, "--every")
@@ -70,4 +71,5 @@ def run(options: argparse.Namespace) -> int:
 
 
 def is_terminal() -> bool:
+    """Return whether all three streams are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()

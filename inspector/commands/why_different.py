@@ -34,7 +34,7 @@ SCHEMA = "ranklens-why-different-1"
 
 
 @dataclass(frozen=True)
-class Variable:
+class DifferentVariable:
     """A global that differs: where it is declared, and its value on either rank ("" if it has none there)."""
 
     name: str
@@ -50,7 +50,7 @@ class Difference:
     ranks: tuple[int, int]
     shared: tuple[Call, ...]
     apart: tuple[tuple[Call, ...], tuple[Call, ...]]
-    variables: tuple[Variable, ...]
+    variables: tuple[DifferentVariable, ...]
     missing: dict[int, str]
     absent: tuple[Absent, ...]
     unread: int  # globals that could not be read on one of the ranks
@@ -74,10 +74,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run `inspector why-different`; returns the exit status."""
     if options.first == options.second:
         raise UsageError("a rank does not differ from itself", "name two ranks")
     try:
-        job, found = read_target(
+        job, difference = read_target(
             options.target,
             options.exe,
             way_of(options),
@@ -91,11 +92,11 @@ def run(options: argparse.Namespace) -> int:
         raise
     say_warnings(job)
     if options.json:
-        json.dump(as_json(found), sys.stdout, indent=1)
+        json.dump(as_json(difference), sys.stdout, indent=1)
         print(flush=True)
     else:
-        show(subject_of(job), found)
-    return 0 if found.variables or any(found.apart) else 1
+        show(subject_of(job), difference)
+    return 0 if difference.variables or any(difference.apart) else 1
 
 
 def compare(job: Job, first: int, second: int, every: bool = False) -> Difference:
@@ -104,12 +105,19 @@ def compare(job: Job, first: int, second: int, every: bool = False) -> Differenc
     read = read_globals(job, every)
     variables = []
     compared = list(on_ranks(read, frozenset((first, second))))
-    for one in compared:
-        values = {rank: group.value for group in one.groups for rank in group.ranks}
-        if one.differs:
-            variables.append(Variable(one.name, one.file, one.line, (values.get(first, ""), values.get(second, ""))))
+    for global_values in compared:
+        values = {rank: group.value for group in global_values.groups for rank in group.ranks}
+        if global_values.differs:
+            variables.append(
+                DifferentVariable(
+                    global_values.name,
+                    global_values.file,
+                    global_values.line,
+                    (values.get(first, ""), values.get(second, "")),
+                )
+            )
     shared, apart = split(stacks, first, second)
-    unread = sum(not all(group.is_known for group in one.groups) for one in compared)
+    unread = sum(not all(group.is_known for group in global_values.groups) for global_values in compared)
     return Difference((first, second), shared, apart, tuple(variables), stacks.missing, read.absent, unread)
 
 
@@ -117,48 +125,51 @@ def split(
     stacks: Stacks, first: int, second: int
 ) -> tuple[tuple[Call, ...], tuple[tuple[Call, ...], tuple[Call, ...]]]:
     """The common calls, and each rank's own; a rank without a stack shares nothing and has nothing."""
-    one, other = stacks.calls.get(first, ()), stacks.calls.get(second, ())
+    calls, other = stacks.calls.get(first, ()), stacks.calls.get(second, ())
     common = 0
-    while common < min(len(one), len(other)) and one[common] == other[common]:
+    while common < min(len(calls), len(other)) and calls[common] == other[common]:
         common += 1
-    return one[:common], (one[common:], other[common:])
+    return calls[:common], (calls[common:], other[common:])
 
 
-def show(subject: Subject, found: Difference) -> None:
+def show(subject: Subject, difference: Difference) -> None:
+    """Print where two ranks part."""
     screen = console()
     print_how(subject, screen)
     heading(screen, "Stacks", "outermost call first")
-    for call in found.shared:
+    for call in difference.shared:
         screen.print(Text(f"both      {harmless(label(call))}"))
-    for rank, calls in zip(found.ranks, found.apart):
+    for rank, calls in zip(difference.ranks, difference.apart):
         for call in calls:
             screen.print(Text(f"rank {rank:<4} {harmless(label(call))}", style="yellow"))
-    for rank, reason in found.missing.items():
+    for rank, reason in difference.missing.items():
         screen.print(Text(f"! rank {rank}: {harmless(reason)}", style="bold red"))
-    unread = f"; {found.unread} can't be read" if found.unread else ""
-    heading(screen, "Globals", f"{len(found.variables)} differ{unread}")
-    table = Listing(("variable", "declared", *(f"rank {rank}" for rank in found.ranks)))
-    for one in found.variables:
-        place = declared(one.file, one.line)
-        table.add((harmless(one.name), harmless(place), *(harmless(value) for value in one.values)))
+    unread = f"; {difference.unread} can't be read" if difference.unread else ""
+    heading(screen, "Globals", f"{len(difference.variables)} differ{unread}")
+    table = Listing(("variable", "declared", *(f"rank {rank}" for rank in difference.ranks)))
+    for variable in difference.variables:
+        place = declared(variable.file, variable.line)
+        table.add((harmless(variable.name), harmless(place), *(harmless(value) for value in variable.values)))
     screen.print(table)
-    for absent in found.absent:
+    for absent in difference.absent:
         screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
 
 
-def as_json(found: Difference) -> dict[str, object]:
+def as_json(difference: Difference) -> dict[str, object]:
+    """Return the differences as JSON has them."""
+
     def calls(some: Sequence[Call]) -> list[dict[str, object]]:
         return [{"function": one.function, "file": one.file, "line": one.line} for one in some]
 
     return {
         "schema": SCHEMA,
-        "ranks": list(found.ranks),
-        "shared": calls(found.shared),
-        "apart": [calls(one) for one in found.apart],
+        "ranks": list(difference.ranks),
+        "shared": calls(difference.shared),
+        "apart": [calls(one) for one in difference.apart],
         "variables": [
-            {"name": one.name, "file": one.file, "line": one.line, "values": list(one.values)}
-            for one in found.variables
+            {"name": variable.name, "file": variable.file, "line": variable.line, "values": list(variable.values)}
+            for variable in difference.variables
         ],
-        "missing": {str(rank): reason for rank, reason in found.missing.items()},
-        "unread": found.unread,
+        "missing": {str(rank): reason for rank, reason in difference.missing.items()},
+        "unread": difference.unread,
     }

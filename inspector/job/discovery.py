@@ -20,7 +20,7 @@ AROUND = 1 << 10  # bytes before and behind a thread's beginning, by whose form 
 FOUND = ("runtime", "hook")  # the tiers of ranks that runtimes' own data tell of
 
 
-class Recorder:
+class ReadRecorder:
     """A target that remembers what was read of it in small pieces; in all else it is the one that it was made of."""
 
     def __init__(self, target: Target) -> None:
@@ -31,11 +31,13 @@ class Recorder:
         return getattr(self._target, name)
 
     def read(self, address: int, size: int) -> bytes:
+        """Read memory and note the range."""
         found = self._target.read(address, size)
         self._note(address, size)
         return found
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        """Read many ranges and note them."""
         for address, size in places:
             self._note(address, size)
         return read_many(self._target, places)
@@ -47,10 +49,10 @@ class Recorder:
 
 def places(job: Job) -> Iterator[tuple[int, int]]:
     """(start, end) of what has to be known for the same ranks to be found again."""
-    if all(one.evidence.tier not in FOUND for one in job.table.ranks):
+    if all(rank.evidence.tier not in FOUND for rank in job.table.ranks):
         return
-    recorder = Recorder(job.target)
+    recorder = ReadRecorder(job.target)
     with suppress(RanklensError):
         table = decode(recorder)
-        yield from ((one.thread - AROUND, one.thread + AROUND) for one in table.ranks if one.thread > AROUND)
+        yield from ((rank.thread - AROUND, rank.thread + AROUND) for rank in table.ranks if rank.thread > AROUND)
     yield from recorder.places

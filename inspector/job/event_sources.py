@@ -19,7 +19,7 @@ from pieglobalsfind.decoders.registry.event_ring import Event, EventRing, Read
 from pieglobalsfind.decoders.registry.memfd import open_registry
 from pieglobalsfind.decoders.registry.read_consistent import find
 from pieglobalsfind.errors import RanklensError, RegistryError, TargetError
-from pieglobalsfind.jobs.members import Member
+from pieglobalsfind.jobs.members import JobMember
 from pieglobalsfind.target import Target
 
 from .recorder import is_running
@@ -29,7 +29,7 @@ OLDEST = 3  # rounds that an event is held back for earlier ones at most
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostEvents:
     """So many events of a process were replaced by newer ones before they were read."""
 
     monotonic: int
@@ -47,13 +47,13 @@ class Ended:
     why: str
 
 
-Notice = Union[Event, Lost, Ended]
+Notice = Union[Event, LostEvents, Ended]
 
 
-class Source:
+class EventSource:
     """One process, or a file of one. Raises `RanklensError` if it keeps no events, or may not be read."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: JobMember) -> None:
         self.member = member
         self.note = ""
         self.descriptor = -1  # readable once the process has ended
@@ -75,18 +75,20 @@ class Source:
             os.close(self.descriptor)
 
     def has_ended(self) -> bool:
+        """Return whether the process has ended."""
         if self._alive:
-            self._alive = not is_ready(self.descriptor) if self.descriptor >= 0 else is_running(self.member.pid)
+            self._alive = not _is_ready(self.descriptor) if self.descriptor >= 0 else is_running(self.member.pid)
         return not self._alive
 
 
-def is_ready(descriptor: int) -> bool:
+def _is_ready(descriptor: int) -> bool:
     waiter = select.poll()
     waiter.register(descriptor, select.POLLIN)
     return bool(waiter.poll(0))
 
 
 def reader(target: Target) -> Read:
+    """Return how to read a target's registry; raises `RegistryError` without one."""
     found = find(target, target.maps())
     if found is None:
         raise RegistryError(f"{target.description} has no registry", HINTS.get(decode(target).runtime, ""))
@@ -94,14 +96,14 @@ def reader(target: Target) -> Read:
     return lambda offset, size: target.read(start + offset, size)
 
 
-class Follower:
+class JobEvents:
     """Events of several processes in the order of their times.
 
     A process may publish an event a little after its time, and is read a little after another: what is younger than the
     round before is held back for what may still come, `OLDEST` rounds at most (where clocks differ).
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[EventSource]) -> None:
         self._sources = list(sources)
         self._held: list[tuple[int, int, int, int, Notice]] = []  # time, process, order, age
         self._order = 0
@@ -109,15 +111,16 @@ class Follower:
 
     @property
     def is_over(self) -> bool:
+        """Return whether every process has ended."""
         return not self._sources
 
     def wait(self, seconds: float, asked: int) -> None:
         """Until a process ends, the descriptor `asked` can be read, or the time has passed."""
         waiter = select.poll()
         waiter.register(asked, select.POLLIN)
-        for one in self._sources:
-            if one.descriptor >= 0:
-                waiter.register(one.descriptor, select.POLLIN)
+        for source in self._sources:
+            if source.descriptor >= 0:
+                waiter.register(source.descriptor, select.POLLIN)
         waiter.poll(max(0.0, seconds * 1000))
 
     def look(self) -> Iterator[Notice]:
@@ -139,7 +142,7 @@ class Follower:
         for *_, one in sorted(held, key=lambda one: one[:3]):
             yield one
 
-    def _read(self, source: Source, now: int) -> Iterator[tuple[int, int, int, int, Notice]]:
+    def _read(self, source: EventSource, now: int) -> Iterator[tuple[int, int, int, int, Notice]]:
         has_ended, process = source.has_ended(), source.member.index
         try:
             events, lost = source.ring.new()
@@ -148,9 +151,9 @@ class Follower:
             self._sources.remove(source)
             return
         if lost:
-            yield self._entry(Lost(events[0].monotonic if events else now, process, lost))
-        for one in events:
-            yield self._entry(one)
+            yield self._entry(LostEvents(events[0].monotonic if events else now, process, lost))
+        for event in events:
+            yield self._entry(event)
         if has_ended:
             if not source.member.core:
                 yield self._entry(Ended(now, process, source.member.pid, "has ended"))

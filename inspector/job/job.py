@@ -86,12 +86,12 @@ class Job:
     @property
     def privatized(self) -> tuple[Object, ...]:
         """The objects that ranks have copies of."""
-        return tuple(one for one in self.table.objects if one.privatized)
+        return tuple(elf_object for elf_object in self.table.objects if elf_object.privatized)
 
     @property
     def present(self) -> tuple[Rank, ...]:
         """The ranks whose image is in this process."""
-        return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+        return tuple(rank for rank in self.table.ranks if rank.state != MIGRATED_OUT)
 
     @cached_property
     def contexts(self) -> Contexts:
@@ -107,26 +107,26 @@ class Job:
     def _declared(self) -> dict[int, Union[Variables, Absent]]:
         return {}
 
-    def declared(self, found: Object) -> Union[Variables, Absent]:
+    def declared(self, elf_object: Object) -> Union[Variables, Absent]:
         """Variables and types of an object by its debug information, or why there are none."""
-        if found.index not in self._declared:
-            self._declared[found.index] = self._read_declared(found)
-        return self._declared[found.index]
+        if elf_object.index not in self._declared:
+            self._declared[elf_object.index] = self._read_declared(elf_object)
+        return self._declared[elf_object.index]
 
-    def _read_declared(self, found: Object) -> Union[Variables, Absent]:
-        if found.build_id in self.handed:
-            return self.handed[found.build_id]
-        path = self.file(found)
+    def _read_declared(self, elf_object: Object) -> Union[Variables, Absent]:
+        if elf_object.build_id in self.handed:
+            return self.handed[elf_object.build_id]
+        path = self.file(elf_object)
         if isinstance(path, Absent):
             return path
         from pieglobalsfind.dwarf import variable_cache  # late: much that is asked needs no variables
 
         progress.begin("debug information")
-        return variable_cache.declared_or_why(path, found.build_id)
+        return variable_cache.declared_or_why(path, elf_object.build_id)
 
-    def root(self, found: Object, type_name: str) -> Union[Variables, Absent]:
+    def root(self, elf_object: Object, type_name: str) -> Union[Variables, Absent]:
         """The type of a struct of globals, as a variable that each rank has elsewhere."""
-        path = self.file(found)
+        path = self.file(elf_object)
         if isinstance(path, Absent):
             return path
         from pieglobalsfind.dwarf.debug_info import DebugInfo
@@ -135,31 +135,35 @@ class Job:
             information = DebugInfo.open(path)
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        known = information.root(type_name)
+        variables = information.root(type_name)
         information.close()
-        return known or Absent(f"{found.path} defines no type {type_name}", "compile with -g")
+        return variables or Absent(f"{elf_object.path} defines no type {type_name}", "compile with -g")
 
-    def pristine(self, found: Object) -> Optional[Pristine]:
+    def pristine(self, elf_object: Object) -> Optional[Pristine]:
         """The object's image before anything was written, None if its file can't be read."""
         from .pristine import Pristine
 
-        path = self.file(found)
+        path = self.file(elf_object)
         try:
-            return Pristine(path, found) if isinstance(path, str) else None
+            return Pristine(path, elf_object) if isinstance(path, str) else None
         except RanklensError:
             return None
 
-    def file(self, found: Object) -> Union[str, Absent]:
+    def file(self, elf_object: Object) -> Union[str, Absent]:
         """Where the object's file can be opened, if it still is the one that the target runs."""
-        path = self.target.open_path(found.path)
+        path = self.target.open_path(elf_object.path)
         if path is None:
-            return Absent(f"the file {found.path} is not there any more", "put it back")
+            return Absent(f"the file {elf_object.path} is not there any more", "put it back")
         try:
             with open_elf(path) as elf:
-                same = not found.build_id or elf.build_id == found.build_id
+                same = not elf_object.build_id or elf.build_id == elf_object.build_id
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        return path if same else Absent(f"{found.path} is another file now than the one that runs", "put that one back")
+        return (
+            path
+            if same
+            else Absent(f"{elf_object.path} is another file now than the one that runs", "put that one back")
+        )
 
 
 @dataclass(frozen=True)
@@ -174,10 +178,11 @@ class Subject:
     @property
     def present(self) -> tuple[Rank, ...]:
         """The ranks whose image could be read."""
-        return tuple(one for one in self.table.ranks if one.state != MIGRATED_OUT)
+        return tuple(rank for rank in self.table.ranks if rank.state != MIGRATED_OUT)
 
 
 def subject_of(job: Job) -> Subject:
+    """Return what a report says of a job's source."""
     return Subject(job.target.description, job.table, job.taken, job.how)
 
 
@@ -215,6 +220,7 @@ def open_job(what: str, exe: Optional[str]) -> Job:
 
 
 def open_named(what: str, exe: Optional[str]) -> Target:
+    """Open a pid, a core file or a snapshot."""
     if what.isdecimal():
         return open_target(pid=int(what), exe=exe)
     if is_folder(what):
@@ -226,6 +232,7 @@ def open_named(what: str, exe: Optional[str]) -> Target:
 
 
 def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -> Job:
+    """Decode a target's ranks."""
     try:
         table = decoded(target) if isinstance(target, PausedTarget) else decode(target)
     except NotVirtualizedError as error:
@@ -251,8 +258,8 @@ def running_process(target: Target) -> Optional[LiveTarget]:
 
 def say_warnings(job: Job) -> None:
     """On standard error, for what has no place for them."""
-    for one in dict.fromkeys(job.table.warnings):
-        print_error("inspector", one)
+    for fromkey in dict.fromkeys(job.table.warnings):
+        print_error("inspector", fromkey)
 
 
 def with_waits(job: Job) -> Job:

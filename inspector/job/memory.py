@@ -53,8 +53,8 @@ class RankMemory:
         """Forget the last rank; read the data segments of this one's copies."""
         self._pieces = []
         self._space = rank.pages_of
-        for found in objects:
-            for segment, start in data_segments(rank, found):
+        for elf_object in objects:
+            for segment, start in data_segments(rank, elf_object):
                 if segment.memory_size <= LARGEST_LOADED:
                     self._load_piece(start, segment.memory_size)
 
@@ -124,9 +124,9 @@ class RankMemory:
         return self._spaces[self._space]
 
 
-def data_segments(rank: Rank, found: Object) -> Iterable[tuple[Segment, int]]:
+def data_segments(rank: Rank, elf_object: Object) -> Iterable[tuple[Segment, int]]:
     """The segments that hold no code of what the rank uses, its copy or the original, and where each begins."""
-    for segment in found.segments:
-        start = data_place(rank, found, found.base + segment.offset)
+    for segment in elf_object.segments:
+        start = data_place(rank, elf_object, elf_object.base + segment.offset)
         if isinstance(start, int) and not segment.executable and segment.memory_size:
             yield segment, start

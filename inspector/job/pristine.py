@@ -35,19 +35,19 @@ class Relocated:
 class Pristine:
     """The image of one file. Raises `ObjectFileError` if it can't be read."""
 
-    def __init__(self, path: str, found: Object) -> None:
-        self._object = found
+    def __init__(self, path: str, elf_object: Object) -> None:
+        self._object = elf_object
         self._elf = ElfFile(path)
         self._relocated = sorted(self._relocations(), key=lambda one: one.place)
         self._places = [one.place for one in self._relocated]
-        self._tls = next((one for one in self._elf.program_headers if one.type == PT_TLS), None)
+        self._tls = next((header for header in self._elf.program_headers if header.type == PT_TLS), None)
         self._image = lru_cache(maxsize=256)(self._read_image)
 
     def _relocations(self) -> list[Relocated]:
         return [
-            Relocated(one.offset, self._named(one.type, one.symbol, one.addend))
-            for one in self._elf.relocations()
-            if one.type in (R_64, R_GLOB_DAT, R_RELATIVE)
+            Relocated(relocation.offset, self._named(relocation.type, relocation.symbol, relocation.addend))
+            for relocation in self._elf.relocations()
+            if relocation.type in (R_64, R_GLOB_DAT, R_RELATIVE)
         ]
 
     def _named(self, kind: int, symbol: int, addend: int) -> Optional[int]:
@@ -97,12 +97,12 @@ class Pristine:
 
     def _relocated_image(self, start: int, image: bytes, data: bytes, bias: int, first: int) -> bytes:
         changed = bytearray(image)
-        for one in self._relocated[first:]:
-            at = one.place - start
+        for relocated in self._relocated[first:]:
+            at = relocated.place - start
             if at >= len(image):
                 break
             if at < 0 or at + WORD.size > len(image):
                 continue
-            word = data[at : at + WORD.size] if one.vaddr is None else WORD.pack((one.vaddr + bias) & MASK)
+            word = data[at : at + WORD.size] if relocated.vaddr is None else WORD.pack((relocated.vaddr + bias) & MASK)
             changed[at : at + WORD.size] = word
         return bytes(changed)

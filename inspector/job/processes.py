@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 from pieglobalsfind.errors import NotStoppableError, RanklensError
-from pieglobalsfind.jobs.members import Member, Members, strength
+from pieglobalsfind.jobs.members import JobMember, Members, strength
 from pieglobalsfind.model import Rank
-from pieglobalsfind.session.one_moment import Process, at_one_moment, plan_for
+from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, plan_for
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets.frozen import FrozenTarget
@@ -32,7 +32,9 @@ Value = TypeVar("Value")
 Read = Union[Value, RanklensError]  # what was read of a process, or why it could not be
 
 
-def read_each(members: Members, way: Way, read: Callable[[Job, Member], Value], with_data: bool = False) -> list[Value]:
+def read_each(
+    members: Members, way: Way, read: Callable[[Job, JobMember], Value], with_data: bool = False
+) -> list[Value]:
     """What `read` makes of every process; raises `RanklensError` if none can be read.
 
     `read` may be called several times for each. `with_data`: it reads globals.
@@ -45,7 +47,7 @@ def read_each(members: Members, way: Way, read: Callable[[Job, Member], Value], 
             continue
         job, result = value
         found.append(result)
-        warnings += [member.saying(one) for one in job.table.warnings]
+        warnings += [member.saying(warning) for warning in job.table.warnings]
     for one in (*dict.fromkeys(warnings), *members.problems):
         print_error("inspector", one)
     if not found:
@@ -56,13 +58,13 @@ def read_each(members: Members, way: Way, read: Callable[[Job, Member], Value], 
 def read_together(
     members: Members,
     way: Way,
-    read: Callable[[Job, Member], Value],
+    read: Callable[[Job, JobMember], Value],
     with_data: bool = False,
     handed: Optional[Mapping[bytes, Variables]] = None,
-) -> list[tuple[Member, Read[Value]]]:
+) -> list[tuple[JobMember, Read[Value]]]:
     """What `read` makes of each process: at one moment, unless the way is to stop none, or they are in files."""
 
-    def one(target: Target, member: Member) -> Read[Value]:
+    def one(target: Target, member: JobMember) -> Read[Value]:
         try:
             with checked(job_of(target, handed)) as job:
                 return read(job, member)
@@ -71,7 +73,7 @@ def read_together(
 
     opened = [(member, _opened(member)) for member in members.found]
     live = [(member, target) for member, target in opened if isinstance(target, LiveTarget)]
-    together: dict[Member, Read[Value]] = {}
+    together: dict[JobMember, Read[Value]] = {}
     if live and way.freeze:
         with _frozen(members.name, [target for _, target in live]) as frozen:
             together = {member: one(target, member) for (member, _), target in zip(live, frozen)}
@@ -83,7 +85,7 @@ def read_together(
     return [(member, together[member]) for member, _ in opened]
 
 
-def _opened(member: Member) -> Union[Target, RanklensError]:
+def _opened(member: JobMember) -> Union[Target, RanklensError]:
     try:
         return member.open()
     except RanklensError as error:
@@ -91,11 +93,11 @@ def _opened(member: Member) -> Union[Target, RanklensError]:
 
 
 def _paused(
-    live: Sequence[tuple[Member, LiveTarget]], one: Callable[[Target, Member], Read[Value]], with_data: bool
-) -> dict[Member, Read[Value]]:
+    live: Sequence[tuple[JobMember, LiveTarget]], one: Callable[[Target, JobMember], Read[Value]], with_data: bool
+) -> dict[JobMember, Read[Value]]:
     """What was read of those that could be stopped; without the others."""
-    found: dict[Member, Read[Value]] = {}
-    planned: list[tuple[Member, Process]] = []
+    found: dict[JobMember, Read[Value]] = {}
+    planned: list[tuple[JobMember, ProcessPlan]] = []
     for member, target in live:
         plan = _plan_or_why(target, with_data)
         if isinstance(plan, RanklensError):
@@ -114,7 +116,7 @@ def _paused(
     return found
 
 
-def _plan_or_why(target: LiveTarget, with_data: bool) -> Union[Process, RanklensError]:
+def _plan_or_why(target: LiveTarget, with_data: bool) -> Union[ProcessPlan, RanklensError]:
     try:
         return plan_for(target, with_data)
     except RanklensError as error:
@@ -124,11 +126,11 @@ def _plan_or_why(target: LiveTarget, with_data: bool) -> Union[Process, Ranklens
 @contextmanager
 def _frozen(name: str, processes: Sequence[LiveTarget]) -> Iterator[list[FrozenTarget]]:
     """All of them stopped inside; for how long is printed on standard error."""
-    for one in processes:
-        prepared(one)
-    standstill = Standstill([one.pid for one in processes])
+    for live_target in processes:
+        prepared(live_target)
+    standstill = Standstill([process.pid for process in processes])
     try:
-        yield [FrozenTarget(one.pid, standstill) for one in processes]
+        yield [FrozenTarget(process.pid, standstill) for process in processes]
     finally:
         standstill.release()
     print_stop(f"{len(processes)} processes of {name}", standstill.began)
@@ -147,6 +149,6 @@ def homes_of(jobs: Iterable[Job]) -> dict[int, Job]:
 def subject_of_all(members: Members, jobs: Sequence[Job], homes: dict[int, Job]) -> Subject:
     """The whole job, with each rank as its home tells of it."""
     subject = subject_of(jobs[0])
-    ranks: dict[int, dict[int, Rank]] = {id(job): {one.rank: one for one in job.table.ranks} for job in jobs}
+    ranks: dict[int, dict[int, Rank]] = {id(job): {rank.rank: rank for rank in job.table.ranks} for job in jobs}
     table = replace(subject.table, ranks=tuple(ranks[id(job)][number] for number, job in homes.items()))
     return replace(subject, description=members.name, table=table)

@@ -46,7 +46,7 @@ class Chosen:
 def among(job: Job, wanted: RankSet) -> Chosen:
     """Those ranks of a set that the process has."""
     walker = Walker(job.target, job.table, job.translator, job.contexts, job.symbolizer)
-    ranks = {one.rank: one for one in job.table.ranks}
+    ranks = {rank.rank: rank for rank in job.table.ranks}
     unknown: dict[int, str] = {}
 
     def function_of(number: int) -> str:

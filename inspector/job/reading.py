@@ -55,6 +55,7 @@ def add_way(parser: argparse.ArgumentParser) -> None:
 
 
 def way_of(options: argparse.Namespace) -> Way:
+    """Return how the options ask to read."""
     return Way(options.freeze, options.nonblocking)
 
 
@@ -146,7 +147,7 @@ def _frozen(what: str, exe: Optional[str], read: Callable[[Job], Value]) -> Valu
     handed = prepared(LiveTarget(int(what)))
     with FrozenTarget(int(what)) as target:
         job = job_of(target, handed)
-        others = {one.address_space for one in job.table.ranks} - {0, *(one.tid for one in target.threads())}
+        others = {rank.address_space for rank in job.table.ranks} - {0, *(thread.tid for thread in target.threads())}
         if others:  # ranks that are processes
             target.stop_also(sorted(others))
             job = job_of(target, handed)

@@ -27,8 +27,8 @@ BOUNDS = "10ms to 10000min"
 
 def seconds_of(text: str, option: str) -> float:
     """`10s`, `500ms`, `2min`, `10`: seconds; raises `UsageError`, which names the option that it is the value of."""
-    found = PERIOD.fullmatch(text)
-    seconds = float(found.group(1)) * SECONDS[found.group(2)] if found else 0.0
+    match = PERIOD.fullmatch(text)
+    seconds = float(match.group(1)) * SECONDS[match.group(2)] if match else 0.0
     if not SHORTEST <= seconds <= LONGEST:
         raise UsageError(f"{option} takes a time of {BOUNDS}, and not {text!r}", f"for instance {option} 2s")
     return seconds

@@ -56,7 +56,7 @@ def read(job: Job, chosen: rankset.RankSet, with_runtime: bool) -> Stacks:
     wanted, missing = set(meant.ranks), meant.unknown
     calls: dict[int, tuple[Call, ...]] = {}
     for _ in range(PASSES if job.target.is_live else 1):
-        left = [one for one in job.table.ranks if one.rank in wanted and one.rank not in calls]
+        left = [rank for rank in job.table.ranks if rank.rank in wanted and rank.rank not in calls]
         for rank, walked in through(walker.stacks(left), "stacks", len(left)):
             if isinstance(walked, RanklensError):
                 missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")

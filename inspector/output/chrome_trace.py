@@ -35,6 +35,7 @@ class Trace:
     _count: int = 0
 
     def add(self, one: Notice) -> None:
+        """Add an event."""
         if isinstance(one, Event):
             self._events.append(one)
             self._count += 1
@@ -47,13 +48,13 @@ class Trace:
         """The whole trace."""
         events = sorted(self._events, key=lambda one: one.monotonic)
         other = {"job": self.name, "events": self._count, "left_out": self._count - len(events)}
-        drawing = Drawing(self.pids, events[0].monotonic, events[-1].monotonic) if events else None
+        drawing = TraceDrawing(self.pids, events[0].monotonic, events[-1].monotonic) if events else None
         rows = list(drawing.rows(events)) if drawing is not None else []
         return {"traceEvents": rows, "displayTimeUnit": "ns", "otherData": other}
 
 
 @dataclass
-class Drawing:
+class TraceDrawing:
     """Between two moments, nanoseconds of CLOCK_MONOTONIC."""
 
     pids: Mapping[int, int]
@@ -66,61 +67,67 @@ class Drawing:
     def rows(self, events: list[Event]) -> Iterator[Row]:
         """Names first, then slices and flows as they end, then what goes on."""
         yield from self._names(events)
-        for one in events:
-            if one.rank < 0:
-                yield self._row("i", one.kind, one, one.monotonic, s="p")
-            elif one.kind in BEGINS:
-                yield from self._begin(one)
-            elif one.kind in ENDS:
-                yield from self._finish(one)
+        for event in events:
+            if event.rank < 0:
+                yield self._row("i", event.kind, event, event.monotonic, s="p")
+            elif event.kind in BEGINS:
+                yield from self._begin(event)
+            elif event.kind in ENDS:
+                yield from self._finish(event)
             else:
-                yield self._row("i", one.kind, one, one.monotonic, s="t")
+                yield self._row("i", event.kind, event, event.monotonic, s="t")
         for begun in self._stays.values():
             yield self._slice(f"rank {begun.rank}", "stay", begun, begun.monotonic, self.end, goes_on=True)
         for left, _ in self._moving.values():
-            yield self._slice(moving_name(left), "migration", left, left.monotonic, self.end, goes_on=True)
+            yield self._slice(_moving_name(left), "migration", left, left.monotonic, self.end, goes_on=True)
 
-    def _begin(self, one: Event) -> Iterator[Row]:
-        if one.kind == "arrived" and one.rank in self._moving:
-            left, flow = self._moving.pop(one.rank)
-            yield self._slice(moving_name(left), "migration", left, left.monotonic, one.monotonic)
-            if left.moves == one.moves:
+    def _begin(self, event: Event) -> Iterator[Row]:
+        if event.kind == "arrived" and event.rank in self._moving:
+            left, flow = self._moving.pop(event.rank)
+            yield self._slice(_moving_name(left), "migration", left, left.monotonic, event.monotonic)
+            if left.moves == event.moves:
                 yield self._row("s", "migration", left, left.monotonic, id=flow)
-                yield self._row("f", "migration", one, one.monotonic, id=flow, bp="e")
-        self._stays[one.process, one.rank] = one
+                yield self._row("f", "migration", event, event.monotonic, id=flow, bp="e")
+        self._stays[event.process, event.rank] = event
 
-    def _finish(self, one: Event) -> Iterator[Row]:
-        begun = self._stays.pop((one.process, one.rank), None)
+    def _finish(self, event: Event) -> Iterator[Row]:
+        begun = self._stays.pop((event.process, event.rank), None)
         since = self.start if begun is None else begun.monotonic
         yield self._slice(
-            f"rank {one.rank}", "stay", begun or one, since, one.monotonic, began_before=begun is None, ends=one.kind
+            f"rank {event.rank}",
+            "stay",
+            begun or event,
+            since,
+            event.monotonic,
+            began_before=begun is None,
+            ends=event.kind,
         )
-        if one.kind == "leaves":
+        if event.kind == "leaves":
             self._flows += 1
-            self._moving[one.rank] = one, self._flows
+            self._moving[event.rank] = event, self._flows
 
-    def _slice(self, name: str, category: str, one: Event, start: int, end: int, **arguments: object) -> Row:
+    def _slice(self, name: str, category: str, event: Event, start: int, end: int, **arguments: object) -> Row:
         told = {key: value for key, value in arguments.items() if value is not False}
-        told.update(processing_element=one.processing_element, moves=one.moves)
-        row = self._row("X", name, one, start, dur=max(0, end - start) / 1000, args=told)
+        told.update(processing_element=event.processing_element, moves=event.moves)
+        row = self._row("X", name, event, start, dur=max(0, end - start) / 1000, args=told)
         return {**row, "cat": category}
 
-    def _row(self, phase: str, name: str, one: Event, when: int, **more: object) -> Row:
+    def _row(self, phase: str, name: str, event: Event, when: int, **more: object) -> Row:
         row: Row = {"ph": phase, "name": name, "cat": "migration" if phase in "sf" else "event"}
-        return {**row, "ts": when / 1000, "pid": self._pid(one.process), "tid": max(one.rank, 0), **more}
+        return {**row, "ts": when / 1000, "pid": self._pid(event.process), "tid": max(event.rank, 0), **more}
 
     def _pid(self, process: int) -> int:
         return self.pids.get(process) or process
 
     def _names(self, events: list[Event]) -> Iterator[Row]:
-        for process in sorted({one.process for one in events}):
+        for process in sorted({event.process for event in events}):
             pid = self._pid(process)
             yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": f"process {process}"}}
             yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": process}}
-            for rank in sorted({one.rank for one in events if one.process == process and one.rank >= 0}):
+            for rank in sorted({event.rank for event in events if event.process == process and event.rank >= 0}):
                 yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": rank, "args": {"name": f"rank {rank}"}}
                 yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": rank, "args": {"sort_index": rank}}
 
 
-def moving_name(left: Event) -> str:
+def _moving_name(left: Event) -> str:
     return "leaves" if left.other_process < 0 else f"moves to process {left.other_process}"

@@ -32,7 +32,7 @@ from ..analysis.verdict import Verdict
 from ..terminal.text import byte_count, declared, harmless, of_ranks
 from .render import MOST_RANK_ROWS, by_cells, left_out, range_text, rank_row, ranks_text, summary, value_rows
 from .wait_chains import chains
-from .wait_picture import Drawing, drawing, picture
+from .wait_picture import WaitDrawing, drawing, picture
 
 FOLDER = Path(__file__).resolve().parent / "templates"
 WIDTH, LABEL, ROW = 1000, 110, 18  # of pictures, in the units of their view boxes
@@ -52,6 +52,7 @@ class Size(int):
 
     @property
     def text(self) -> str:
+        """Return the size with its unit."""
         return byte_count(int(self))
 
 
@@ -60,6 +61,8 @@ Cell = Union[str, int, Size]
 
 @dataclass(frozen=True)
 class Sheet:
+    """A table of the page."""
+
     id: str
     title: str
     columns: tuple[str, ...]
@@ -69,6 +72,8 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Part:
+    """A coloured part of a bar."""
+
     x: float
     width: float
     colour: str
@@ -77,6 +82,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Bar:
+    """A bar: one rank's bytes, or equal ranks'."""
+
     label: str
     y: int
     parts: tuple[Part, ...]
@@ -108,6 +115,8 @@ class Box:
 
 @dataclass(frozen=True)
 class Flame:
+    """A flame graph."""
+
     caption: str
     boxes: tuple[Box, ...]
     height: int
@@ -128,14 +137,14 @@ def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]
         summary=summary(report.subject),
         how=report.subject.how,
         taken=report.subject.taken,
-        alarms=[*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)],
+        alarms=[*report.warnings, *(harmless(alarm.sentence) for alarm in report.pointers.alarms)],
         verdict=verdict_as_json(verdict),
-        diagnoses=[diagnosis_as_json(one) for one in verdict.diagnoses],
-        flame=flame(stacks, [one.rank for one in report.subject.present]),
+        diagnoses=[diagnosis_as_json(diagnosis) for diagnosis in verdict.diagnoses],
+        flame=flame(stacks, [rank.rank for rank in report.subject.present]),
         waits=waits_drawing(report),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),
-        tables=(ranks_sheet(report), globals_sheet(report), pointers_sheet(report)),
+        tables=(ranks_sheet(report), globals_sheet(report), _pointers_sheet(report)),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
@@ -147,64 +156,77 @@ def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]
 def ranks_sheet(report: Report) -> Sheet:
     """Ranks of the same state in one row, as in the text; what differs from rank to rank as its range."""
     found = holdings(report.subject.table.ranks, report.payload)
-    numbers = {one.rank.rank: one for one in found}
+    numbers = {holding.rank.rank: holding for holding in found}
     rows: list[tuple[Cell, ...]] = []
-    grouped = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
+    grouped = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in found)
     if len(grouped) > MOST_RANK_ROWS:
-        grouped = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
+        grouped = by_cells(
+            (holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in found
+        )
     for cells, ranks in grouped.items():
         same = [numbers[rank] for rank in ranks]
-        switches = range_text([one.switches for one in same], str)
-        rows.append((ranks_text(ranks), *cells, switches, range_text([one.total for one in same], byte_count)))
-    notes = by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown)
+        switches = range_text([holding.switches for holding in same], str)
+        rows.append((ranks_text(ranks), *cells, switches, range_text([holding.total for holding in same], byte_count)))
+    notes = by_cells((holding.rank.rank, (note,)) for holding in found for note in holding.unknown)
     columns = ("ranks", "state", "waits in", "element", "found by", "switches", "memory")
     return Sheet(
-        "ranks", "Ranks", columns, tuple(rows), tuple(note_of(note, ranks) for (note,), ranks in notes.items())
+        "ranks", "Ranks", columns, tuple(rows), tuple(_note_of(note, ranks) for (note,), ranks in notes.items())
     )
 
 
-def note_of(note: str, ranks: Sequence[int]) -> str:
+def _note_of(note: str, ranks: Sequence[int]) -> str:
     return f"{of_ranks(ranks_text(ranks))}: {harmless(note)}"
 
 
 def globals_sheet(report: Report) -> Sheet:
+    """Return the table of globals."""
     rows: list[tuple[Cell, ...]] = []
-    for one in report.globals.values:
-        place = declared(one.file, one.line)
-        for ranks, value in value_rows(one):
-            rows.append((one.name, place, one.type, Size(one.size), one.verdict, ranks, value))
+    for global_values in report.globals.values:
+        place = declared(global_values.file, global_values.line)
+        for ranks, value in value_rows(global_values):
+            rows.append(
+                (
+                    global_values.name,
+                    place,
+                    global_values.type,
+                    Size(global_values.size),
+                    global_values.verdict,
+                    ranks,
+                    value,
+                )
+            )
     columns = ("variable", "declared", "type", "size", "verdict", "ranks", "value")
-    return Sheet("globals", "Globals", columns, tuple(rows), tuple(apart_notes(report.globals)))
+    return Sheet("globals", "Globals", columns, tuple(rows), tuple(_apart_notes(report.globals)))
 
 
-def apart_notes(found: Globals) -> Iterator[str]:
+def _apart_notes(found: Globals) -> Iterator[str]:
     if found.apart:
         yield left_out(found.apart, "inspector globals --all")
 
 
-def pointers_sheet(report: Report) -> Sheet:
+def _pointers_sheet(report: Report) -> Sheet:
     rows: Iterable[tuple[Cell, ...]] = (
         (
-            one.rank,
-            one.verdict,
-            one.ground.symbol or one.ground.source,
-            one.ground.type,
-            hex(one.address),
-            hex(one.old),
-            hex(one.new),
-            "?" if isinstance(one.right, Absent) else hex(one.right),
+            finding.rank,
+            finding.verdict,
+            finding.ground.symbol or finding.ground.source,
+            finding.ground.type,
+            hex(finding.address),
+            hex(finding.old),
+            hex(finding.new),
+            "?" if isinstance(finding.right, Absent) else hex(finding.right),
         )
-        for one in report.pointers.findings
+        for finding in report.pointers.findings
     )
     columns = ("rank", "verdict", "word", "type", "address", "was", "is", "right")
-    notes = (note_of(reason, ranks) for reason, ranks in report.pointers.unread_by_reason.items())
+    notes = (_note_of(reason, ranks) for reason, ranks in report.pointers.unread_by_reason.items())
     return Sheet("pointers", "Pointers", columns, tuple(rows), tuple(notes))
 
 
 # ---- pictures ----
 
 
-def waits_drawing(report: Report) -> Optional[Drawing]:
+def waits_drawing(report: Report) -> Optional[WaitDrawing]:
     """Which ranks wait for which; None where none waits for one that is known."""
     if report.waits is None or not (report.waits.peers or report.waits.cycles):
         return None
@@ -233,12 +255,13 @@ def memory_bars(payload: Sequence[Payload]) -> Bars:
 
 
 def page_bars(cases: Sequence[WhatIf]) -> Bars:
+    """Return bars of pages by what they hold."""
     rows = []
-    for one in cases:
-        shared = max(one.common - one.original, 0)  # what is as in the original is common as well
-        alone = max(one.used_stack - one.zero - one.original - shared - one.unread, 0)
-        parts = [("zero", one.zero), ("as in the original", one.original), ("the same on others", shared)]
-        rows.append((one.rank, [*parts, ("its own", alone), ("can't be read", one.unread)]))
+    for case in cases:
+        shared = max(case.common - case.original, 0)  # what is as in the original is common as well
+        alone = max(case.used_stack - case.zero - case.original - shared - case.unread, 0)
+        parts = [("zero", case.zero), ("as in the original", case.original), ("the same on others", shared)]
+        rows.append((case.rank, [*parts, ("its own", alone), ("can't be read", case.unread)]))
     caption = (
         "What of each rank is zero, as in the original, the same on other ranks, or its own; without the unused stack."
     )
@@ -268,6 +291,7 @@ def bars(
 
 
 def bar(index: int, ranks: Sequence[int], parts: Sequence[tuple[str, int]], scale: float, unknown: int = 0) -> Bar:
+    """Return a bar from its parts."""
     found, x = [], float(LABEL)
     whose, each = of_ranks(ranks_text(ranks)), " each" if len(ranks) > 1 else ""
     for (name, size), colour in zip(parts, COLOURS):
@@ -285,7 +309,7 @@ def flame(stacks: dict[int, tuple[Call, ...]], ranks: Sequence[int]) -> Flame:
     if stacks:
         ordered = sorted(stacks.items(), key=lambda one: [call.function for call in one[1]])
         place(ordered, 0, 0.0, WIDTH / len(stacks), boxes)
-    lacking = [one for one in ranks if one not in stacks]
+    lacking = [rank for rank in ranks if rank not in stacks]
     caption = "Each box is a call, as wide as the number of ranks in it." if boxes else ""
     if lacking:
         caption += f" Of {of_ranks(ranks_text(lacking))} no stack could be read: `inspector stacks` says why."
@@ -293,6 +317,7 @@ def flame(stacks: dict[int, tuple[Call, ...]], ranks: Sequence[int]) -> Flame:
 
 
 def place(stacks: list[tuple[int, tuple[Call, ...]]], depth: int, x: float, unit: float, boxes: list[Box]) -> None:
+    """Add the boxes of stacks from a depth on."""
     pending = [(stacks, depth, x)]
     while pending:
         found, level, left = pending.pop()
@@ -321,7 +346,7 @@ def groups(
 ) -> Iterable[tuple[Call, list[tuple[int, tuple[Call, ...]]]]]:
     """The ranks by their call at a depth, in order; those whose stack has ended are left out."""
     found: dict[str, list[tuple[int, tuple[Call, ...]]]] = {}
-    for one in stacks:
-        if depth < len(one[1]):
-            found.setdefault(one[1][depth].function, []).append(one)
+    for stack in stacks:
+        if depth < len(stack[1]):
+            found.setdefault(stack[1][depth].function, []).append(stack)
     return [(same[0][1][depth], same) for same in found.values()]

@@ -28,10 +28,10 @@ from .listing import Listing
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
     from ..analysis.diagnoses import Diagnosis
     from ..analysis.globals import Globals, GlobalValues
-    from ..analysis.migration_cost import Link, WhatIf
+    from ..analysis.migration_cost import Network, WhatIf
     from ..analysis.report import Report
     from ..analysis.verdict import Verdict
-    from ..pointers.findings import Audit, Finding
+    from ..pointers.findings import Audit, PointerFinding
 
 MOST_GROUPS = 6
 MOST_FINDINGS = 40
@@ -50,7 +50,7 @@ def print_report(report: Report, verdict: Verdict, console: Console) -> None:
     console.print(Text(subject_summary(report.subject), style="bold"))
     print_how(report.subject, console)
     print_verdict(verdict, console)
-    for warning in (*report.warnings, *(harmless(one.sentence) for one in report.pointers.alarms)):
+    for warning in (*report.warnings, *(harmless(alarm.sentence) for alarm in report.pointers.alarms)):
         console.print(Text(f"! {warning}", style="bold red"))
     print_ranks(holdings(table.ranks, report.payload), console)
     print_globals(report, console)
@@ -58,19 +58,20 @@ def print_report(report: Report, verdict: Verdict, console: Console) -> None:
     print_payload(report.payload, console)
 
 
-def print_verdict(found: Verdict, console: Console) -> None:
+def print_verdict(verdict: Verdict, console: Console) -> None:
     """What is wrong, which ranks stand out and in what, and what to type next."""
-    console.print(Text(harmless(found.headline), style=verdict_style(found)))
-    for one in found.findings:
-        console.print(Text(f"- {harmless(one.sentence)}"))
-    console.print(Text(f"next: {harmless(found.command)}", style="dim"))
-    print_diagnoses(found.diagnoses, console)
+    console.print(Text(harmless(verdict.headline), style=verdict_style(verdict)))
+    for finding in verdict.findings:
+        console.print(Text(f"- {harmless(finding.sentence)}"))
+    console.print(Text(f"next: {harmless(verdict.command)}", style="dim"))
+    _print_diagnoses(verdict.diagnoses, console)
 
 
-def verdict_style(found: Verdict) -> str:
+def verdict_style(verdict: Verdict) -> str:
+    """Return the verdict's colour."""
     from ..analysis.verdict import HEALTHY, IMBALANCE
 
-    return {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(found.kind, "bold red")
+    return {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(verdict.kind, "bold red")
 
 
 def print_how(subject: Subject, console: Console) -> None:
@@ -79,6 +80,7 @@ def print_how(subject: Subject, console: Console) -> None:
 
 
 def job_summary(job: Job) -> str:
+    """Return a job's one-line summary."""
     return subject_summary(subject_of(job))
 
 
@@ -88,6 +90,7 @@ def subject_summary(subject: Subject) -> str:
 
 
 def summary(subject: Subject) -> str:
+    """Return the one-line summary of what was read."""
     table = subject.table
     here = len(subject.present)
     method = harmless(table.method) + (f", rewrite {harmless(table.rewrite_mode)}" if table.rewrite_mode else "")
@@ -95,6 +98,7 @@ def summary(subject: Subject) -> str:
 
 
 def heading(console: Console, title: str, how: str) -> None:
+    """Print a heading with its subtitle."""
     console.print()
     console.print(Text.assemble((f"{title}: ", "bold cyan"), (how, "dim")))
 
@@ -108,42 +112,47 @@ def ranks_text(ranks: Iterable[int]) -> str:
     return f"{text[:LONGEST_RANKS].rpartition(',')[0]},... ({len(found)} ranks)"
 
 
-def print_diagnoses(found: Sequence[Diagnosis], console: Console) -> None:
+def _print_diagnoses(diagnosises: Sequence[Diagnosis], console: Console) -> None:
     from ..analysis.diagnoses import RISK
 
-    for one in found:
+    for diagnosis in diagnosises:
         console.print(
-            Text(harmless(f"! {one.id}: {one.cause}"), style="bold red" if one.severity != RISK else "yellow")
+            Text(
+                harmless(f"! {diagnosis.id}: {diagnosis.cause}"),
+                style="bold red" if diagnosis.severity != RISK else "yellow",
+            )
         )
-        console.print(Text(harmless(f"  {one.evidence}; cure: {one.cure}")))
+        console.print(Text(harmless(f"  {diagnosis.evidence}; cure: {diagnosis.cure}")))
 
 
 def print_ranks(found: Sequence[Holding], console: Console) -> None:
     """Ranks of the same state in one row; what differs from rank to rank as its range."""
-    published = all(one.rank.evidence.tier == "registry" for one in found)
+    published = all(holding.rank.evidence.tier == "registry" for holding in found)
     how = "state as the runtime publishes it" if published else "state as far as it can be found"
-    tiers = {one.rank.evidence.tier for one in found}
+    tiers = {holding.rank.evidence.tier for holding in found}
     heading(console, "Ranks", f"found by {tiers.pop()}, {how}" if len(tiers) == 1 else how)
-    numbers = {one.rank.rank: one for one in found}
-    rows = by_cells((one.rank.rank, rank_row(one.rank, waiting_text)) for one in found)
+    numbers = {holding.rank.rank: holding for holding in found}
+    rows = by_cells((holding.rank.rank, rank_row(holding.rank, waiting_text)) for holding in found)
     if len(rows) > MOST_RANK_ROWS:
-        rows = by_cells((one.rank.rank, rank_row(one.rank, lambda waiting: waiting.call)) for one in found)
-    is_mixed = len({one.rank.evidence.tier for one in found}) > 1
+        rows = by_cells((holding.rank.rank, rank_row(holding.rank, lambda waiting: waiting.call)) for holding in found)
+    is_mixed = len({holding.rank.evidence.tier for holding in found}) > 1
     tier = ("found by",) if is_mixed else ()
     table = Listing(("ranks", "state", "waits in", "element", *tier, "switches", "memory"))
     for cells, ranks in rows.items():
         same = [numbers[rank] for rank in ranks]
-        switches = range_text([one.switches for one in same], str)
-        memory = range_text([one.total for one in same], byte_count)
+        switches = range_text([holding.switches for holding in same], str)
+        memory = range_text([holding.total for holding in same], byte_count)
         table.add((ranks_text(ranks), *(cells if is_mixed else cells[:-1]), switches, memory))
     console.print(table)
-    for (note,), ranks in by_cells((one.rank.rank, (note,)) for one in found for note in one.unknown).items():
+    for (note,), ranks in by_cells(
+        (holding.rank.rank, (note,)) for holding in found for note in holding.unknown
+    ).items():
         console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(note)}", style="dim"))
 
 
 def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], str]) -> str:
     """`7`, or `3 to 12` of several; `?` if one of them can't be had."""
-    known = [one for one in values if not isinstance(one, Absent)]
+    known = [value for value in values if not isinstance(value, Absent)]
     if len(known) < len(values) or not known:
         return "?"
     low, high = wording(min(known)), wording(max(known))
@@ -153,7 +162,7 @@ def range_text(values: Sequence[Union[int, Absent]], wording: Callable[[int], st
 def print_memory(found: Sequence[Holding], console: Console) -> None:
     """Bytes by category; ranks that hold the same in one row."""
     heading(console, "Memory", "of each rank's image, from the registry and the objects' headers")
-    images = [(one.rank.rank, one.memory) for one in found if not isinstance(one.memory, Absent)]
+    images = [(holding.rank.rank, holding.memory) for holding in found if not isinstance(holding.memory, Absent)]
     shown = [name for name in CATEGORIES if any(sizes[name] != 0 for _, sizes in images)]
     rows = [(rank, tuple(size_text(sizes[name]) for name in shown)) for rank, sizes in images]
     print_sizes([name.replace("_", " ") for name in shown], rows, console)
@@ -170,6 +179,7 @@ def print_sizes(names: Sequence[str], rows: Iterable[tuple[int, tuple[str, ...]]
 
 
 def size_text(size: Optional[int]) -> str:
+    """Return a byte count with its unit, "?" if it is unknown."""
     return "?" if size is None else byte_count(size)
 
 
@@ -182,37 +192,48 @@ def by_cells(rows: Iterable[tuple[int, tuple[str, ...]]]) -> dict[tuple[str, ...
 
 
 def rank_row(rank: Rank, wording: Callable[[Waiting], str]) -> tuple[str, ...]:
+    """Return a rank's cells."""
     waits = harmless(wording(rank.waiting)) if rank.waiting is not None else "-"
     return state_word(rank), waits, element_text(rank), rank.evidence.tier
 
 
 def print_globals(report: Report, console: Console) -> None:
+    """Print the globals that differ."""
     from ..analysis.globals import differing
     from ..analysis.outliers import by_rarity
 
-    found = by_rarity(differing(report.globals))
+    global_valueses = by_rarity(differing(report.globals))
     heading(console, "Globals", counted(report.globals.values, "ranks"))
     print_needless(report.globals, console)
     print_apart(report.globals, "inspector globals --all", console)
     print_shared(report.globals, console)
-    if not found:
+    if not global_valueses:
         return
     table = Listing(("variable", "declared", "type", "ranks", "value"), below=(3, 4))
-    for one in found:
-        add_global(table, one, console)
+    for global_values in global_valueses:
+        add_global(table, global_values, console)
     console.print(table)
 
 
-def counted(found: Sequence[GlobalValues], among: str) -> str:
+def counted(global_valueses: Sequence[GlobalValues], among: str) -> str:
     """How many differ between the ranks, are equal, or are not known."""
-    if found and all(sum(len(group.ranks) for group in one.groups) == 1 for one in found):
-        return f"{len(found)} on the only rank, with none to compare them with"
-    differing, known = sum(one.differs for one in found), sum(one.is_known for one in found)
-    partly = sum(bool(one.uncompared) for one in found if one.is_known and not one.differs)
-    unread = f"; {len(found) - known} can't be read" if known < len(found) else ""
+    if global_valueses and all(
+        sum(len(group.ranks) for group in global_values.groups) == 1 for global_values in global_valueses
+    ):
+        return f"{len(global_valueses)} on the only rank, with none to compare them with"
+    differing, known = (
+        sum(global_values.differs for global_values in global_valueses),
+        sum(global_values.is_known for global_values in global_valueses),
+    )
+    partly = sum(
+        bool(global_values.uncompared)
+        for global_values in global_valueses
+        if global_values.is_known and not global_values.differs
+    )
+    unread = f"; {len(global_valueses) - known} can't be read" if known < len(global_valueses) else ""
     uncompared = f"; {partly} not compared" if partly else ""
     equal = known - differing - partly
-    return f"{differing} of {len(found)} differ between {among}; {equal} are equal{uncompared}{unread}"
+    return f"{differing} of {len(global_valueses)} differ between {among}; {equal} are equal{uncompared}{unread}"
 
 
 def print_apart(found: Globals, how: str, console: Console) -> None:
@@ -222,6 +243,7 @@ def print_apart(found: Globals, how: str, console: Console) -> None:
 
 
 def left_out(count: int, how: str) -> str:
+    """Return the sentence about variables that are not shown."""
     return f"{count} variables of the MPI runtime and the C library are left out, `{how}` shows them"
 
 
@@ -236,8 +258,10 @@ def print_shared(found: Globals, console: Console) -> None:
     """What the method leaves one for several ranks: where results differ from a native run's, look here."""
     from ..analysis.globals import SHARED
 
-    shared = [one for one in found.values if one.verdict == SHARED]
-    names = ", ".join(f"{one.name} in {Path(one.object).name}" for one in shared[:MOST_SHARED])
+    shared = [value for value in found.values if value.verdict == SHARED]
+    names = ", ".join(
+        f"{global_values.name} in {Path(global_values.object).name}" for global_values in shared[:MOST_SHARED]
+    )
     more = f" and {len(shared) - MOST_SHARED} more" if len(shared) > MOST_SHARED else ""
     if shared:
         console.print(Text(f"  one for several ranks, whatever they write: {harmless(names)}{more}", style="yellow"))
@@ -253,21 +277,27 @@ def only_tables(console: Console) -> bool:
     return bool(getattr(console, "only_tables", False))
 
 
-def add_global(table: Listing, found: GlobalValues, console: Console, verdicts: bool = False) -> None:
+def add_global(table: Listing, global_values: GlobalValues, console: Console, verdicts: bool = False) -> None:
     """A row for each value: where no terminal reads, none is left out, and several are never in one row.
 
     Of many different numbers their statistics stand there instead, unless a program reads them.
     """
-    lead = (found.name, declared(found.file, found.line), found.type, *((found.verdict,) if verdicts else ()))
-    for ranks, value in rows_of(found, console):
+    lead = (
+        global_values.name,
+        declared(global_values.file, global_values.line),
+        global_values.type,
+        *((global_values.verdict,) if verdicts else ()),
+    )
+    for ranks, value in rows_of(global_values, console):
         table.add((*lead, ranks, with_nan(value, shortened(value, LONGEST_VALUE))))
         lead = ("",) * len(lead)
 
 
-def rows_of(found: GlobalValues, console: Console) -> Iterable[tuple[str, str]]:
-    if only_tables(console) or (has_records(console) and found.statistics is None):
-        return [(compact(one.ranks), one.value) for one in found.groups]
-    return (*value_rows(found), *spark_rows(found))
+def rows_of(global_values: GlobalValues, console: Console) -> Iterable[tuple[str, str]]:
+    """Return a variable's rows: each rank's value in a table, else groups."""
+    if only_tables(console) or (has_records(console) and global_values.statistics is None):
+        return [(compact(group.ranks), group.value) for group in global_values.groups]
+    return (*value_rows(global_values), *spark_rows(global_values))
 
 
 def is_nan(value: str) -> bool:
@@ -280,22 +310,24 @@ def with_nan(value: str, shown: str) -> str:
     return f"{shown} (nan is in the rest)" if is_nan(value) and not is_nan(shown) else shown
 
 
-def spark_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+def spark_rows(global_values: GlobalValues) -> Iterable[tuple[str, str]]:
     """A bar for each rank, where a terminal shows them."""
-    if found.statistics is None or not (sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf")):
+    if global_values.statistics is None or not (
+        sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf")
+    ):
         return []
-    return [("", sparkline(found.by_rank.values()))]
+    return [("", sparkline(global_values.by_rank.values()))]
 
 
-def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
+def value_rows(global_values: GlobalValues) -> Iterable[tuple[str, str]]:
     """A row per value; many short values of one rank each in a single row, `0: 17, 1: 18, ...`."""
-    groups = found.groups
-    statistics = found.statistics
+    groups = global_values.groups
+    statistics = global_values.statistics
     if statistics is not None:
-        return [(ranks_text(found.by_rank), f"{len(groups)} values, {statistics.sentence}")]
-    if len(groups) > 2 and all(len(one.ranks) == 1 and len(one.value) <= SHORT_VALUE for one in groups):
-        ranks = ranks_text(rank for one in groups for rank in one.ranks)
-        return [(ranks, ", ".join(f"{one.ranks[0]}: {one.value}" for one in groups))]
+        return [(ranks_text(global_values.by_rank), f"{len(groups)} values, {statistics.sentence}")]
+    if len(groups) > 2 and all(len(group.ranks) == 1 and len(group.value) <= SHORT_VALUE for group in groups):
+        ranks = ranks_text(rank for group in groups for rank in group.ranks)
+        return [(ranks, ", ".join(f"{group.ranks[0]}: {group.value}" for group in groups))]
     most = MOST_GROUPS if len(groups) <= MOST_GROUPS else MOST_GROUPS - 1
     shown = [one for at, one in enumerate(groups) if at < most or is_nan(one.value)]  # a NaN is never left out
     rows = [(ranks_text(one.ranks), one.value) for one in shown]
@@ -304,6 +336,7 @@ def value_rows(found: GlobalValues) -> Iterable[tuple[str, str]]:
 
 
 def print_pointers(audit: Audit, console: Console) -> None:
+    """Print the pointer check."""
     from ..pointers.findings import ALARMING, VERDICTS
 
     heading(console, "Pointers", "each copy compared with its original, word by word; heaps and stacks looked through")
@@ -312,20 +345,22 @@ def print_pointers(audit: Audit, console: Console) -> None:
         counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)
         table.add((harmless(name.rpartition("/")[2]), *counts))
     console.print(table if audit.counts else Text("  no rank has copies whose words can be read", style="dim"))
-    print_findings([one for one in audit.findings if one.verdict in ALARMING], console)
+    _print_findings([finding for finding in audit.findings if finding.verdict in ALARMING], console)
     for reason, ranks in audit.unread_by_reason.items():
         console.print(Text(f"  {of_ranks(ranks_text(ranks))}: {harmless(reason)}", style="dim"))
 
 
-def print_findings(found: list[Finding], console: Console) -> None:
-    if not found:
+def _print_findings(pointer_findings: list[PointerFinding], console: Console) -> None:
+    if not pointer_findings:
         return
     table = Listing(
         ("ranks", "finding", "word", "type", "was", "is", "right"), (4, 5, 6) if console.width >= WIDE else ()
     )
-    grouped: dict[tuple[str, str, int, str], list[Finding]] = {}
-    for one in found:
-        grouped.setdefault((one.verdict, one.object, one.offset, one.ground.symbol), []).append(one)
+    grouped: dict[tuple[str, str, int, str], list[PointerFinding]] = {}
+    for pointer_finding in pointer_findings:
+        grouped.setdefault(
+            (pointer_finding.verdict, pointer_finding.object, pointer_finding.offset, pointer_finding.ground.symbol), []
+        ).append(pointer_finding)
     for same in list(grouped.values())[:MOST_FINDINGS]:
         add_finding(table, same)
     console.print(table)
@@ -333,7 +368,7 @@ def print_findings(found: list[Finding], console: Console) -> None:
         console.print(Text(f"... {len(grouped) - MOST_FINDINGS} more, see --json", style="dim"))
 
 
-def add_finding(table: Listing, same: list[Finding]) -> None:
+def add_finding(table: Listing, same: list[PointerFinding]) -> None:
     """One word of all the ranks that share the finding; addresses are the first one's."""
     from ..pointers.findings import ANOTHER_RANKS, FALSE_POSITIVE
 
@@ -342,10 +377,14 @@ def add_finding(table: Listing, same: list[Finding]) -> None:
     right = "?" if isinstance(first.right, Absent) else hex(first.right)
     kind = first.ground.source if first.verdict == ANOTHER_RANKS else first.ground.type or first.ground.source
     cells = (first.verdict, word, kind, hex(first.old), hex(first.new), right)
-    table.add((ranks_text(one.rank for one in same), *cells), "yellow" if first.verdict == FALSE_POSITIVE else "red")
+    table.add(
+        (ranks_text(pointer_finding.rank for pointer_finding in same), *cells),
+        "yellow" if first.verdict == FALSE_POSITIVE else "red",
+    )
 
 
 def print_payload(payload: Sequence[Payload], console: Console) -> None:
+    """Print the payload."""
     heading(console, "Payload", "what would move with a rank, from the registry and the objects' headers")
     table = Listing(("ranks", "total", "of which"), (1,))
     for cells, numbers in by_cells((one.rank, payload_row(one)) for one in payload).items():
@@ -355,23 +394,28 @@ def print_payload(payload: Sequence[Payload], console: Console) -> None:
         console.print(Text(f"  {of_ranks(ranks_text(numbers))}: {harmless(note)}", style="dim"))
 
 
-def payload_row(found: Payload) -> tuple[str, ...]:
+def payload_row(payload: Payload) -> tuple[str, ...]:
     """The total, and the categories that are not empty: `code 1.1 KB, heap used 2.0 MB`."""
-    sizes = ((name.replace("_", " "), getattr(found, name)) for name in CATEGORIES)
-    return byte_count(found.total), ", ".join(f"{name} {byte_count(size)}" for name, size in sizes if size)
+    sizes = ((name.replace("_", " "), getattr(payload, name)) for name in CATEGORIES)
+    return byte_count(payload.total), ", ".join(f"{name} {byte_count(size)}" for name, size in sizes if size)
 
 
-def print_what_if(found: Sequence[WhatIf], link: Link, console: Console) -> None:
+def print_what_if(what_ifs: Sequence[WhatIf], link: Network, console: Console) -> None:
+    """Print what ways of migrating would send."""
     from ..analysis.migration_cost import WAYS
 
     rate = f"{byte_count(int(link.bandwidth))}/s, {link.latency * 1e6:g} us"
     heading(console, "What if", f"bytes to send, and the time at {rate}, without packing")
     print_sizes(
-        [name.replace("_", " ") for name in WAYS], [(one.rank, what_if_row(one, link)) for one in found], console
+        [name.replace("_", " ") for name in WAYS],
+        [(what_if.rank, _what_if_row(what_if, link)) for what_if in what_ifs],
+        console,
     )
     for line in WHAT_IF_WORDS:
         console.print(Text(f"  {line}", style="dim"))
-    for (unread,), ranks in by_cells((one.rank, (byte_count(one.unread),)) for one in found if one.unread).items():
+    for (unread,), ranks in by_cells(
+        (what_if.rank, (byte_count(what_if.unread),)) for what_if in what_ifs if what_if.unread
+    ).items():
         words = f"  {unread} of {of_ranks(ranks_text(ranks))} can't be read, and count as differing"
         console.print(Text(words, style="yellow"))
 
@@ -383,8 +427,8 @@ WHAT_IF_WORDS = (
 )
 
 
-def what_if_row(found: WhatIf, link: Link) -> tuple[str, ...]:
+def _what_if_row(what_if: WhatIf, link: Network) -> tuple[str, ...]:
     from ..analysis.migration_cost import WAYS
 
-    sizes = (getattr(found, name) for name in WAYS)
+    sizes = (getattr(what_if, name) for name in WAYS)
     return tuple(f"{byte_count(size)} {1e6 * link.seconds(size):.1f} us" for size in sizes)

@@ -25,7 +25,7 @@ from ..analysis.poll import Look, Lookout
 from ..job.reading import Way
 from ..terminal.text import harmless
 from .render import job_summary, verdict_style
-from .watch_tables import RANKS, VIEWS, Row, Sheet, arranged, opened, sheet
+from .watch_tables import RANKS, VIEWS, Row, WatchTable, arranged, opened, sheet
 
 WINDOWS = [(0, "-low"), (8, "-high")]  # from how many lines on; in a low one rows need the scroll bar's line
 KEYS_OF_ROWS = ("view", "sort", "reverse", "filter", "pause", "help")
@@ -47,9 +47,9 @@ Each look stops the job for milliseconds. The line at the bottom says when the l
 class Seen(Message):
     """The lookout's thread has seen the job."""
 
-    def __init__(self, found: Look) -> None:
+    def __init__(self, look: Look) -> None:
         super().__init__()
-        self.look = found
+        self.look = look
 
 
 class Said(Message):
@@ -75,19 +75,23 @@ class Opened(Screen[None]):
         self._row = row
 
     def compose(self) -> ComposeResult:
+        """Lay out the screen."""
         with VerticalScroll():
             yield Static("", id="lines", markup=False)
         yield Static("", id="moment", markup=False)
         yield Footer()
 
-    def show(self, found: Look, moment: str) -> None:
-        self.query_one("#lines", Static).update(Text("\n".join(opened(self._view, self._row, found))))
+    def show(self, look: Look, moment: str) -> None:
+        """Show a row's details anew."""
+        self.query_one("#lines", Static).update(Text("\n".join(opened(self._view, self._row, look))))
         self.tell(moment)
 
     def tell(self, moment: str) -> None:
+        """Show a line at the bottom."""
         self.query_one("#moment", Static).update(Text(moment))
 
     def on_mount(self, event: Mount) -> None:
+        """Fill the screen once it is there."""
         app = self.app
         if isinstance(app, Watch):
             self.show(app.look, app.moment())
@@ -102,6 +106,7 @@ class Help(Screen[None]):
     ]
 
     def compose(self) -> ComposeResult:
+        """Lay out the screen."""
         with VerticalScroll():
             yield Static(HELP, markup=False)
         yield Footer()
@@ -149,13 +154,14 @@ class Watch(App[str]):
         self._titles: list[tuple[str, int]] = []
         self._lookout = Lookout(first.job_pid, way, period, self._seen, self._say)
 
-    def _seen(self, found: Look) -> None:
-        self.post_message(Seen(found))
+    def _seen(self, look: Look) -> None:
+        self.post_message(Seen(look))
 
     def _say(self, sentence: str, last: bool) -> None:
         self.post_message(Said(sentence, last))
 
     def compose(self) -> ComposeResult:
+        """Lay out the screen."""
         yield Static("", id="head", markup=False)
         yield Static("", id="verdict", markup=False)
         yield DataTable[Text](id="rows", cursor_type="row", zebra_stripes=True)
@@ -164,6 +170,7 @@ class Watch(App[str]):
         yield Footer()
 
     def on_mount(self) -> None:
+        """Begin to look."""
         self.animation_level = "none"
         self._draw()
         self._close_filter()
@@ -176,6 +183,7 @@ class Watch(App[str]):
     # ---- what comes in ----
 
     def on_seen(self, message: Seen) -> None:
+        """Draw a new look."""
         if self._paused:
             return  # a look that had begun before the pause
         self._before, self.look = self.look, message.look
@@ -185,6 +193,7 @@ class Watch(App[str]):
             self.screen.show(self.look, self.moment())
 
     def on_said(self, message: Said) -> None:
+        """Show a sentence."""
         self._sentence = message.sentence
         self._draw_status()
 
@@ -193,8 +202,8 @@ class Watch(App[str]):
     def action_repaint(self) -> None:
         """All of the screen, where something else has written over it."""
         self.screen.refresh(layout=True)
-        for one in self.screen.query("*"):
-            one.refresh()
+        for widget in self.screen.query("*"):
+            widget.refresh()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> Optional[bool]:
         """Keys of the rows do nothing while one of them is open, and are letters while a filter is typed."""
@@ -206,6 +215,7 @@ class Watch(App[str]):
         return is_free or action not in KEYS_OF_ROWS
 
     def action_view(self, name: str) -> None:
+        """Switch to a view."""
         self._view = name
         self._draw()
 
@@ -216,35 +226,43 @@ class Watch(App[str]):
         self._draw()
 
     def action_reverse(self) -> None:
+        """Sort the other way round."""
         self._down[self._view] = not self._down[self._view]
         self._draw()
 
     def action_filter(self) -> None:
+        """Open the filter."""
         box = self.query_one("#filter", Input)
         box.display = True
         self.screen.set_focus(box)  # at once: what is typed next is for the box
 
     def action_clear(self) -> None:
+        """Clear the filter."""
         box = self.query_one("#filter", Input)
         box.value = ""
         self._close_filter()
 
     def action_pause(self) -> None:
+        """Pause, or go on."""
         self._paused = not self._paused
         self._lookout.pause(self._paused)
         self._draw_status()
 
     def action_help(self) -> None:
+        """Show the keys."""
         self.push_screen(Help())
 
     async def action_quit(self) -> None:
+        """End the view."""
         self.exit(self._sentence)
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        """Draw the rows that hold what is typed."""
         self._wanted = event.value
         self._draw()
 
     def action_keep(self) -> None:
+        """Close the filter and keep it."""
         self._close_filter()
 
     def _close_filter(self) -> None:
@@ -253,24 +271,26 @@ class Watch(App[str]):
         self.screen.set_focus(self.query_one(DataTable))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Open a row's details."""
         if 0 <= event.cursor_row < len(self._rows):
             self.push_screen(Opened(self._view, self._rows[event.cursor_row]))
 
     # ---- drawing ----
 
-    def _sheet(self) -> Sheet:
+    def _sheet(self) -> WatchTable:
         return sheet(self._view, self.look, self._before)
 
     def _draw(self) -> None:
-        found = self._sheet()
+        watch_table = self._sheet()
         column, down = self._columns[self._view], self._down[self._view]
         titles = [
-            f"{name}{(' v' if down else ' ^') if number == column else ''}" for number, name in enumerate(found.columns)
+            f"{name}{(' v' if down else ' ^') if number == column else ''}"
+            for number, name in enumerate(watch_table.columns)
         ]
         table: DataTable[Text] = self.screen_stack[0].query_one("#rows", DataTable)
-        rows = arranged(found, column, down, self._wanted)
+        rows = arranged(watch_table, column, down, self._wanted)
         columns = [(title, width(number, title, rows)) for number, title in enumerate(titles)]
-        if columns == self._titles and same_order(rows, self._rows):
+        if columns == self._titles and _same_order(rows, self._rows):
             update(table, rows, self._rows)
         else:
             refill(table, columns, rows, self._rows)
@@ -301,8 +321,8 @@ class Watch(App[str]):
         return f"read at {taken} in {1000 * self.look.seconds:.0f} ms" + (", paused" if self._paused else "")
 
 
-def same_order(rows: Sequence[Row], before: Sequence[Row]) -> bool:
-    return [one.name for one in rows] == [one.name for one in before]
+def _same_order(rows: Sequence[Row], before: Sequence[Row]) -> bool:
+    return [row.name for row in rows] == [one.name for one in before]
 
 
 def update(table: DataTable[Text], rows: Sequence[Row], before: Sequence[Row]) -> None:
@@ -329,5 +349,5 @@ def refill(
         table.add_column(Text(title), width=columns)
     for row in rows:
         table.add_row(*(Text(cell.text) for cell in row.cells))
-    names = [one.name for one in rows]
+    names = [row.name for row in rows]
     table.move_cursor(row=names.index(chosen) if chosen in names else 0)

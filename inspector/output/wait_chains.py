@@ -35,6 +35,7 @@ class Link:
     depth: int
 
     def peer_of(self, rank: int) -> int:
+        """Return the rank that a rank of the link waits for."""
         return self.peer if self.peer is not None else rank + self.distance
 
     @property
@@ -47,7 +48,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Root:
+class ChainRoot:
     """Ranks for which others wait, and that wait for no single rank themselves: what they do says why.
 
     `waiters` is how many wait for them in the end.
@@ -64,13 +65,13 @@ class Chains:
     """`links` of cycles first, then from the roots outwards; `roots`, those with most waiters first."""
 
     links: tuple[Link, ...]
-    roots: tuple[Root, ...]
+    roots: tuple[ChainRoot, ...]
 
 
 def chains(table: RankTable, waits: Waits) -> Chains:
     """Every rank that waits for one rank is in exactly one link."""
-    calls = {one.rank: one.waiting.call if one.waiting else NOT_IN_CALL for one in table.ranks}
-    cycle = {rank for one in waits.cycles for rank in one.ranks}
+    calls = {rank.rank: rank.waiting.call if rank.waiting else NOT_IN_CALL for rank in table.ranks}
+    cycle = {rank for cycle in waits.cycles for rank in cycle.ranks}
     ends = _ends(waits.peers, cycle)
     links: list[Link] = []
     for is_cycle in (True, False):
@@ -122,9 +123,9 @@ def _links(
     return links
 
 
-def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mapping[int, int]) -> Iterable[Root]:
+def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mapping[int, int]) -> Iterable[ChainRoot]:
     """Where chains end but in cycles; ranks that do the same stand together."""
-    states = {one.rank: one.state for one in table.ranks}
+    states = {rank.rank: rank.state for rank in table.ranks}
     waiters: dict[int, int] = {}
     for rank, end in ends.items():
         if end != rank and end not in waits.peers and rank in waits.peers:
@@ -133,7 +134,8 @@ def _roots(table: RankTable, waits: Waits, calls: Mapping[int, str], ends: Mappi
     for rank in sorted(waiters):
         state = states.get(rank, "")
         groups.setdefault((state, "" if state == EXITED else calls.get(rank, "")), []).append(rank)
-    found = [
-        Root(tuple(ranks), state, call, sum(waiters[rank] for rank in ranks)) for (state, call), ranks in groups.items()
+    chain_roots = [
+        ChainRoot(tuple(ranks), state, call, sum(waiters[rank] for rank in ranks))
+        for (state, call), ranks in groups.items()
     ]
-    return sorted(found, key=lambda one: (-one.waiters, one.ranks))
+    return sorted(chain_roots, key=lambda one: (-one.waiters, one.ranks))

@@ -25,7 +25,7 @@ BOX_WIDTH, BOX_HEIGHT, ACROSS, DOWN = 150, 34, 230, 48  # in units of the pictur
 
 
 @dataclass(frozen=True)
-class Node:
+class WaitNode:
     """`ranks` do the same; `text` says what, `level` is how many arrows lead to a root at least."""
 
     ranks: tuple[int, ...]
@@ -35,6 +35,7 @@ class Node:
 
     @property
     def label(self) -> str:
+        """Return the node's ranks as text."""
         return of_ranks(ranks_text(self.ranks))
 
 
@@ -49,44 +50,46 @@ class Edge:
 
 @dataclass(frozen=True)
 class WaitPicture:
-    nodes: tuple[Node, ...]
+    """Nodes and edges of the wait graph, with their places."""
+
+    nodes: tuple[WaitNode, ...]
     edges: tuple[Edge, ...]
 
 
-def picture(table: RankTable, waits: Waits, found: Chains) -> WaitPicture:
+def picture(table: RankTable, waits: Waits, chains: Chains) -> WaitPicture:
     """The boxes and arrows, those of every cycle too; none if no rank waits for one that is known."""
-    longest = max((one.depth for one in found.links), default=0)
+    longest = max((link.depth for link in chains.links), default=0)
     is_few = len(waits.peers) <= MOST_SINGLE and longest <= MOST_COLUMNS
-    parts = _single_parts(waits, found) if is_few else _grouped_parts(waits, found)
+    parts = _single_parts(waits, chains) if is_few else _grouped_parts(waits, chains)
     home = {rank: number for number, (ranks, _) in enumerate(parts) for rank in ranks}
     rules: dict[tuple[int, int], str] = {}
-    for link in found.links:
+    for link in chains.links:
         for rank in link.ranks:
             rule = f"r{link.distance:+d}" if link.peer is None and not is_few else ""
             rules[home[rank], home[link.peer_of(rank)]] = rule
-    for ring in (one.ranks for one in waits.cycles):  # some wait through a call that needs something of all
+    for ring in (cycle.ranks for cycle in waits.cycles):  # some wait through a call that needs something of all
         for rank, following in zip(ring, (*ring[1:], ring[0])):
             rules.setdefault((home[rank], home[following]), "")
     levels = _levels(len(parts), rules, [number for number, (_, kind) in enumerate(parts) if kind != WAITS])
     texts = _texts(table)
-    nodes = tuple(Node(ranks, kind, texts.get(ranks[0], ""), level) for (ranks, kind), level in zip(parts, levels))
+    nodes = tuple(WaitNode(ranks, kind, texts.get(ranks[0], ""), level) for (ranks, kind), level in zip(parts, levels))
     return WaitPicture(nodes, tuple(Edge(start, end, rule) for (start, end), rule in sorted(rules.items())))
 
 
 def _single_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], str]]:
-    cycle = {rank for one in waits.cycles for rank in one.ranks}
+    cycle = {rank for cycle in waits.cycles for rank in cycle.ranks}
     ranks = sorted(waits.peers.keys() | waits.peers.values() | cycle)
     kinds = {rank: CYCLE if rank in cycle else WAITS if rank in waits.peers else ROOT for rank in ranks}
     return [((rank,), kinds[rank]) for rank in ranks]
 
 
-def _grouped_parts(waits: Waits, found: Chains) -> list[tuple[tuple[int, ...], str]]:
+def _grouped_parts(waits: Waits, chains: Chains) -> list[tuple[tuple[int, ...], str]]:
     """Links and roots; a rank that waits for no single one, and stands for itself, is the root that it is."""
-    parts = [(link.ranks, CYCLE if link.is_cycle else WAITS) for link in found.links]
+    parts = [(link.ranks, CYCLE if link.is_cycle else WAITS) for link in chains.links]
     linked = {rank for ranks, _ in parts for rank in ranks}
-    cycle = {rank for one in waits.cycles for rank in one.ranks} - linked
+    cycle = {rank for cycle in waits.cycles for rank in cycle.ranks} - linked
     parts += [((rank,), CYCLE) for rank in sorted(cycle)]
-    roots = [tuple(rank for rank in root.ranks if rank not in cycle) for root in found.roots]
+    roots = [tuple(rank for rank in root.ranks if rank not in cycle) for root in chains.roots]
     parts += [(ranks, ROOT) for ranks in roots if ranks]
     known = {rank for ranks, _ in parts for rank in ranks}
     return parts + [((peer,), ROOT) for peer in sorted(set(waits.peers.values()) - known)]
@@ -107,20 +110,20 @@ def _levels(count: int, edges: Mapping[tuple[int, int], str], roots: Sequence[in
 
 
 def _texts(table: RankTable) -> dict[int, str]:
-    return {one.rank: harmless(one.waiting.call) if one.waiting else one.state for one in table.ranks}
+    return {rank.rank: harmless(rank.waiting.call) if rank.waiting else rank.state for rank in table.ranks}
 
 
 # ---- Graphviz ----
 
 
-def as_dot(found: WaitPicture) -> Iterator[str]:
+def as_dot(wait_picture: WaitPicture) -> Iterator[str]:
     """Lines of a file for `dot -Tsvg`."""
     yield "digraph waits {"
     yield '  rankdir=RL; node [shape=box, style="rounded,filled", fontname="sans-serif"];'
-    for number, node in enumerate(found.nodes):
+    for number, node in enumerate(wait_picture.nodes):
         label = f"{_quoted(node.label)}\\n{_quoted(node.text)}"
         yield f'  n{number} [label="{label}", fillcolor="{COLOURS[node.kind]}"];'
-    for edge in found.edges:
+    for edge in wait_picture.edges:
         label = f' [label="{_quoted(edge.text)}"]' if edge.text else ""
         yield f"  n{edge.start} -> n{edge.end}{label};"
     yield "}"
@@ -134,7 +137,7 @@ def _quoted(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PlacedNode:
     """A node with the place of its upper left corner."""
 
     x: int
@@ -156,35 +159,35 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class WaitDrawing:
     """`left` is how many boxes there is no room for."""
 
-    boxes: tuple[Drawn, ...]
+    boxes: tuple[PlacedNode, ...]
     arrows: tuple[Arrow, ...]
     width: int
     height: int
     left: int
 
 
-def drawing(found: WaitPicture) -> Drawing:
+def drawing(wait_picture: WaitPicture) -> WaitDrawing:
     """Boxes in columns by level, from left to right."""
     rows: dict[int, int] = {}
     places: list[tuple[int, int]] = []
-    for node in found.nodes[:MOST_BOXES]:
+    for node in wait_picture.nodes[:MOST_BOXES]:
         row = rows[node.level] = rows.get(node.level, -1) + 1
         places.append((10 + ACROSS * node.level, 10 + DOWN * row))
     boxes = tuple(
-        Drawn(x, y, COLOURS[node.kind], _cut(node.label), _cut(node.text), f"{node.label}: {node.text}")
-        for (x, y), node in zip(places, found.nodes)
+        PlacedNode(x, y, COLOURS[node.kind], _cut(node.label), _cut(node.text), f"{node.label}: {node.text}")
+        for (x, y), node in zip(places, wait_picture.nodes)
     )
     arrows = tuple(
-        _arrow(places[one.start], places[one.end], one.text)
-        for one in found.edges
-        if one.start < len(places) and one.end < len(places)
+        _arrow(places[edge.start], places[edge.end], edge.text)
+        for edge in wait_picture.edges
+        if edge.start < len(places) and edge.end < len(places)
     )
     width = max((x for x, _ in places), default=0) + BOX_WIDTH + 70
     height = max((y for _, y in places), default=0) + BOX_HEIGHT + 10
-    return Drawing(boxes, arrows, width, height, len(found.nodes) - len(boxes))
+    return WaitDrawing(boxes, arrows, width, height, len(wait_picture.nodes) - len(boxes))
 
 
 def _cut(text: str) -> str:

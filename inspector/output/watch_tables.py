@@ -23,7 +23,7 @@ from ..analysis.rank_memory import Holding
 from ..job.stacks import Stacks, label
 from ..terminal.text import byte_count, declared, harmless
 from .render import ranks_text, size_text
-from .wait_chains import Root, chains
+from .wait_chains import ChainRoot, chains
 
 RANKS, STACKS, GLOBALS, PAYLOAD, WAITS = VIEWS = ("ranks", "stacks", "globals", "payload", "waits")
 LONGEST_CELL = 200
@@ -49,70 +49,74 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class WatchTable:
+    """One of watch's tables."""
+
     view: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
-def text_cell(text: str) -> Cell:
+def _text_cell(text: str) -> Cell:
     shown = harmless(text, LONGEST_CELL)
     return Cell(shown, shown)
 
 
-def number_cell(value: Union[int, float, Absent], wording: Callable[[int], str] = str) -> Cell:
+def _number_cell(value: Union[int, float, Absent], wording: Callable[[int], str] = str) -> Cell:
     return Cell("?", UNKNOWN) if isinstance(value, Absent) else Cell(wording(int(value)), float(value))
 
 
-def sheet(view: str, look: Look, before: Optional[Look]) -> Sheet:
+def sheet(view: str, look: Look, before: Optional[Look]) -> WatchTable:
     """The rows of a view; `before` is the last look but one, for what is counted per second."""
     if view == RANKS:
         return ranks_sheet(look, before)
     if view == STACKS:
-        return stacks_sheet(look)
+        return _stacks_sheet(look)
     if view == WAITS:
         return waits_sheet(look)
-    return globals_sheet(look) if view == GLOBALS else payload_sheet(look)
+    return globals_sheet(look) if view == GLOBALS else _payload_sheet(look)
 
 
-def arranged(found: Sheet, column: int, down: bool, wanted: str) -> list[Row]:
+def arranged(watch_table: WatchTable, column: int, down: bool, wanted: str) -> list[Row]:
     """The rows that hold `wanted` in some cell, sorted by a column; equal ones stay in order."""
     lower = wanted.lower()
-    rows = [one for one in found.rows if any(lower in cell.text.lower() for cell in one.cells)]
+    rows = [row for row in watch_table.rows if any(lower in cell.text.lower() for cell in row.cells)]
     return sorted(rows, key=lambda one: one.cells[column].key, reverse=down)
 
 
 # ---- the views ----
 
 
-def ranks_sheet(look: Look, before: Optional[Look]) -> Sheet:
+def ranks_sheet(look: Look, before: Optional[Look]) -> WatchTable:
+    """Return the table of ranks."""
     columns = ("rank", "state", "waits in", "where", "element", "switches", "per second", "memory")
-    earlier = {one.rank.rank: one for one in before.ranks} if before is not None else {}
+    earlier = {rank.rank.rank: rank for rank in before.ranks} if before is not None else {}
     passed = look.at - before.at if before is not None else 0.0
-    rows = (rank_row(look, one, earlier.get(one.rank.rank), passed) for one in look.ranks)
-    return Sheet(RANKS, columns, tuple(rows))
+    rows = (rank_row(look, rank, earlier.get(rank.rank.rank), passed) for rank in look.ranks)
+    return WatchTable(RANKS, columns, tuple(rows))
 
 
-def rank_row(look: Look, one: Holding, earlier: Optional[Holding], passed: float) -> Row:
-    rank = one.rank
+def rank_row(look: Look, holding: Holding, earlier: Optional[Holding], passed: float) -> Row:
+    """Return a rank's row."""
+    rank = holding.rank
     cells = (
-        number_cell(rank.rank),
-        text_cell(state_word(rank)),
-        text_cell(waiting_text(rank.waiting) if rank.waiting is not None else "-"),
-        text_cell(where(look, rank.rank)),
+        _number_cell(rank.rank),
+        _text_cell(state_word(rank)),
+        _text_cell(waiting_text(rank.waiting) if rank.waiting is not None else "-"),
+        _text_cell(where(look, rank.rank)),
         Cell(element_text(rank), float(rank.processing_element)),
-        number_cell(one.switches),
-        number_cell(rate(one, earlier, passed)),
-        number_cell(one.total, byte_count),
+        _number_cell(holding.switches),
+        _number_cell(rate(holding, earlier, passed)),
+        _number_cell(holding.total, byte_count),
     )
     return Row(f"rank {rank.rank}", cells, rank.rank)
 
 
-def rate(one: Holding, earlier: Optional[Holding], passed: float) -> Union[float, Absent]:
+def rate(holding: Holding, earlier: Optional[Holding], passed: float) -> Union[float, Absent]:
     """Switches per second between two looks."""
-    if earlier is None or passed <= 0 or isinstance(one.switches, Absent) or isinstance(earlier.switches, Absent):
+    if earlier is None or passed <= 0 or isinstance(holding.switches, Absent) or isinstance(earlier.switches, Absent):
         return Absent("it was looked at only once")
-    return (one.switches - earlier.switches) / passed
+    return (holding.switches - earlier.switches) / passed
 
 
 def where(look: Look, rank: int) -> str:
@@ -120,90 +124,93 @@ def where(look: Look, rank: int) -> str:
     if isinstance(look.stacks, Absent):
         return look.stacks.reason
     calls = look.stacks.calls.get(rank, ())
-    known = [one for one in calls if one.file] or list(calls)
+    known = [call for call in calls if call.file] or list(calls)
     return label(known[-1]) if known else look.stacks.missing.get(rank, "-")
 
 
-def stacks_sheet(look: Look) -> Sheet:
+def _stacks_sheet(look: Look) -> WatchTable:
     columns = ("call", "count", "ranks")
     if isinstance(look.stacks, Absent):
-        reason = (text_cell(look.stacks.reason), number_cell(0), text_cell(""))
-        return Sheet(STACKS, columns, (Row("none", reason),))
+        reason = (_text_cell(look.stacks.reason), _number_cell(0), _text_cell(""))
+        return WatchTable(STACKS, columns, (Row("none", reason),))
     tree = list(tree_rows(call_tree.merge(look.stacks.calls.items())))
-    rows = [*tree, *missing_rows(look.stacks, len(tree))]
-    return Sheet(STACKS, columns, tuple(rows))
+    rows = [*tree, *_missing_rows(look.stacks, len(tree))]
+    return WatchTable(STACKS, columns, tuple(rows))
 
 
 def tree_rows(root: Node) -> Iterator[Row]:
     """A row per call; the first column's order is the tree's."""
     for place, (path, indent, node) in enumerate(call_tree.walk(root)):
         call = Cell(indent + harmless(node.label, LONGEST_CELL), float(place))
-        cells = (call, number_cell(len(node.ranks)), Cell(ranks_text(node.ranks), float(node.ranks[0])))
+        cells = (call, _number_cell(len(node.ranks)), Cell(ranks_text(node.ranks), float(node.ranks[0])))
         yield Row("/".join(path), cells, node.ranks[0])
 
 
-def missing_rows(found: Stacks, place: int) -> Iterator[Row]:
+def _missing_rows(stacks: Stacks, place: int) -> Iterator[Row]:
     reasons: dict[str, list[int]] = {}
-    for rank, reason in found.missing.items():
+    for rank, reason in stacks.missing.items():
         reasons.setdefault(reason, []).append(rank)
     for number, (reason, ranks) in enumerate(reasons.items()):
         text = Cell(f"! {harmless(reason, LONGEST_CELL)}", float(place + number))
-        cells = (text, number_cell(len(ranks)), Cell(ranks_text(ranks), float(ranks[0])))
+        cells = (text, _number_cell(len(ranks)), Cell(ranks_text(ranks), float(ranks[0])))
         yield Row(f"missing {number}", cells, ranks[0])
 
 
-def globals_sheet(look: Look) -> Sheet:
+def globals_sheet(look: Look) -> WatchTable:
+    """Return the table of globals that differ."""
     columns = ("variable", "declared", "type", "values", "ranks: value")
-    rows = tuple(global_row(number, one) for number, one in enumerate(differing(look.globals)))
-    return Sheet(GLOBALS, columns, rows)
+    rows = tuple(_global_row(number, global_values) for number, global_values in enumerate(differing(look.globals)))
+    return WatchTable(GLOBALS, columns, rows)
 
 
-def global_row(number: int, one: GlobalValues) -> Row:
-    values = "; ".join(f"{ranks_text(group.ranks)}: {group.value}" for group in one.groups[:MOST_VALUES])
+def _global_row(number: int, global_values: GlobalValues) -> Row:
+    values = "; ".join(f"{ranks_text(group.ranks)}: {group.value}" for group in global_values.groups[:MOST_VALUES])
     cells = (
-        text_cell(one.name),
-        text_cell(declared(one.file, one.line)),
-        text_cell(one.type),
-        number_cell(len(one.groups)),
-        text_cell(values),
+        _text_cell(global_values.name),
+        _text_cell(declared(global_values.file, global_values.line)),
+        _text_cell(global_values.type),
+        _number_cell(len(global_values.groups)),
+        _text_cell(values),
     )
-    return Row(f"{number} {one.object} {one.name}", cells)
+    return Row(f"{number} {global_values.object} {global_values.name}", cells)
 
 
-def payload_sheet(look: Look) -> Sheet:
+def _payload_sheet(look: Look) -> WatchTable:
     columns = ("rank", "total", *(name.replace("_", " ") for name in CATEGORIES))
-    rows = (payload_row(one) for one in look.ranks)
-    return Sheet(PAYLOAD, columns, tuple(rows))
+    rows = (payload_row(rank) for rank in look.ranks)
+    return WatchTable(PAYLOAD, columns, tuple(rows))
 
 
-def payload_row(one: Holding) -> Row:
-    memory = one.memory
+def payload_row(holding: Holding) -> Row:
+    """Return a rank's row of bytes."""
+    memory = holding.memory
     sizes = [None] * len(CATEGORIES) if isinstance(memory, Absent) else [memory[name] for name in CATEGORIES]
     cells = (Cell(size_text(size), UNKNOWN if size is None else float(size)) for size in sizes)
-    rank = one.rank.rank
-    return Row(f"rank {rank}", (number_cell(rank), number_cell(one.total, byte_count), *cells), rank)
+    rank = holding.rank.rank
+    return Row(f"rank {rank}", (_number_cell(rank), _number_cell(holding.total, byte_count), *cells), rank)
 
 
-def state_of(root: Root) -> str:
+def state_of(root: ChainRoot) -> str:
+    """Return what a root's ranks do."""
     return f"{root.state or 'unknown'} in {root.call}" if root.call else root.state or "unknown"
 
 
-def waits_sheet(look: Look) -> Sheet:
+def waits_sheet(look: Look) -> WatchTable:
     """Deadlocks first, then the ranks that others wait for in the end, then chains; sorted by place in this order."""
     columns = ("order", "ranks", "what", "count")
     found = chains(look.job.table, look.waits)
-    lines = [(one.ranks, "deadlock: each waits for the next", len(one.ranks)) for one in look.waits.cycles]
-    lines += [(one.ranks, f"{state_of(one)}: others wait for it in the end", one.waiters) for one in found.roots]
-    lines += [(one.ranks, one.text.partition(" wait")[2].partition(" ")[2], len(one.ranks)) for one in found.links]
+    lines = [(cycle.ranks, "deadlock: each waits for the next", len(cycle.ranks)) for cycle in look.waits.cycles]
+    lines += [(root.ranks, f"{state_of(root)}: others wait for it in the end", root.waiters) for root in found.roots]
+    lines += [(link.ranks, link.text.partition(" wait")[2].partition(" ")[2], len(link.ranks)) for link in found.links]
     rows = (
         Row(
             f"{what} {ranks[0]}",
-            (number_cell(place), Cell(ranks_text(ranks), float(ranks[0])), text_cell(what), number_cell(count)),
+            (_number_cell(place), Cell(ranks_text(ranks), float(ranks[0])), _text_cell(what), _number_cell(count)),
             ranks[0],
         )
         for place, (ranks, what, count) in enumerate(lines)
     )
-    return Sheet(WAITS, columns, tuple(rows))
+    return WatchTable(WAITS, columns, tuple(rows))
 
 
 # ---- what is opened ----
@@ -212,38 +219,46 @@ def waits_sheet(look: Look) -> Sheet:
 def opened(view: str, row: Row, look: Look) -> list[str]:
     """The lines of a row that is opened: all of a rank, or all values of a variable."""
     if view == GLOBALS:
-        found = [one for number, one in enumerate(differing(look.globals)) if global_row(number, one).name == row.name]
-        return [harmless(line) for one in found for line in variable_lines(one)]
-    holding = next((one for one in look.ranks if one.rank.rank == row.rank), None)
-    return [] if holding is None else [harmless(line) for line in rank_lines(look, holding)]
+        global_valueses = [
+            global_values
+            for number, global_values in enumerate(differing(look.globals))
+            if _global_row(number, global_values).name == row.name
+        ]
+        return [harmless(line) for global_values in global_valueses for line in _variable_lines(global_values)]
+    holding = next((rank for rank in look.ranks if rank.rank.rank == row.rank), None)
+    return [] if holding is None else [harmless(line) for line in _rank_lines(look, holding)]
 
 
-def variable_lines(one: GlobalValues) -> Iterator[str]:
-    yield f"{one.name}, {one.type}, {one.size} bytes, {one.storage}"
-    yield f"{one.file}:{one.line}"
+def _variable_lines(global_values: GlobalValues) -> Iterator[str]:
+    yield f"{global_values.name}, {global_values.type}, {global_values.size} bytes, {global_values.storage}"
+    yield f"{global_values.file}:{global_values.line}"
     yield ""
-    for group in one.groups:
+    for group in global_values.groups:
         yield f"{compact(group.ranks)}: {group.value}"
 
 
-def rank_lines(look: Look, one: Holding) -> Iterator[str]:
-    rank = one.rank
+def _rank_lines(look: Look, holding: Holding) -> Iterator[str]:
+    rank = holding.rank
     yield f"rank {rank.rank}, {state_word(rank)}" + (f" in {waiting_text(rank.waiting)}" if rank.waiting else "")
-    yield f"element {element_text(rank)}, switched to {number_cell(one.switches).text} times"
-    yield from one.unknown
+    yield f"element {element_text(rank)}, switched to {_number_cell(holding.switches).text} times"
+    yield from holding.unknown
     yield ""
-    yield from stack_lines(look.stacks, rank.rank)
+    yield from _stack_lines(look.stacks, rank.rank)
     yield ""
     yield "globals that differ"
-    for found in differing(look.globals):
-        yield from (f"  {found.name} = {group.value}" for group in found.groups if rank.rank in group.ranks)
-    if not isinstance(one.memory, Absent):
+    for global_values in differing(look.globals):
+        yield from (
+            f"  {global_values.name} = {group.value}" for group in global_values.groups if rank.rank in group.ranks
+        )
+    if not isinstance(holding.memory, Absent):
         yield ""
         yield "memory"
-        yield from (f"  {name.replace('_', ' ')} {size_text(size)}" for name, size in one.memory.items() if size != 0)
+        yield from (
+            f"  {name.replace('_', ' ')} {size_text(size)}" for name, size in holding.memory.items() if size != 0
+        )
 
 
-def stack_lines(found: Union[Stacks, Absent], rank: int) -> Iterator[str]:
+def _stack_lines(found: Union[Stacks, Absent], rank: int) -> Iterator[str]:
     if isinstance(found, Absent):
         yield found.reason
         return

@@ -26,26 +26,26 @@ LIBC = re.compile(r"libc(?:\.so|-[0-9])")  # glibc's file, to 2.33 with its vers
 def is_libc(job: Job) -> bool:
     """Whether objects that were copied for ranks call glibc's own malloc."""
     copied = {
-        one.object
+        placement.object
         for rank in job.present[:1]
-        for one in rank.placements
-        if isinstance(one, Rebase) and one.copy != one.original
+        for placement in rank.placements
+        if isinstance(placement, Rebase) and placement.copy != placement.original
     }
-    return any(leads_to_libc(job, found) for found in job.privatized if found.index in copied)
+    return any(leads_to_libc(job, elf_object) for elf_object in job.privatized if elf_object.index in copied)
 
 
-def leads_to_libc(job: Job, found: Object) -> bool:
+def leads_to_libc(job: Job, elf_object: Object) -> bool:
     """Of one object."""
-    path = job.file(found)
+    path = job.file(elf_object)
     with suppress(RanklensError):
         if isinstance(path, str):
             with open_elf(path) as elf:
-                places = [found.load_bias + one for one in slots(elf)]
-            return any(is_in_libc(job, job.target.read(one, 8)) for one in places)
+                places = [elf_object.load_bias + slot for slot in slots(elf)]
+            return any(_is_in_libc(job, job.target.read(place, 8)) for place in places)
     return False
 
 
-def is_in_libc(job: Job, word: bytes) -> bool:
+def _is_in_libc(job: Job, word: bytes) -> bool:
     mapping = job.translator.mapping(int.from_bytes(word, "little"))
     return mapping is not None and LIBC.match(mapping.path.rpartition("/")[2]) is not None
 
@@ -55,23 +55,23 @@ def slots(elf: ElfFile) -> Iterator[int]:
     table, strings = elf.dynamic_value(DT_SYMTAB), elf.dynamic_value(DT_STRTAB)
     if table is None or strings is None:
         return
-    for one in elf.relocations():
-        if one.type in (R_64, R_GLOB_DAT, R_JUMP_SLOT) and one.symbol:
-            (name,) = struct.unpack(elf.header.order + "I", elf.at(table + SYMBOL_SIZE * one.symbol, 4))
+    for relocation in elf.relocations():
+        if relocation.type in (R_64, R_GLOB_DAT, R_JUMP_SLOT) and relocation.symbol:
+            (name,) = struct.unpack(elf.header.order + "I", elf.at(table + SYMBOL_SIZE * relocation.symbol, 4))
             if elf.at(strings + name, LONGEST).partition(b"\0")[0] in NAMES:
-                yield one.offset
+                yield relocation.offset
 
 
 def ranges_of_ranks(job: Job) -> Iterator[tuple[int, int]]:
     """[start, end) of what is some rank's own."""
     for rank in job.present:
-        yield from ranges_of(rank)
+        yield from _ranges_of(rank)
 
 
-def ranges_of(rank: Rank) -> Iterator[tuple[int, int]]:
-    for one in (rank.stack, rank.heap):
-        if isinstance(one, Region):
-            yield one.start, one.end
+def _ranges_of(rank: Rank) -> Iterator[tuple[int, int]]:
+    for region in (rank.stack, rank.heap):
+        if isinstance(region, Region):
+            yield region.start, region.end
     for part in rank.placements:
         if isinstance(part, Rebase):
             yield part.copy, part.copy + part.size

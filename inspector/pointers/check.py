@@ -15,7 +15,7 @@ from ..job.job import Job
 from ..job.memory import LARGEST_PIECE
 from ..terminal.progress import through
 from .comparison import Comparison
-from .findings import Alarm, Audit, Finding
+from .findings import Alarm, Audit, PointerFinding
 from .originals import Originals
 from .other_ranks import OtherRanks
 from .own_memory import OwnMemory
@@ -26,7 +26,7 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
     originals = Originals(job)
     own = OwnMemory(originals)
     others = OtherRanks(originals)
-    findings: list[Finding] = []
+    findings: list[PointerFinding] = []
     alarms: dict[int, list[tuple[int, int, int]]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     changed = 0
@@ -36,13 +36,13 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
             comparison.compare(part)
         comparison.findings += own.findings(comparison)
         comparison.findings += others.findings(comparison)
-        counts.update((one.object, one.verdict) for one in comparison.findings)
-        findings += [one for one in comparison.findings if everything or not one.healthy]
+        counts.update((finding.object, finding.verdict) for finding in comparison.findings)
+        findings += [finding for finding in comparison.findings if everything or not finding.healthy]
         changed += comparison.changed
         for index, (stale, total) in comparison.relocated.items():
             if stale:
                 alarms.setdefault(index, []).append((rank.rank, stale, total))
-    found = tuple(alarm(job, *one) for one in alarms.items())
+    found = tuple(alarm(job, *item) for item in alarms.items())
     absent = (*what_is_unknown(originals), *own.libc.unknown())
     return Audit(tuple(map(own.libc.checked, findings)), dict(counts), found, changed, absent, tuple(own.unread))
 
@@ -50,10 +50,14 @@ def audit_pointers(job: Job, everything: bool = False) -> Audit:
 def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
     """Why the program's words can't be judged; of libraries only that types are not known."""
     job, evidence = originals.job, originals.evidence
-    own = [one for found in job.privatized if found.is_program for one in evidence[found.index].absent]
-    libraries = [found for found in job.privatized if not found.is_program and evidence[found.index].absent]
+    own = [
+        absent for elf_object in job.privatized if elf_object.is_program for absent in evidence[elf_object.index].absent
+    ]
+    libraries = [
+        elf_object for elf_object in job.privatized if not elf_object.is_program and evidence[elf_object.index].absent
+    ]
     if libraries:
-        names = ", ".join(one.path.rpartition("/")[2] for one in libraries)
+        names = ", ".join(library.path.rpartition("/")[2] for library in libraries)
         own.append(Absent(f"pointers in {names} are known by relocations alone, for want of debug information"))
     own += not_compared(job)
     if originals.reached.is_cut:
@@ -65,14 +69,19 @@ def what_is_unknown(originals: Originals) -> tuple[Absent, ...]:
 
 def not_compared(job: Job) -> Iterator[Absent]:
     """Data segments that are larger than what is compared."""
-    for found in job.privatized:
-        size = sum(one.memory_size for one in found.segments if not one.executable and one.memory_size > LARGEST_PIECE)
+    for elf_object in job.privatized:
+        size = sum(
+            segment.memory_size
+            for segment in elf_object.segments
+            if not segment.executable and segment.memory_size > LARGEST_PIECE
+        )
         if size:
-            name = found.path.rpartition("/")[2]
+            name = elf_object.path.rpartition("/")[2]
             yield Absent(f"{size >> 20} MB of data of {name} were not compared: more than {LARGEST_PIECE >> 20} MB")
 
 
 def alarm(job: Job, index: int, failed: list[tuple[int, int, int]]) -> Alarm:
+    """Return an alarm for an object whose privatization failed."""
     worst = max(failed, key=lambda one: one[1])
     ranks = tuple(rank for rank, _, _ in failed)
     return Alarm(job.table.objects[index].path, ranks, len(job.present), worst[1], worst[2])

@@ -15,8 +15,8 @@ from pieglobalsfind.decoders.saved_context import mangled
 from pieglobalsfind.model import Absent, Object, Rank, Rebase, Redirect
 
 from .evidence import MANGLED, PROVEN, Ground
-from .findings import HEAP, Finding, right_value, verdict_of
-from .originals import Originals, Part, read_or_nothing
+from .findings import HEAP, PointerFinding, right_value, verdict_of
+from .originals import Originals, ScannedPart, read_or_nothing
 from .words import BLOCK, WORD, Ranges, changed_pieces, is_past_end, words_in
 
 EXACT = "exact"  # the rewrite mode that goes by relocations alone
@@ -24,7 +24,7 @@ BY_VALUE = "by value: without glibc's mangling it leads to the original's code"
 
 
 @dataclass(frozen=True)
-class Home:
+class CopiedRange:
     """A range that was copied for a rank: [start, end] moves by `shift`. The end counts: one past the end."""
 
     start: int
@@ -32,12 +32,13 @@ class Home:
     shift: int
 
     def moved(self, value: int) -> Optional[int]:
+        """Return an address in the copy for one in the original, or None."""
         return value + self.shift if self.start <= value <= self.end else None
 
 
-def has_copy(rank: Rank, found: Object) -> bool:
+def has_copy(rank: Rank, elf_object: Object) -> bool:
     """Libraries have none under `fs`, for instance."""
-    return any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements)
+    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
 
 
 class Comparison:
@@ -48,29 +49,31 @@ class Comparison:
         self._originals = originals
         self._target = job.target
         self.rank = rank
-        self._shared = [(one.base, one.end) for one in job.privatized if not has_copy(rank, one)]
+        self._shared = [
+            (elf_object.base, elf_object.end) for elf_object in job.privatized if not has_copy(rank, elf_object)
+        ]
         every = originals.ranges
         self.ranges: Ranges = [one for one in every if one not in self._shared] if self._shared else every
         self._heap = job.table.constructor_heap
         self._is_exact = job.table.rewrite_mode == EXACT
         self._homes = [
-            Home(one.original, one.original + one.size, one.copy - one.original)
-            for one in rank.placements
-            if isinstance(one, Rebase)
+            CopiedRange(placement.original, placement.original + placement.size, placement.copy - placement.original)
+            for placement in rank.placements
+            if isinstance(placement, Rebase)
         ]
         # A byte copy that names the original's variable is what this looks for, though ranks use that one (ampi.md).
         is_byte_copy = job.table.method == "pie"
         self._redirected = [
-            (one.storage, one.storage + one.size)
-            for one in rank.placements
-            if isinstance(one, Redirect) and not (is_byte_copy and one.storage == one.original)
+            (placement.storage, placement.storage + placement.size)
+            for placement in rank.placements
+            if isinstance(placement, Redirect) and not (is_byte_copy and placement.storage == placement.original)
         ]
-        self.findings: list[Finding] = []
+        self.findings: list[PointerFinding] = []
         self.in_blocks: set[int] = set()  # addresses of words in constructors' blocks that were judged
         self.changed = 0
         self.relocated: dict[int, tuple[int, int]] = {}
 
-    def compare(self, part: Part) -> None:
+    def compare(self, part: ScannedPart) -> None:
         """Judge every candidate of a part, and what else in the copy points into an original."""
         start = self.moved(part.start) if part.data else None
         if start is None or start == part.start:  # a loader's first copy is all the original there is
@@ -85,8 +88,8 @@ class Comparison:
 
     def moved(self, value: int) -> Optional[int]:
         """Where the rank's image has what the originals have at `value`; one past an end belongs to it."""
-        inside = [one for one in self._homes if one.start <= value < one.end]
-        home = next(iter(inside or [one for one in self._homes if value == one.end]), None)
+        inside = [home for home in self._homes if home.start <= value < home.end]
+        home = next(iter(inside or [home for home in self._homes if value == home.end]), None)
         return home.moved(value) if home is not None else None
 
     def names_original(self, value: int) -> bool:
@@ -104,7 +107,7 @@ class Comparison:
 
     # ---- words that were there when the copy was made ----
 
-    def _judge(self, part: Part, start: int, offset: int, old: int, data: bytes) -> bool:
+    def _judge(self, part: ScannedPart, start: int, offset: int, old: int, data: bytes) -> bool:
         """A word that named an original place when the copy was made; False if it was changed since."""
         if any(low <= old < high for low, high in self._shared):
             return True  # of an object that all ranks use as it is
@@ -126,12 +129,12 @@ class Comparison:
             self._add(part, start, offset, verdict, ground, (old, new), right, rewritten)
         return True
 
-    def _count_relocated(self, part: Part, address: int, ground: Ground, stale: bool) -> None:
+    def _count_relocated(self, part: ScannedPart, address: int, ground: Ground, stale: bool) -> None:
         if part.object is not None and ground.kind == PROVEN and address % WORD == 0:
             failed, total = self.relocated.get(part.object.index, (0, 0))
             self.relocated[part.object.index] = (failed + stale, total + 1)
 
-    def _judge_mangled(self, part: Part, start: int, offset: int, place: int, data: bytes) -> bool:
+    def _judge_mangled(self, part: ScannedPart, start: int, offset: int, place: int, data: bytes) -> bool:
         """A word that led to an original's code, mangled, when the copy was made; False if it was changed since."""
         old, new = word(part.data, offset), word(data, offset)
         if new != old:
@@ -144,7 +147,7 @@ class Comparison:
 
     # ---- words that came later ----
 
-    def _judge_changed(self, part: Part, start: int, data: bytes, known: set[int]) -> None:
+    def _judge_changed(self, part: ScannedPart, start: int, data: bytes, known: set[int]) -> None:
         for first, piece in changed_pieces(part.data, data):
             for at, new in words_in(piece, self.ranges):
                 if at < BLOCK and first + at not in known:
@@ -154,7 +157,7 @@ class Comparison:
                     values = word(part.data, first + at), word(data, first + at)
                     self._add_mangled(part, start, first + at, place, values)
 
-    def _judge_later(self, part: Part, start: int, offset: int, new: int) -> None:
+    def _judge_later(self, part: ScannedPart, start: int, offset: int, new: int) -> None:
         """A word that came to point into an original after the copy was made."""
         ground, old = self._originals.ground(part, offset), word(part.data, offset)
         verdict = verdict_of(ground, False)
@@ -165,7 +168,7 @@ class Comparison:
 
     # ---- findings ----
 
-    def _add_mangled(self, part: Part, start: int, offset: int, place: int, values: tuple[int, int]) -> None:
+    def _add_mangled(self, part: ScannedPart, start: int, offset: int, place: int, values: tuple[int, int]) -> None:
         ground = mangled_ground(self._originals.ground(part, offset))
         right = self.mangled_right(place)
         self._add(part, start, offset, MANGLED, ground, values, right, False, place)
@@ -179,7 +182,7 @@ class Comparison:
 
     def _add(
         self,
-        part: Part,
+        part: ScannedPart,
         start: int,
         offset: int,
         verdict: str,
@@ -192,7 +195,7 @@ class Comparison:
         base = part.object.base if part.object is not None else (self._heap.start if self._heap else part.start)
         old, new = values
         self.findings.append(
-            Finding(
+            PointerFinding(
                 rank=self.rank.rank,
                 object=part.object.path if part.object is not None else HEAP,
                 offset=part.start + offset - base,
@@ -214,6 +217,6 @@ def word(data: bytes, offset: int) -> int:
     return int(struct.unpack_from("<Q", data, offset)[0])
 
 
-def mangled_ground(found: Ground) -> Ground:
+def mangled_ground(ground: Ground) -> Ground:
     """Of a word that leads to an original's code once it is demangled: by its type, or by its value alone."""
-    return found if found.kind == MANGLED else Ground(MANGLED, BY_VALUE, found.symbol, found.type)
+    return ground if ground.kind == MANGLED else Ground(MANGLED, BY_VALUE, ground.symbol, ground.type)

@@ -52,14 +52,15 @@ class Ground:
 
     @property
     def is_pointer(self) -> bool:
+        """Return whether the evidence is that of a pointer."""
         return self.kind in (PROVEN, TYPED)
 
 
 class ObjectEvidence:
     """All evidence about one object; offsets are from its base, as in every copy."""
 
-    def __init__(self, found: Object, path: Union[str, Absent], declared: Union[Variables, Absent]) -> None:
-        self._object = found
+    def __init__(self, elf_object: Object, path: Union[str, Absent], declared: Union[Variables, Absent]) -> None:
+        self._object = elf_object
         self.relocations: dict[int, int] = {}
         self._dynamic = range(0)
         self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
@@ -67,9 +68,9 @@ class ObjectEvidence:
             self._read_file(path)
         self.types = declared.types if isinstance(declared, Variables) else TypeTable(())
         variables = declared.variables if isinstance(declared, Variables) else ()
-        self._variables = [one for one in variables if one.address is not None and one.size > 0]
-        self._starts = [self.offset_of(one) for one in self._variables]
-        self._largest = max((one.size for one in self._variables), default=0)
+        self._variables = [variable for variable in variables if variable.address is not None and variable.size > 0]
+        self._starts = [self.offset_of(variable) for variable in self._variables]
+        self._largest = max((variable.size for variable in self._variables), default=0)
         self._objects_in_bytes: set[Variable] = set()
         self._known: dict[int, Ground] = {}
 
@@ -81,10 +82,14 @@ class ObjectEvidence:
             self.absent += (Absent(error.sentence, error.hint),)
 
     def _read_elf(self, elf: ElfFile, bias: int) -> None:
-        self.relocations = {one.offset + bias: one.type for one in elf.relocations() if one.type in ADDRESS_RELOCATIONS}
-        for one in elf.program_headers:
-            if one.type == PT_DYNAMIC:
-                self._dynamic = range(one.vaddr + bias, one.vaddr + bias + one.memory_size)
+        self.relocations = {
+            relocation.offset + bias: relocation.type
+            for relocation in elf.relocations()
+            if relocation.type in ADDRESS_RELOCATIONS
+        }
+        for header in elf.program_headers:
+            if header.type == PT_DYNAMIC:
+                self._dynamic = range(header.vaddr + bias, header.vaddr + bias + header.memory_size)
 
     def offset_of(self, variable: Variable) -> int:
         """A variable's distance from the object's base."""
@@ -111,8 +116,8 @@ class ObjectEvidence:
         candidates = list(self._covering(offset))
         if not candidates:
             return Ground(UNTYPED, "neither a relocation nor a type describes it")
-        grounds = [self._by_type(one, offset - self.offset_of(one)) for one in candidates]
-        kinds = {one.kind for one in grounds}
+        grounds = [self._by_type(candidate, offset - self.offset_of(candidate)) for candidate in candidates]
+        kinds = {ground.kind for ground in grounds}
         if len(kinds) > 1:  # common blocks that units lay out differently
             return Ground(AMBIGUOUS, "variables that overlap say different things", grounds[0].symbol, grounds[0].type)
         return grounds[0]
@@ -126,11 +131,11 @@ class ObjectEvidence:
             index -= 1
 
     def _by_type(self, variable: Variable, offset: int) -> Ground:
-        found = ground_by_type(self.types, variable.type, offset, variable.name, variable.language)
-        if variable in self._objects_in_bytes and found.kind == NO_POINTER and found.type:
+        ground = ground_by_type(self.types, variable.type, offset, variable.name, variable.language)
+        if variable in self._objects_in_bytes and ground.kind == NO_POINTER and ground.type:
             source = "DWARF: bytes, but they hold a virtual table's address"
-            return Ground(AMBIGUOUS, source, found.symbol, found.type)
-        return found
+            return Ground(AMBIGUOUS, source, ground.symbol, ground.type)
+        return ground
 
     def holds_object(self, offset: int) -> None:
         """Say that the word at `offset` is a virtual table's address: bytes around it may be an object."""
@@ -145,12 +150,12 @@ class ObjectEvidence:
     @cached_property
     def _holders(self) -> list[tuple[Variable, list[int]]]:
         """Variables with pointers, and where in them these are."""
-        found = ((one, pointer_offsets(self.types, one.type)) for one in self._variables)
+        found = ((variable, pointer_offsets(self.types, variable.type)) for variable in self._variables)
         return [(one, offsets) for one, offsets in found if offsets]
 
     def holders(self) -> Iterator[Variable]:
         """The variables that hold pointers."""
-        return (one for one, _ in self._holders)
+        return (variable for variable, _ in self._holders)
 
     def pointers(self) -> Iterator[int]:
         """Offsets of every word that a relocation or a type calls a pointer, with repetitions."""
@@ -163,7 +168,7 @@ class ObjectEvidence:
 def ground_by_type(types: TypeTable, index: int, offset: int, name: str, language: str) -> Ground:
     """What the type of an object says of the word at an offset in it; `name` is how the program calls the object."""
     leaves = leaves_at(types, index, offset)
-    pointers = [one for one in leaves if is_pointer(types, one, offset)]
+    pointers = [leave for leave in leaves if is_pointer(types, leave, offset)]
     leaf = next(iter(pointers or leaves), None)
     symbol = harmless(name + (leaf.path if leaf is not None else ""))
     if leaf is None and not is_told_whole(types, index):
@@ -171,7 +176,7 @@ def ground_by_type(types: TypeTable, index: int, offset: int, name: str, languag
     if leaf is None:
         return Ground(NO_POINTER, "DWARF: padding", symbol)
     type_text = harmless(type_name(types, leaf.type, language))
-    if pointers and any(one.in_union for one in leaves):
+    if pointers and any(leave.in_union for leave in leaves):
         return Ground(AMBIGUOUS, "DWARF: a union with a pointer", symbol, type_text)
     if pointers:
         return Ground(TYPED, "DWARF: a pointer", symbol, type_text)

@@ -21,7 +21,7 @@ HEAP, STACK, LIBC_HEAP = "heap", "stack", "libc's heap"
 
 
 @dataclass(frozen=True)
-class Finding:
+class PointerFinding:
     """One word of one rank's image that was rewritten, or that points into an original or another rank's image.
 
     `object` is the path of the copied object, "heap", "stack" or "libc's heap", `offset` from its base (of heap and
@@ -61,6 +61,7 @@ class Alarm:
 
     @property
     def sentence(self) -> str:
+        """Return the alarm as a sentence."""
         return (
             f"privatization of {self.object} failed in {len(self.ranks)} of {self.of_ranks} ranks: "
             f"{self.words} of {self.of_words} relocated words still name the original"
@@ -75,7 +76,7 @@ class Audit:
     `unread` says of ranks what of theirs was not looked through, and why.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PointerFinding, ...]
     counts: dict[tuple[str, str], int]
     alarms: tuple[Alarm, ...]
     changed: int

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Optional
 
-from .reach import Block
+from .reach import AllocatedRegion
 
 UNIT = 16
 HEADER = 16  # bytes before what a block's owner has
@@ -26,11 +26,11 @@ _words = struct.Struct("<QQ").unpack_from
 class Blocks:
     """Blocks that are in use, in ascending order, asked by bisection."""
 
-    def __init__(self, found: Sequence[Block]) -> None:
-        self._found = found
-        self._starts = [one.start for one in found]
+    def __init__(self, allocated_regions: Sequence[AllocatedRegion]) -> None:
+        self._found = allocated_regions
+        self._starts = [allocated_region.start for allocated_region in allocated_regions]
 
-    def at(self, address: int) -> Optional[Block]:
+    def at(self, address: int) -> Optional[AllocatedRegion]:
         """The block that has the byte at an address."""
         index = bisect_right(self._starts, address) - 1
         return self._found[index] if index >= 0 and address < self._found[index].end else None
@@ -39,13 +39,13 @@ class Blocks:
 def blocks_in(data: bytes, start: int) -> Optional[Blocks]:
     """The blocks in use of a heap whose bytes lie at `start`; None if it is of another allocator, or changes."""
     for first in FIRST:
-        found = _walked(data, start, first)
-        if found is not None:
-            return Blocks(found)
+        allocated_regions = _walked(data, start, first)
+        if allocated_regions is not None:
+            return Blocks(allocated_regions)
     return None
 
 
-def _walked(data: bytes, start: int, first: int) -> Optional[list[Block]]:
+def _walked(data: bytes, start: int, first: int) -> Optional[list[AllocatedRegion]]:
     """The first block's word of the size before it, and the last header's size, are the distance of the two."""
     if first + HEADER > len(data):
         return None
@@ -53,7 +53,7 @@ def _walked(data: bytes, start: int, first: int) -> Optional[list[Block]]:
     end = first + span * UNIT
     if not 0 < span < len(data) or end + HEADER > len(data) or not head & BEFORE_IS_ALLOCATED:
         return None
-    found: list[Block] = []
+    allocated_regions: list[AllocatedRegion] = []
     at, before, before_is_free = first, 0, False
     for _ in range(MOST_BLOCKS):
         size_before, head = _words(data, at)
@@ -62,10 +62,10 @@ def _walked(data: bytes, start: int, first: int) -> Optional[list[Block]]:
         if not agrees or (before_is_free and size_before != before):
             return None
         if at == end:
-            return found if size == span and not is_free else None
+            return allocated_regions if size == span and not is_free else None
         if size == 0 or at + size * UNIT > end:
             return None
         if not is_free:
-            found.append(Block(start + at + HEADER, size * UNIT - HEADER + BORROWED))
+            allocated_regions.append(AllocatedRegion(start + at + HEADER, size * UNIT - HEADER + BORROWED))
         at, before, before_is_free = at + size * UNIT, size, is_free
     return None

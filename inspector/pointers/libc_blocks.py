@@ -16,7 +16,7 @@ from typing import NamedTuple, Optional
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import Target
 
-from .reach import Block
+from .reach import AllocatedRegion
 
 UNIT, HEADER, BORROWED = 16, 16, 8  # bytes: of sizes, before what a block's owner has, of the next block's header
 BEFORE_IS_USED, IS_MAPPED, OF_THREAD, FLAGS = 1, 2, 4, 7
@@ -26,7 +26,7 @@ KEPT = 1024  # pieces whose blocks are kept
 ATTEMPTS, BETWEEN = 5, 0.002  # seconds; of a running process the words may change while they are read
 
 
-class State(NamedTuple):
+class WalkState(NamedTuple):
     """Where a walk is: the next header, the one before it, and that one's flags."""
 
     at: int
@@ -34,7 +34,7 @@ class State(NamedTuple):
     flags: int
 
 
-class Span(NamedTuple):
+class WalkSpan(NamedTuple):
     """The walk from `first` to `end`; `kind` is `OF_THREAD` in a heap of a thread, else 0."""
 
     first: int
@@ -42,18 +42,18 @@ class Span(NamedTuple):
     kind: int
 
 
-class Walked(NamedTuple):
+class WalkedBlocks(NamedTuple):
     """Where the blocks in use of a piece begin and end, ascending, and how the walk goes on."""
 
     starts: array[int]
     ends: array[int]
-    state: State
+    state: WalkState
 
 
 class BlockChain:
     """The blocks in use of a walk."""
 
-    def __init__(self, target: Target, span: Span) -> None:
+    def __init__(self, target: Target, span: WalkSpan) -> None:
         self._target = target
         self._span = span
         self._ats, self._befores = array("Q", (span.first,)), array("Q", (span.first,))
@@ -71,11 +71,11 @@ class BlockChain:
         return len(self._ats) - 1
 
     @property
-    def last(self) -> State:
+    def last(self) -> WalkState:
         """Where the walk is."""
-        return State(self._ats[-1], self._befores[-1], self._flags[-1])
+        return WalkState(self._ats[-1], self._befores[-1], self._flags[-1])
 
-    def add(self, walked: Walked) -> None:
+    def add(self, walked: WalkedBlocks) -> None:
         """Go on to where a piece ends."""
         self._ats.append(walked.state.at)
         self._befores.append(walked.state.before)
@@ -87,21 +87,21 @@ class BlockChain:
         kept = max(len(self._ats) - count, 1)
         del self._ats[kept:], self._befores[kept:], self._flags[kept:], self._used[kept:]
 
-    def at(self, address: int) -> Optional[Block]:
+    def at(self, address: int) -> Optional[AllocatedRegion]:
         """The block in use that has the byte at an address; raises `MemoryUnreadable` if its header can't be read."""
         index = bisect_right(self._befores, address - HEADER) - 1
         walked = self._piece(index) if index >= 0 else None
         place = bisect_right(walked.starts, address) - 1 if walked is not None else -1
         if walked is None or place < 0 or address >= walked.ends[place]:
             return None
-        return Block(walked.starts[place], walked.ends[place] - walked.starts[place])
+        return AllocatedRegion(walked.starts[place], walked.ends[place] - walked.starts[place])
 
-    def _walk_again(self, index: int) -> Optional[Walked]:
-        state = State(self._ats[index], self._befores[index], self._flags[index])
+    def _walk_again(self, index: int) -> Optional[WalkedBlocks]:
+        state = WalkState(self._ats[index], self._befores[index], self._flags[index])
         return walked_piece(self._target, self._span, state) if state.at + HEADER <= self._span.end else None
 
 
-def chain_of(target: Target, span: Span) -> Optional[BlockChain]:
+def chain_of(target: Target, span: WalkSpan) -> Optional[BlockChain]:
     """The blocks of a span; None if any word contradicts another, or if none is in use. Raises `MemoryUnreadable`.
 
     Of a running process a piece that contradicts itself is read again, with some before it.
@@ -123,7 +123,7 @@ def chain_of(target: Target, span: Span) -> Optional[BlockChain]:
     return chain if chain.last.at == span.end and chain.in_use else None
 
 
-def walked_piece(target: Target, span: Span, state: State) -> Optional[Walked]:
+def walked_piece(target: Target, span: WalkSpan, state: WalkState) -> Optional[WalkedBlocks]:
     """The blocks of the next piece; None if any word contradicts another. Raises `MemoryUnreadable`.
 
     The last one is free, the rest of the heap; or it has no size, where a thread's heap is followed by another one. Of
@@ -149,7 +149,7 @@ def walked_piece(target: Target, span: Span, state: State) -> Optional[Walked]:
             starts.append(before + HEADER)
             ends.append(at + BORROWED)
         before, at, flags = at, at + size, head & FLAGS
-    return Walked(starts, ends, State(at, before, flags))
+    return WalkedBlocks(starts, ends, WalkState(at, before, flags))
 
 
 class MappedBlocks:
@@ -160,18 +160,18 @@ class MappedBlocks:
         self._end = end
         self._starts, self._ends = array("Q"), array("Q")
 
-    def at(self, address: int) -> Optional[Block]:
+    def at(self, address: int) -> Optional[AllocatedRegion]:
         """The block that has the byte at an address, or begins there."""
         index = bisect_right(self._starts, address) - 1
         if index >= 0 and address < self._ends[index]:
-            return Block(self._starts[index], self._ends[index] - self._starts[index])
+            return AllocatedRegion(self._starts[index], self._ends[index] - self._starts[index])
         end = self._end_of(address)
         following = index + 1
         if end is None or (following < len(self._starts) and self._starts[following] < end):
             return None
         self._starts.insert(following, address)
         self._ends.insert(following, end)
-        return Block(address, end - address)
+        return AllocatedRegion(address, end - address)
 
     def _end_of(self, address: int) -> Optional[int]:
         """Where the block ends that begins at an address, None if none does."""

@@ -16,8 +16,8 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import PIECE, MemoryMapping, Target, populated, read_or_none
 
 from ..terminal.progress import begin, through
-from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, Span, chain_of
-from .reach import Block
+from .libc_blocks import FLAGS, HEADER, OF_THREAD, PAGE, UNIT, BlockChain, MappedBlocks, WalkSpan, chain_of
+from .reach import AllocatedRegion
 
 THREAD_HEAP = 1 << 26  # HEAP_MAX_SIZE
 FIRST = range(0x20, 0xA00, UNIT)  # where a thread's first block may be: after heap_info, and malloc_state
@@ -67,22 +67,24 @@ class LibcHeap:
 
     def _chain(self, mapping: MemoryMapping) -> Optional[BlockChain]:
         """Of the main heap, or a thread's; None if it is neither. Raises `MemoryUnreadable`."""
-        chain = chain_of(self._target, Span(mapping.start, mapping.end, 0))
+        chain = chain_of(self._target, WalkSpan(mapping.start, mapping.end, 0))
         if chain is None and mapping.path == MAIN and self._target.is_live:  # it may have changed at its beginning
-            chain = chain_of(self._target, Span(mapping.start, mapping.end, 0))
+            chain = chain_of(self._target, WalkSpan(mapping.start, mapping.end, 0))
         if chain is None and mapping.start % THREAD_HEAP == 0 and mapping.end - mapping.start > FIRST.stop:
             words = array("Q", self._target.read(mapping.start, FIRST.stop + HEADER))
             end = mapping.start + words[2]  # heap_info's size
             if mapping.start + PAGE <= end <= mapping.end:
                 firsts = (one for one in FIRST if words[one // 8 + 1] & FLAGS & OF_THREAD)
-                spans = (Span(mapping.start + one, end, OF_THREAD) for one in firsts)
-                chain = next((one for span in spans if (one := chain_of(self._target, span)) is not None), None)
+                spans = (WalkSpan(mapping.start + first, end, OF_THREAD) for first in firsts)
+                chain = next(
+                    (block_chain for span in spans if (block_chain := chain_of(self._target, span)) is not None), None
+                )
         return chain
 
     @property
     def in_use(self) -> int:
         """Bytes in blocks in use, without those that are mapped one by one."""
-        return sum(one.blocks.in_use for one in self.heaps if isinstance(one.blocks, BlockChain))
+        return sum(heap.blocks.in_use for heap in self.heaps if isinstance(heap.blocks, BlockChain))
 
     def pieces(self) -> Iterator[tuple[int, bytes, int]]:
         """(start, bytes, how many) of all mappings, one after the other, each piece with the rest of its last word.
@@ -91,8 +93,8 @@ class LibcHeap:
         """
         spans = [
             (start, min(start + PIECE, last), last)
-            for one in (*self.heaps, *self.others)
-            for first, last in populated(self._target, one.mapping.start, one.mapping.end)
+            for heap in (*self.heaps, *self.others)
+            for first, last in populated(self._target, heap.mapping.start, heap.mapping.end)
             for start in range(first, last, PIECE)
         ]
         for start, end, last in through(spans, "libc's heap"):
@@ -102,12 +104,12 @@ class LibcHeap:
             else:
                 yield start, data, end - start
 
-    def at(self, address: int) -> Optional[Block]:
+    def at(self, address: int) -> Optional[AllocatedRegion]:
         """The block in use that has the byte at an address; of one mapped by itself, once its beginning was asked."""
         index = bisect_right(self._begins, address) - 1
-        one = self._every[index] if index >= 0 else None
+        heap = self._every[index] if index >= 0 else None
         try:
-            return one.blocks.at(address) if one is not None and address < one.mapping.end else None
+            return heap.blocks.at(address) if heap is not None and address < heap.mapping.end else None
         except MemoryUnreadable:
             return None
 
@@ -115,7 +117,7 @@ class LibcHeap:
 def mappings_of_libc(target: Target, own: Iterable[tuple[int, int]]) -> list[MemoryMapping]:
     """Return the mappings in which libc's allocator may have blocks: no rank has anything of its `own` there."""
     parts = joined(own)
-    return [one for one in target.maps() if is_anonymous(one) and not is_own(one, parts)]
+    return [mapping for mapping in target.maps() if is_anonymous(mapping) and not is_own(mapping, parts)]
 
 
 def is_own(mapping: MemoryMapping, own: Sequence[tuple[int, int]]) -> bool:
@@ -151,6 +153,6 @@ def wholes(left: Sequence[MemoryMapping]) -> Iterator[tuple[int, MemoryMapping]]
     yield count, left[0]._replace(end=left[count - 1].end)
 
 
-def is_anonymous(one: MemoryMapping) -> bool:
+def is_anonymous(mapping: MemoryMapping) -> bool:
     """Whether an allocator may have mapped it."""
-    return one.readable and one.writable and not one.shared and one.path in ("", MAIN)
+    return mapping.readable and mapping.writable and not mapping.shared and mapping.path in ("", MAIN)

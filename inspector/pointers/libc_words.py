@@ -16,10 +16,10 @@ from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks.rankset import compact
 
 from .allocator import is_libc, ranges_of_ranks
-from .findings import LIBC_HEAP, Finding
+from .findings import LIBC_HEAP, PointerFinding
 from .libc_heap import LibcHeap
 from .originals import Originals
-from .reach import Block, Reached
+from .reach import AllocatedRegion, Reached
 from .words import WORD, Word
 
 MOST_WORDS = 100_000
@@ -44,15 +44,15 @@ class LibcWords:
         """All that name an original, ascending; also in mappings that no block was found in yet."""
         found: list[Word] = []
         for start, data, size in self._heap.pieces() if self._heap is not None else ():
-            words = (one for one in self._originals.words(data, start, self._originals.ranges))
-            found += islice((one for one in words if one.address < start + size), MOST_WORDS + 1 - len(found))
+            words = (word for word in self._originals.words(data, start, self._originals.ranges))
+            found += islice((word for word in words if word.address < start + size), MOST_WORDS + 1 - len(found))
         return sorted(found[:MOST_WORDS])
 
-    def block_at(self, address: int) -> Optional[Block]:
+    def block_at(self, address: int) -> Optional[AllocatedRegion]:
         """The block in use that has the byte at an address."""
         return self._heap.at(address) if self._heap is not None else None
 
-    def reached(self, rank: int, reached: Reached) -> Iterator[tuple[Block, Word]]:
+    def reached(self, rank: int, reached: Reached) -> Iterator[tuple[AllocatedRegion, Word]]:
         """The words in those of libc's blocks that a rank's typed pointers lead to."""
         for word, block in self._blocks:
             if word.address + WORD <= block.end and reached.has(block):
@@ -60,19 +60,19 @@ class LibcWords:
                 yield block, word
 
     @property
-    def _blocks(self) -> Iterator[tuple[Word, Block]]:
+    def _blocks(self) -> Iterator[tuple[Word, AllocatedRegion]]:
         """Each word that is in a block in use, and the block."""
         for word in self.words:
             block = self.block_at(word.address)
             if block is not None:
                 yield word, block
 
-    def checked(self, found: Finding) -> Finding:
+    def checked(self, pointer_finding: PointerFinding) -> PointerFinding:
         """A finding, without a right value if there is none for all ranks that share the block."""
-        ranks = self._ranks.get(found.address, set())
-        if found.object != LIBC_HEAP or len(ranks) < 2:
-            return found
-        return replace(found, right=Absent(f"ranks {compact(sorted(ranks))} share the block"))
+        ranks = self._ranks.get(pointer_finding.address, set())
+        if pointer_finding.object != LIBC_HEAP or len(ranks) < 2:
+            return pointer_finding
+        return replace(pointer_finding, right=Absent(f"ranks {compact(sorted(ranks))} share the block"))
 
     def unknown(self) -> Iterator[Absent]:
         """What was not looked through, and whose nobody knows."""

@@ -18,12 +18,12 @@ from pieglobalsfind.target import Target
 from ..job.job import Job
 from ..job.memory import LARGEST_PIECE
 from .evidence import NO_POINTER, UNTYPED, Ground, ObjectEvidence
-from .reach import Block, PointersOf, Reached, Typed
+from .reach import AllocatedRegion, PointersOf, Reached, Typed
 from .words import WORD, Ranges, Word, candidates, mangled_words, words_in
 
 
 @dataclass(frozen=True)
-class Part:
+class ScannedPart:
     """A piece of an original that the runtime copies and looks through: a data segment or a constructor heap block.
 
     `candidates` are (offset in data, value): words that name an original place; `mangled` those that do once glibc's
@@ -38,6 +38,7 @@ class Part:
 
     @property
     def end(self) -> int:
+        """Return the address past the end."""
         return self.start + len(self.data)
 
 
@@ -68,16 +69,22 @@ class Originals:
 
     def roots(self) -> Iterator[Typed]:
         """The originals' variables that hold pointers."""
-        for found in self.job.privatized:
-            evidence = self.evidence[found.index]
-            for one in evidence.holders():
-                yield Typed(found.base + evidence.offset_of(one), evidence.types, one.type, one.name, one.language)
+        for elf_object in self.job.privatized:
+            evidence = self.evidence[elf_object.index]
+            for holder in evidence.holders():
+                yield Typed(
+                    elf_object.base + evidence.offset_of(holder),
+                    evidence.types,
+                    holder.type,
+                    holder.name,
+                    holder.language,
+                )
 
-    def block_at(self, address: int) -> Optional[Block]:
+    def block_at(self, address: int) -> Optional[AllocatedRegion]:
         """The constructor's block that has the byte at an address."""
         index = bisect_right(self._blocks, (address, 1 << 64)) - 1
-        found = Block(*self._blocks[index]) if index >= 0 else None
-        return found if found is not None and address < found.end else None
+        allocated_region = AllocatedRegion(*self._blocks[index]) if index >= 0 else None
+        return allocated_region if allocated_region is not None and address < allocated_region.end else None
 
     def is_owned(self, address: int) -> bool:
         """Whether an original is a rank's own copy: what a loader has loaded for each rank is the first one's."""
@@ -87,7 +94,7 @@ class Originals:
         """Whether anything is mapped there."""
         return self.job.translator.mapping(value) is not None
 
-    def ground(self, part: Part, offset: int) -> Ground:
+    def ground(self, part: ScannedPart, offset: int) -> Ground:
         """What the word at an offset of a part is."""
         if part.object is not None:
             return self.evidence[part.object.index].ground(part.start + offset - part.object.base)
@@ -112,14 +119,25 @@ class Originals:
         start = address - self._data[index].start
         return self._data[index].data[start : start + size]
 
-    def _with_candidates(self, one: Part) -> Part:
-        if one.object is not None:
-            base, end = one.start - one.object.base, one.end - one.object.base
-            inside = [at - base for at in self.evidence[one.object.index].pointers() if base <= at <= end - WORD]
+    def _with_candidates(self, scanned_part: ScannedPart) -> ScannedPart:
+        if scanned_part.object is not None:
+            base, end = scanned_part.start - scanned_part.object.base, scanned_part.end - scanned_part.object.base
+            inside = [
+                at - base for at in self.evidence[scanned_part.object.index].pointers() if base <= at <= end - WORD
+            ]
         else:
-            inside = [at - one.start for at in self.reached.pointers_in(Block(one.start, len(one.data)))]
-        named = tuple(candidates(one.data, one.start, self.ranges, sorted(set(inside))))
-        return Part(one.object, one.start, one.data, named, tuple(self.demangled(one.data, one.start)))
+            inside = [
+                at - scanned_part.start
+                for at in self.reached.pointers_in(AllocatedRegion(scanned_part.start, len(scanned_part.data)))
+            ]
+        named = tuple(candidates(scanned_part.data, scanned_part.start, self.ranges, sorted(set(inside))))
+        return ScannedPart(
+            scanned_part.object,
+            scanned_part.start,
+            scanned_part.data,
+            named,
+            tuple(self.demangled(scanned_part.data, scanned_part.start)),
+        )
 
     def _find_objects_in_bytes(self) -> None:
         """C++ builds objects in arrays of char (placement new): a virtual table's address there gives them away."""
@@ -133,28 +151,29 @@ class Originals:
 
 def original_ranges(job: Job) -> Ranges:
     """[start, end] of what was copied: the privatized objects and the constructors' heap blocks."""
-    ranges = [(one.base, one.end) for one in job.privatized]
+    ranges = [(elf_object.base, elf_object.end) for elf_object in job.privatized]
     return ranges + [(address, address + size) for address, size in job.table.constructor_blocks]
 
 
 def owned(job: Job) -> list[tuple[int, int]]:
     """[start, end) of the originals that are some rank's own."""
-    parts = {one for rank in job.present for one in rank.placements if isinstance(one, Rebase)}
-    return [(one.original, one.original + one.size) for one in parts if one.copy == one.original]
+    parts = {placement for rank in job.present for placement in rank.placements if isinstance(placement, Rebase)}
+    return [(part.original, part.original + part.size) for part in parts if part.copy == part.original]
 
 
-def read_data(job: Job) -> Iterator[Part]:
+def read_data(job: Job) -> Iterator[ScannedPart]:
     """The originals' data segments and heap blocks, their words not looked at yet."""
-    for found in job.privatized:
-        for segment in found.segments:
+    for elf_object in job.privatized:
+        for segment in elf_object.segments:
             if not segment.executable:
-                start = found.base + segment.offset
-                yield Part(found, start, read_or_nothing(job.target, start, segment.memory_size), ())
+                start = elf_object.base + segment.offset
+                yield ScannedPart(elf_object, start, read_or_nothing(job.target, start, segment.memory_size), ())
     for address, size in job.table.constructor_blocks:
-        yield Part(None, address, read_or_nothing(job.target, address, size), ())
+        yield ScannedPart(None, address, read_or_nothing(job.target, address, size), ())
 
 
 def read_or_nothing(target: Target, start: int, size: int) -> bytes:
+    """Read memory, or return nothing where it can't be read."""
     try:
         return target.read(start, size) if size <= LARGEST_PIECE else b""
     except MemoryUnreadable:
@@ -164,7 +183,9 @@ def read_or_nothing(target: Target, start: int, size: int) -> bytes:
 def guard_of(job: Job) -> Union[int, Absent]:
     """What glibc mangles pointers with, where ranks have copies at all."""
     copied = any(
-        isinstance(one, Rebase) and one.copy != one.original for rank in job.present for one in rank.placements
+        isinstance(placement, Rebase) and placement.copy != placement.original
+        for rank in job.present
+        for placement in rank.placements
     )
     if not copied:
         return Absent("no rank has a copy")

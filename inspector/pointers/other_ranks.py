@@ -17,8 +17,8 @@ from pieglobalsfind.model import Absent, Owner
 from ..job.job import Job
 from ..terminal.text import harmless
 from .comparison import Comparison
-from .findings import ANOTHER_RANKS, Finding
-from .originals import Originals, Part, read_or_nothing
+from .findings import ANOTHER_RANKS, PointerFinding
+from .originals import Originals, ScannedPart, read_or_nothing
 from .words import WORD
 
 UNUSED = ("range", "unmapped")  # kinds of addresses that lead to nothing of a rank's
@@ -32,10 +32,11 @@ class OtherRanks:
         self._originals = originals
         self._job: Job = originals.job
         self._places = {
-            one.index: sorted(set(originals.evidence[one.index].pointers())) for one in self._job.privatized
+            elf_object.index: sorted(set(originals.evidence[elf_object.index].pointers()))
+            for elf_object in self._job.privatized
         }
 
-    def findings(self, comparison: Comparison) -> Iterator[Finding]:
+    def findings(self, comparison: Comparison) -> Iterator[PointerFinding]:
         """Those of the rank that is compared; none where ranks have pages of their own, and addresses mean less."""
         if comparison.rank.pages_of or len(self._job.table.ranks) < 2:
             return
@@ -43,7 +44,7 @@ class OtherRanks:
             if part.object is not None:
                 yield from self._of_part(comparison, part, part.object.index, part.object.base)
 
-    def _of_part(self, comparison: Comparison, part: Part, index: int, base: int) -> Iterator[Finding]:
+    def _of_part(self, comparison: Comparison, part: ScannedPart, index: int, base: int) -> Iterator[PointerFinding]:
         start = comparison.moved(part.start)
         data = read_or_nothing(self._job.target, start, len(part.data)) if start is not None else b""
         if not data or start is None:
@@ -63,13 +64,13 @@ class OtherRanks:
                 yield self._finding(comparison, part, start, offset, (old, new), owner)
 
     def _finding(
-        self, comparison: Comparison, part: Part, start: int, offset: int, values: tuple[int, int], owner: Owner
-    ) -> Finding:
+        self, comparison: Comparison, part: ScannedPart, start: int, offset: int, values: tuple[int, int], owner: Owner
+    ) -> PointerFinding:
         assert part.object is not None
         ground = self._originals.ground(part, offset)
         own = comparison.moved(owner.original) if owner.original and owner.object is not None else None
         right: Union[int, Absent] = own if own is not None else Absent("the rank has nothing in its place")
-        return Finding(
+        return PointerFinding(
             rank=comparison.rank.rank,
             object=part.object.path,
             offset=part.start + offset - part.object.base,

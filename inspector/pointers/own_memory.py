@@ -20,11 +20,11 @@ from pieglobalsfind.stacks.unwind import Walker
 from ..job.memory import LARGEST_PIECE, RankMemory
 from .comparison import Comparison, mangled_ground
 from .evidence import MANGLED, UNTYPED, Ground
-from .findings import HEAP, LIBC_HEAP, STACK, Finding, right_value, verdict_of
+from .findings import HEAP, LIBC_HEAP, STACK, PointerFinding, right_value, verdict_of
 from .heap_blocks import Blocks, blocks_in
 from .libc_words import LibcWords
 from .originals import Originals
-from .reach import Block, Reached, Typed
+from .reach import AllocatedRegion, Reached, Typed
 from .stack_variables import StackEvidence, StackVariables
 from .words import WORD, Ranges, Word, is_past_end
 
@@ -32,7 +32,7 @@ PIECE = 4 << 20  # bytes that are looked through at once
 MOST_WORDS = 100_000  # of one rank's heap, and of its stack
 
 
-class Stack(NamedTuple):
+class StackWords(NamedTuple):
     """The words of a stack that begins at `start`, and what they are."""
 
     start: int
@@ -53,64 +53,68 @@ class OwnMemory:
         self.libc = LibcWords(originals)
         self.unread: list[tuple[int, str]] = []
 
-    def findings(self, found: Comparison) -> list[Finding]:
+    def findings(self, comparison: Comparison) -> list[PointerFinding]:
         """What the rank's heap and stack have, and the blocks of libc's heap that its pointers lead to."""
-        ranges = [one for one in found.ranges if not self._originals.is_owned(one[0])]
-        rank = found.rank
+        ranges = [one for one in comparison.ranges if not self._originals.is_owned(one[0])]
+        rank = comparison.rank
         if not ranges or rank.state in (STARTING, EXITED):
             return []
-        heap = self._words_of_heap(found, rank.heap, ranges) if isinstance(rank.heap, Region) else []
+        heap = self._words_of_heap(comparison, rank.heap, ranges) if isinstance(rank.heap, Region) else []
         is_wanted = bool(heap or self.libc.words)
-        stack = self._stack(found, ranges, is_wanted)
-        told = self._judged(found, heap, stack) if is_wanted else []
+        stack = self._stack(comparison, ranges, is_wanted)
+        pointer_findings = self._judged(comparison, heap, stack) if is_wanted else []
         if stack is not None:
-            told += [
-                one
+            pointer_findings += [
+                pointer_finding
                 for word in stack.words
-                for one in finding(found, STACK, stack.start, word, stack.evidence.ground(word.address))
+                for pointer_finding in finding(
+                    comparison, STACK, stack.start, word, stack.evidence.ground(word.address)
+                )
             ]
-        return told
+        return pointer_findings
 
     # ---- the words ----
 
-    def _words_of_heap(self, found: Comparison, heap: Region, ranges: Ranges) -> list[Word]:
+    def _words_of_heap(self, comparison: Comparison, heap: Region, ranges: Ranges) -> list[Word]:
         words: list[Word] = []
         for start in range(heap.start, heap.end, PIECE):
             try:
                 data = self._job.target.read(start, min(PIECE + WORD - 1, heap.end - start))
             except MemoryUnreadable as error:
-                self.unread.append((found.rank.rank, f"its heap can't be read to its end, {error.why}"))
+                self.unread.append((comparison.rank.rank, f"its heap can't be read to its end, {error.why}"))
                 break
-            words += (one for one in self._words(found, data, start, ranges) if one.address < start + PIECE)
+            words += (word for word in self._words(comparison, data, start, ranges) if word.address < start + PIECE)
             if len(words) > MOST_WORDS:
-                self.unread.append((found.rank.rank, f"more than {MOST_WORDS} words of its heap name an original"))
+                self.unread.append((comparison.rank.rank, f"more than {MOST_WORDS} words of its heap name an original"))
                 break
         return words
 
-    def _words(self, found: Comparison, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
-        for one in self._originals.words(data, start, ranges):
-            if one.address not in found.in_blocks and (one.demangled is not None or not found.is_redirected(one.value)):
-                yield one
+    def _words(self, comparison: Comparison, data: bytes, start: int, ranges: Ranges) -> Iterator[Word]:
+        for word in self._originals.words(data, start, ranges):
+            if word.address not in comparison.in_blocks and (
+                word.demangled is not None or not comparison.is_redirected(word.value)
+            ):
+                yield word
 
-    def _stack(self, found: Comparison, ranges: Ranges, is_wanted: bool) -> Optional[Stack]:
+    def _stack(self, comparison: Comparison, ranges: Ranges, is_wanted: bool) -> Optional[StackWords]:
         """Its words that name an original; what its words are only if there are any, or if that `is_wanted`."""
-        if isinstance(found.rank.stack, Absent):
-            self._not_read(found.rank, found.rank.stack.reason)
+        if isinstance(comparison.rank.stack, Absent):
+            self._not_read(comparison.rank, comparison.rank.stack.reason)
             return None
 
-        def read(now: Rank) -> Optional[Stack]:
-            return self._stack_now(found, now, ranges, is_wanted)
+        def read(now: Rank) -> Optional[StackWords]:
+            return self._stack_now(comparison, now, ranges, is_wanted)
 
         try:
-            return while_suspended(self._job.target, self._job.table, found.rank, read)[1]
+            return while_suspended(self._job.target, self._job.table, comparison.rank, read)[1]
         except RanklensError as error:
-            self._not_read(found.rank, re.sub(f"^rank {found.rank.rank} ", "it ", error.sentence))
+            self._not_read(comparison.rank, re.sub(f"^rank {comparison.rank.rank} ", "it ", error.sentence))
             return None
 
     def _not_read(self, rank: Rank, reason: str) -> None:
         self.unread.append((rank.rank, f"its stack was not looked through, {reason}"))
 
-    def _stack_now(self, found: Comparison, now: Rank, ranges: Ranges, is_wanted: bool) -> Optional[Stack]:
+    def _stack_now(self, comparison: Comparison, now: Rank, ranges: Ranges, is_wanted: bool) -> Optional[StackWords]:
         """Of a rank that stands still: from its stack pointer to the end. What lies below is dead."""
         if not isinstance(now.stack, Region) or now.state in (STARTING, EXITED):
             return None
@@ -122,60 +126,74 @@ class OwnMemory:
                 (now.rank, f"only {LARGEST_PIECE >> 20} MB of the {size >> 20} MB of its stack were read")
             )
         data = self._job.target.read(low, min(size, LARGEST_PIECE))
-        words = list(islice(self._words(found, data, low, ranges), MOST_WORDS))
+        words = list(islice(self._words(comparison, data, low, ranges), MOST_WORDS))
         saved = self._saved(now)
         for register, place in saved.items():
             value = registers.get(register, 0)
-            if place < low and any(first <= value <= last for first, last in ranges) and not found.is_redirected(value):
+            if (
+                place < low
+                and any(first <= value <= last for first, last in ranges)
+                and not comparison.is_redirected(value)
+            ):
                 words.append(Word(place, value))
         if not words and not is_wanted:
             return None
         frames, memory, ends = self._walker.frames_from(now.stack, registers)
         if ends:
             self.unread.append((now.rank, "not all frames of its stack are known"))
-        return Stack(now.stack.start, words, self._variables.of(frames, memory, saved))
+        return StackWords(now.stack.start, words, self._variables.of(frames, memory, saved))
 
     def _saved(self, rank: Rank) -> dict[int, int]:
         """Where a suspended rank has saved its registers, by DWARF number."""
         if rank.state == RUNNING or not isinstance(rank.context, int):
             return {}
-        return {one.dwarf_register: rank.context + one.offset for one in self._job.table.context_layout if one.saved}
+        return {
+            register_rule.dwarf_register: rank.context + register_rule.offset
+            for register_rule in self._job.table.context_layout
+            if register_rule.saved
+        }
 
     # ---- what they are ----
 
-    def _judged(self, found: Comparison, words: list[Word], stack: Optional[Stack]) -> list[Finding]:
-        heap = found.rank.heap if isinstance(found.rank.heap, Region) else Region(0, 0)
-        blocks, whole = self._blocks(heap), Block(heap.start, heap.size, False)
+    def _judged(self, comparison: Comparison, words: list[Word], stack: Optional[StackWords]) -> list[PointerFinding]:
+        heap = comparison.rank.heap if isinstance(comparison.rank.heap, Region) else Region(0, 0)
+        blocks, whole = self._blocks(heap), AllocatedRegion(heap.start, heap.size, False)
         if heap.size > LARGEST_PIECE:
             what = f"where the blocks of its heap are is not known, it has more than {LARGEST_PIECE >> 20} MB"
-            self.unread.append((found.rank.rank, what))
+            self.unread.append((comparison.rank.rank, what))
 
-        def block_at(address: int) -> Optional[Block]:
+        def block_at(address: int) -> Optional[AllocatedRegion]:
             if address in heap:
                 return blocks.at(address) if blocks is not None else whole
             return self.libc.block_at(address)
 
-        kept = [one for one in words if is_whole_in(block_at(one.address), one.address)]
+        kept = [word for word in words if is_whole_in(block_at(word.address), word.address)]
         if not kept and not self.libc.words:
             return []
-        self._memory.load(found.rank, self._job.privatized)
-        known = self._originals
-        reached = Reached(known.pointers, self._memory.read, block_at, known.is_address, len(self._job.present))
-        reached.follow((*self._roots(found), *(stack.evidence.variables if stack is not None else ())))
+        self._memory.load(comparison.rank, self._job.privatized)
+        originals = self._originals
+        reached = Reached(originals.pointers, self._memory.read, block_at, originals.is_address, len(self._job.present))
+        reached.follow((*self._roots(comparison), *(stack.evidence.variables if stack is not None else ())))
         if reached.is_cut:
-            self.unread.append((found.rank.rank, "not all of its heap's blocks were told by types, there are too many"))
-        told = [one for word in kept for one in finding(found, HEAP, heap.start, word, reached.ground(word.address))]
-        for block, word in self.libc.reached(found.rank.rank, reached):
-            if not found.is_redirected(word.value) and found.names_original(word.place):
-                told += finding(found, LIBC_HEAP, block.start, word, reached.ground(word.address))
-        return told
+            self.unread.append(
+                (comparison.rank.rank, "not all of its heap's blocks were told by types, there are too many")
+            )
+        pointer_findings = [
+            pointer_finding
+            for word in kept
+            for pointer_finding in finding(comparison, HEAP, heap.start, word, reached.ground(word.address))
+        ]
+        for block, word in self.libc.reached(comparison.rank.rank, reached):
+            if not comparison.is_redirected(word.value) and comparison.names_original(word.place):
+                pointer_findings += finding(comparison, LIBC_HEAP, block.start, word, reached.ground(word.address))
+        return pointer_findings
 
-    def _roots(self, found: Comparison) -> Iterator[Typed]:
+    def _roots(self, comparison: Comparison) -> Iterator[Typed]:
         """The rank's own variables that hold pointers."""
-        for one in self._originals.roots():
-            address = found.moved(one.address)
+        for root in self._originals.roots():
+            address = comparison.moved(root.address)
             if address is not None:
-                yield replace(one, address=address)
+                yield replace(root, address=address)
 
     def _blocks(self, heap: Region) -> Optional[Blocks]:
         if not 0 < heap.size <= LARGEST_PIECE:
@@ -186,18 +204,20 @@ class OwnMemory:
             return None
 
 
-def finding(found: Comparison, place: str, start: int, word: Word, ground: Optional[Ground]) -> Iterator[Finding]:
+def finding(
+    comparison: Comparison, place: str, start: int, word: Word, ground: Optional[Ground]
+) -> Iterator[PointerFinding]:
     """What is to be said of a word of the rank's own, if anything."""
     ground = ground or Ground(UNTYPED, "it points into the original, and nothing says what it is")
     right: Union[int, Absent]
     if word.demangled is not None:
         verdict: Optional[str] = MANGLED
-        ground, right = mangled_ground(ground), found.mangled_right(word.demangled)
+        ground, right = mangled_ground(ground), comparison.mangled_right(word.demangled)
     else:
-        verdict, right = verdict_of(ground, False), right_value(ground, word.value, found.moved(word.value))
+        verdict, right = verdict_of(ground, False), right_value(ground, word.value, comparison.moved(word.value))
     if verdict is not None:
-        yield Finding(
-            rank=found.rank.rank,
+        yield PointerFinding(
+            rank=comparison.rank.rank,
             object=place,
             offset=word.address - start,
             address=word.address,
@@ -207,11 +227,11 @@ def finding(found: Comparison, place: str, start: int, word: Word, ground: Optio
             new=word.value,
             right=right,
             rewritten=False,
-            past_end=is_past_end(word.value, found.ranges),
+            past_end=is_past_end(word.value, comparison.ranges),
             demangled=word.demangled,
         )
 
 
-def is_whole_in(block: Optional[Block], address: int) -> bool:
+def is_whole_in(block: Optional[AllocatedRegion], address: int) -> bool:
     """Whether the word at an address is all in one block."""
     return block is not None and address + WORD <= block.end

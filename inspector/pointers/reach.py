@@ -32,7 +32,7 @@ LONGEST_NAME = 60
 BY_POINTER = "DWARF, by a pointer to it:"
 
 
-class Block(NamedTuple):
+class AllocatedRegion(NamedTuple):
     """What an allocator gave away; not `is_whole`: a region in which nobody knows where blocks begin and end."""
 
     start: int
@@ -41,6 +41,7 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
+        """Return the address past the end."""
         return self.start + self.size
 
 
@@ -61,31 +62,33 @@ class Typed:
 
     @cached_property
     def size(self) -> int:
+        """Return one element's size in bytes."""
         return self.types.size(self.type)
 
     @property
     def end(self) -> int:
+        """Return the address past the end."""
         return self.address + self.size * self.count
 
     def ground(self, address: int) -> Ground:
         """What the word at an address in it is."""
         number, offset = divmod(address - self.address, self.size)
         name = f"{self.name.removesuffix('->')}[{number}]" if number else self.name
-        found = ground_by_type(self.types, self.type, offset, name, self.language)
-        symbol = found.symbol.replace("->.", "->").replace("->[", "[0][")
+        ground = ground_by_type(self.types, self.type, offset, name, self.language)
+        symbol = ground.symbol.replace("->.", "->").replace("->[", "[0][")
         symbol = f"*{symbol[:-2]}" if symbol.endswith("->") else symbol
-        source = found.source.replace("DWARF:", BY_POINTER) if self.is_pointed else found.source
-        found = replace(found, symbol=symbol, source=source)
-        if found.kind == NO_POINTER and self.is_guess(number):
-            return replace(found, kind=AMBIGUOUS, source=f"{found.source}, if the block is an array")
-        return found
+        source = ground.source.replace("DWARF:", BY_POINTER) if self.is_pointed else ground.source
+        ground = replace(ground, symbol=symbol, source=source)
+        if ground.kind == NO_POINTER and self.is_guess(number):
+            return replace(ground, kind=AMBIGUOUS, source=f"{ground.source}, if the block is an array")
+        return ground
 
     def is_guess(self, number: int) -> bool:
         """Whether that element may be something else: the rest of a larger struct, for instance."""
         return number > 0 and isinstance(self.types.strip(self.type), Struct)
 
 
-class Target(NamedTuple):
+class TypedPointer(NamedTuple):
     """A pointer in an object: its offset, the type that it points to, and the path to it."""
 
     offset: int
@@ -97,16 +100,17 @@ class PointersOf:
     """The pointers in objects of each type, looked up once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[TypeTable, tuple[Target, ...]]] = {}
+        self._known: dict[tuple[int, int], tuple[TypeTable, tuple[TypedPointer, ...]]] = {}
 
-    def of(self, types: TypeTable, index: int) -> tuple[Target, ...]:
+    def of(self, types: TypeTable, index: int) -> tuple[TypedPointer, ...]:
+        """Return the pointers in a type, found once."""
         key = id(types), index
         if key not in self._known:  # with the table, whose id stays its own as long as it is kept
             self._known[key] = types, tuple(targets(types, index))
         return self._known[key][1]
 
 
-def targets(types: TypeTable, index: int) -> Iterator[Target]:
+def targets(types: TypeTable, index: int) -> Iterator[TypedPointer]:
     """Pointers that lead to objects; not those in unions, which may be something else, nor to single bytes."""
     for offset in pointer_offsets(types, index)[:MOST_TARGETS]:
         for leaf in leaves_at(types, index, offset):
@@ -114,7 +118,7 @@ def targets(types: TypeTable, index: int) -> Iterator[Target]:
                 bare = types.strip(leaf.type)
                 named = bare.target if isinstance(bare, Pointer) else bare.element if isinstance(bare, Array) else None
                 if named is not None and is_object(types, named):
-                    yield Target(offset, named, leaf.path)
+                    yield TypedPointer(offset, named, leaf.path)
 
 
 def is_object(types: TypeTable, index: int) -> bool:
@@ -135,7 +139,7 @@ class Reached:
         self,
         pointers: PointersOf,
         read: Callable[[int, int], bytes],
-        block_at: Callable[[int], Optional[Block]],
+        block_at: Callable[[int], Optional[AllocatedRegion]],
         is_address: Callable[[int], bool],
         ranks: int = 1,
     ) -> None:
@@ -158,11 +162,11 @@ class Reached:
                 return
             left.extend(self._behind(left.popleft()))
 
-    def _behind(self, one: Typed) -> Iterator[Typed]:
+    def _behind(self, typed: Typed) -> Iterator[Typed]:
         """The objects that are new, among those behind the pointers of some."""
-        index, size = element_of(one)
-        places = self._pointers.of(one.types, index)
-        data = self._bytes(one) if places else b""
+        index, size = element_of(typed)
+        places = self._pointers.of(typed.types, index)
+        data = self._bytes(typed) if places else b""
         count = min(len(data) // size, MOST_WORDS // max(len(places), 1))
         self._words += count * len(places)
         for number in range(count if places else 0):
@@ -170,27 +174,27 @@ class Reached:
                 value = struct.unpack_from("<Q", data, number * size + offset)[0]
                 block = self._block_at(value) if value else None
                 if block is not None:
-                    yield from self._at(block, value, replace(one, type=target, name=name_of(one, number, path)))
+                    yield from self._at(block, value, replace(typed, type=target, name=name_of(typed, number, path)))
 
-    def _bytes(self, one: Typed) -> bytes:
+    def _bytes(self, typed: Typed) -> bytes:
         """Of some objects, as far as anybody wants to follow them."""
         try:
-            return self._read(one.address, min(one.size * one.count, MOST_BYTES))
+            return self._read(typed.address, min(typed.size * typed.count, MOST_BYTES))
         except MemoryUnreadable:
             return b""
 
-    def _at(self, block: Block, address: int, like: Typed) -> Iterator[Typed]:
+    def _at(self, block: AllocatedRegion, address: int, like: Typed) -> Iterator[Typed]:
         key = address, id(like.types), like.type
-        found = Typed(address, like.types, like.type, like.name, like.language, is_pointed=True)
-        if key in self._known or found.end > block.end:
+        typed = Typed(address, like.types, like.type, like.name, like.language, is_pointed=True)
+        if key in self._known or typed.end > block.end:
             return
         self._known.add(key)
         if block.is_whole and address == block.start:
-            found = replace(found, count=self._count(found, block))
-        self._found.setdefault(block.start, []).append(found)
-        yield found
+            typed = replace(typed, count=self._count(typed, block))
+        self._found.setdefault(block.start, []).append(typed)
+        yield typed
 
-    def _count(self, first: Typed, block: Block) -> int:
+    def _count(self, first: Typed, block: AllocatedRegion) -> int:
         """How many there are in a block that begins with one."""
         count = min(block.size // first.size, MOST_ELEMENTS)
         bare = first.types.strip(first.type)
@@ -201,9 +205,9 @@ class Reached:
         places = self._pointers.of(first.types, first.type)
         data = self._bytes(replace(first, count=count))
         words = (
-            struct.unpack_from("<Q", data, number * first.size + one.offset)[0]
+            struct.unpack_from("<Q", data, number * first.size + place.offset)[0]
             for number in range(1, len(data) // first.size)
-            for one in places
+            for place in places
         )
         is_array = all(not one or self._is_address(one) for one in islice(words, MOST_TRIED))
         return count if data and is_array else 1
@@ -214,49 +218,49 @@ class Reached:
         """What the word at an address is by the objects that were reached, None if none of them has it."""
         block = self._block_at(address)
         around = self._found.get(block.start, ()) if block is not None else ()
-        covering = [one for one in around if one.address <= address < one.end]
-        sure = [one for one in covering if not one.is_guess((address - one.address) // one.size)]
-        grounds = [one.ground(address) for one in sure or covering]
-        if len({one.kind for one in grounds}) > 1:
+        covering = [typed for typed in around if typed.address <= address < typed.end]
+        sure = [typed for typed in covering if not typed.is_guess((address - typed.address) // typed.size)]
+        grounds = [typed.ground(address) for typed in sure or covering]
+        if len({ground.kind for ground in grounds}) > 1:
             first = grounds[0]
             return Ground(AMBIGUOUS, "DWARF: pointers of several types lead to it", first.symbol, first.type)
         return grounds[0] if grounds else None
 
-    def has(self, block: Block) -> bool:
+    def has(self, block: AllocatedRegion) -> bool:
         """Whether a typed pointer leads to a block."""
         return block.start in self._found
 
-    def pointers_in(self, block: Block) -> Iterator[int]:
+    def pointers_in(self, block: AllocatedRegion) -> Iterator[int]:
         """Where pointers are in a block, with repetitions."""
-        for one in self._found.get(block.start, ()):
-            for number in range(one.count):
-                for place in self._pointers.of(one.types, one.type):
-                    yield one.address + number * one.size + place.offset
+        for typed in self._found.get(block.start, ()):
+            for number in range(typed.count):
+                for place in self._pointers.of(typed.types, typed.type):
+                    yield typed.address + number * typed.size + place.offset
 
 
 def is_open(types: TypeTable, bare: Struct) -> bool:
     """Whether more may follow a struct in its block than another one: members without a size, or those of a derived
     class."""
-    return any(one.name.startswith("_vptr") or types.size(one.type) == 0 for one in bare.members)
+    return any(member.name.startswith("_vptr") or types.size(member.type) == 0 for member in bare.members)
 
 
-def element_of(one: Typed) -> tuple[int, int]:
+def element_of(typed: Typed) -> tuple[int, int]:
     """The type and the size of what an array, or an array of arrays, has one behind the other; of others their own."""
-    index = one.type
-    bare = one.types.strip(index)
-    while isinstance(bare, Array) and bare.data_location is None and one.types.size(bare.element) > 0:
+    index = typed.type
+    bare = typed.types.strip(index)
+    while isinstance(bare, Array) and bare.data_location is None and typed.types.size(bare.element) > 0:
         index = bare.element
-        bare = one.types.strip(index)
-    return index, one.types.size(index)
+        bare = typed.types.strip(index)
+    return index, typed.types.size(index)
 
 
-def name_of(one: Typed, number: int, path: str) -> str:
+def name_of(typed: Typed, number: int, path: str) -> str:
     """How the program calls what a pointer in an object leads to."""
-    bare = one.types.strip(one.type)
-    if isinstance(bare, Array) and bare.data_location is None and one.count == 1:
-        name = one.name.removesuffix("->") + subscript(bare, number)
+    bare = typed.types.strip(typed.type)
+    if isinstance(bare, Array) and bare.data_location is None and typed.count == 1:
+        name = typed.name.removesuffix("->") + subscript(bare, number)
     else:
-        name = f"{one.name.removesuffix('->')}[{number}]" if number else one.name
+        name = f"{typed.name.removesuffix('->')}[{number}]" if number else typed.name
     name = f"{name}{path}".replace("->.", "->").replace("->[", "[0][")
     name = f"(*{name[:-2]})" if name.endswith("->") else name
     return f"...{name[-LONGEST_NAME:]}->" if len(name) > LONGEST_NAME else f"{name}->"

@@ -17,7 +17,7 @@ from pieglobalsfind.dwarf.locals import Local, LocalReader
 from pieglobalsfind.dwarf.types import TypeTable
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, RSP, Absent
-from pieglobalsfind.stacks.frame_values import Frame, NowhereError, address
+from pieglobalsfind.stacks.frame_values import FrameScope, NowhereError, address
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation, Walker
 
@@ -51,16 +51,16 @@ class StackEvidence:
         self._starts.append(start)
         self._functions.append(function)
 
-    def add(self, one: Typed) -> None:
+    def add(self, typed: Typed) -> None:
         """A variable of the frame that was added last."""
         if len(self.variables) >= MOST_VARIABLES:
             return
-        self.variables.append(one)
-        if one.size > LARGE:
-            self._large += [one] if len(self._large) < MOST_LARGE else []
+        self.variables.append(typed)
+        if typed.size > LARGE:
+            self._large += [typed] if len(self._large) < MOST_LARGE else []
             return
-        for place in range(one.address // NEAR, (one.end - 1) // NEAR + 1):
-            self._near.setdefault(place, []).append(one)
+        for place in range(typed.address // NEAR, (typed.end - 1) // NEAR + 1):
+            self._near.setdefault(place, []).append(typed)
 
     def ground(self, address: int) -> Ground:
         """What the word at an address is."""
@@ -68,7 +68,7 @@ class StackEvidence:
             return Ground(PROVEN, RETURNS, f"return address of {self.returns[address]}", "")
         around = (*self._near.get(address // NEAR, ()), *self._large)
         grounds = [one.ground(address) for one in around if one.address <= address < one.end]
-        if len({one.kind for one in grounds}) > 1:
+        if len({ground.kind for ground in grounds}) > 1:
             first = grounds[0]
             return Ground(AMBIGUOUS, "DWARF: variables of several types share it", first.symbol, first.type)
         return grounds[0] if grounds else Ground(UNTYPED, f"{self._place(address)}, where no variable is known")
@@ -87,24 +87,24 @@ class StackVariables:
         self._job = job
         self._walker = walker
         self._readers: dict[str, Optional[LocalReader]] = {}
-        self._copied = {one.index for one in job.privatized}
+        self._copied = {elf_object.index for elf_object in job.privatized}
 
     def of(self, frames: list[Activation], memory: Memory, saved: Mapping[int, int]) -> StackEvidence:
         """The evidence for a stack; `saved` are the places of registers that the rank has saved, by DWARF number."""
-        found, homes, function = StackEvidence(), dict(saved), "the frame that it left"
+        stack_evidence, homes, function = StackEvidence(), dict(saved), "the frame that it left"
         if PC in homes:
-            found.returns[homes[PC]] = harmless(self._function(frames[0])) if frames else function
-        for one in frames:
-            function = harmless(self._function(one))
-            found.add_frame(one.registers[RSP], function)
-            if self._job.translator.owner(one.lookup).object in self._copied:
-                for variable in self._variables(one, memory, homes):
-                    found.add(variable)
-            for register, place in self._saved_by(one):
+            stack_evidence.returns[homes[PC]] = harmless(self._function(frames[0])) if frames else function
+        for frame in frames:
+            function = harmless(self._function(frame))
+            stack_evidence.add_frame(frame.registers[RSP], function)
+            if self._job.translator.owner(frame.lookup).object in self._copied:
+                for variable in self._variables(frame, memory, homes):
+                    stack_evidence.add(variable)
+            for register, place in self._saved_by(frame):
                 homes[register] = place
                 if register == PC:
-                    found.returns[place] = function
-        return found
+                    stack_evidence.returns[place] = function
+        return stack_evidence
 
     def _function(self, frame: Activation) -> str:
         return self._walker.calls(frame.lookup)[0].function
@@ -120,18 +120,18 @@ class StackVariables:
     def _variables(self, frame: Activation, memory: Memory, homes: Mapping[int, int]) -> Iterator[Typed]:
         place = self._walker.place(frame.lookup)
         reader = None if isinstance(place, Absent) else self._reader(place[0])
-        found = reader.at(place[1]) if reader is not None and not isinstance(place, Absent) else None
-        if reader is None or found is None or isinstance(place, Absent):
+        locals_at = reader.at(place[1]) if reader is not None and not isinstance(place, Absent) else None
+        if reader is None or locals_at is None or isinstance(place, Absent):
             return
-        around = Frame(frame, memory, frame.lookup - place[1], found.frame_base, lambda: None)
-        for one in found.variables:
-            if any(step.atom == dw.DW_OP_piece for step in one.steps):
-                yield from in_pieces(one, reader.types, around, homes)
+        around = FrameScope(frame, memory, frame.lookup - place[1], locals_at.frame_base, lambda: None)
+        for variable in locals_at.variables:
+            if any(step.atom == dw.DW_OP_piece for step in variable.steps):
+                yield from in_pieces(variable, reader.types, around, homes)
                 continue
-            size, start = reader.types.size(one.type), place_of(one.steps, around, homes)
-            in_register = is_register(one.steps[0])
+            size, start = reader.types.size(variable.type), place_of(variable.steps, around, homes)
+            in_register = is_register(variable.steps[0])
             if start is not None and 0 < size <= (WORD if in_register else LARGEST_OBJECT):
-                yield Typed(start, reader.types, one.type, harmless(one.name), one.language)
+                yield Typed(start, reader.types, variable.type, harmless(variable.name), variable.language)
 
     def _reader(self, path: str) -> Optional[LocalReader]:
         if path not in self._readers:
@@ -140,7 +140,7 @@ class StackVariables:
         return self._readers[path]
 
 
-def place_of(steps: Steps, frame: Frame, homes: Mapping[int, int]) -> Optional[int]:
+def place_of(steps: Steps, frame: FrameScope, homes: Mapping[int, int]) -> Optional[int]:
     """Where a variable is: in memory, or where the register that has it was saved; None if nowhere, or nobody knows."""
     try:
         if len(steps) == 1 and is_register(steps[0]):
@@ -150,19 +150,19 @@ def place_of(steps: Steps, frame: Frame, homes: Mapping[int, int]) -> Optional[i
         return None
 
 
-def in_pieces(one: Local, types: TypeTable, frame: Frame, homes: Mapping[int, int]) -> Iterator[Typed]:
+def in_pieces(local: Local, types: TypeTable, frame: FrameScope, homes: Mapping[int, int]) -> Iterator[Typed]:
     """The members of a variable that lies in several places (DWARF 5, 2.6.1.2), those that are whole in one piece.
 
     Members of unions are left out: which of them is meant is not known.
     """
-    for steps, offset, span in pieces(one.steps):
+    for steps, offset, span in pieces(local.steps):
         start = place_of(steps, frame, homes) if span <= (WORD if is_register(steps[0]) else LARGEST_OBJECT) else None
         if start is None:
             continue
-        for leaf in leaves_at(types, one.type, offset, span)[:MOST_MEMBERS]:
+        for leaf in leaves_at(types, local.type, offset, span)[:MOST_MEMBERS]:
             if offset <= leaf.offset and 0 < leaf.size <= offset + span - leaf.offset and not leaf.in_union:
-                name = harmless(one.name + leaf.path)
-                yield Typed(start + leaf.offset - offset, types, leaf.type, name, one.language)
+                name = harmless(local.name + leaf.path)
+                yield Typed(start + leaf.offset - offset, types, leaf.type, name, local.language)
 
 
 def pieces(steps: Steps) -> Iterator[tuple[Steps, int, int]]:
@@ -176,4 +176,5 @@ def pieces(steps: Steps) -> Iterator[tuple[Steps, int, int]]:
 
 
 def is_register(step: Step) -> bool:
+    """Return whether an expression's step names a register."""
     return dw.DW_OP_reg0 <= step.atom < dw.DW_OP_reg0 + 32

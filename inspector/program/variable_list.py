@@ -53,7 +53,7 @@ class Listed:
 
 def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterator[Listed]:
     """In the order of files and lines; raises `ObjectFileError` if the file can't be read."""
-    extents = [(one.address, one.size) for one in variables if one.address is not None]
+    extents = [(variable.address, variable.size) for variable in variables if variable.address is not None]
     with open_elf(path) as elf:
         uses = read_uses(elf, extents)
     for one in sorted(variables, key=lambda one: (one.file, one.line, one.name)):
@@ -73,6 +73,7 @@ def listed(path: str, variables: Sequence[Variable], types: TypeTable) -> Iterat
 def functions(
     uses: Union[Uses, Absent], variable: Variable, of: Callable[[Uses, int], tuple[str, ...]]
 ) -> Union[tuple[str, ...], Absent]:
+    """Return the functions that use a variable, Absent where that is unknown."""
     if variable.address is None:
         return THREAD_LOCAL
     if isinstance(uses, Absent):
@@ -81,4 +82,5 @@ def functions(
 
 
 def text(names: Union[tuple[str, ...], Absent]) -> str:
+    """Return names as text, "?" for unknown ones."""
     return "?" if isinstance(names, Absent) else ", ".join(names)

@@ -42,9 +42,11 @@ class Uses:
     takers: dict[int, set[str]] = field(default_factory=dict)
 
     def written_by(self, address: int) -> tuple[str, ...]:
+        """Return the functions that store to an address."""
         return tuple(sorted(self.writers.get(address, ())))
 
     def taken_by(self, address: int) -> tuple[str, ...]:
+        """Return the functions that take an address."""
         return tuple(sorted(self.takers.get(address, ())))
 
 
@@ -52,16 +54,17 @@ def read_uses(elf: ElfFile, extents: Iterable[tuple[int, int]]) -> Union[Uses, A
     """What the code does with the variables at `extents`, (vaddr, size) each; Absent where that can't be told."""
     if elf.header.machine != EM_X86_64:
         return UNKNOWN_CODE
-    if not any(one.type == SHT_SYMTAB for one in elf.sections):
+    if not any(section.type == SHT_SYMTAB for section in elf.sections):
         return NO_SYMBOLS
     reader = CodeReader(elf, sorted(set(extents)))
-    for one in read_symbols(elf).addresses:
-        if one.size and is_code(elf, one):
-            reader.read(one)
+    for address in read_symbols(elf).addresses:
+        if address.size and is_code(elf, address):
+            reader.read(address)
     return reader.uses
 
 
 def is_code(elf: ElfFile, symbol: FileSymbol) -> bool:
+    """Return whether a symbol lies in executable memory."""
     return any(
         part.vaddr <= symbol.start < part.end and part.flags & 1 for part in elf.program_headers if part.type == 1
     )
@@ -70,11 +73,13 @@ def is_code(elf: ElfFile, symbol: FileSymbol) -> bool:
 def own_slots(elf: ElfFile) -> Iterator[tuple[int, int]]:
     """(vaddr of a word of the global offset table, vaddr of the file's own variable that it names)."""
     table = elf.dynamic_value(DT_SYMTAB)
-    for one in elf.relocations():
-        if table is not None and one.type == R_GLOB_DAT:
-            entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * one.symbol, SYMBOL_SIZE))
+    for relocation in elf.relocations():
+        if table is not None and relocation.type == R_GLOB_DAT:
+            entry = struct.unpack(
+                elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * relocation.symbol, SYMBOL_SIZE)
+            )
             if entry[3]:  # defined here
-                yield one.offset, entry[4]
+                yield relocation.offset, entry[4]
 
 
 class CodeReader:
@@ -108,7 +113,7 @@ class CodeReader:
             return
         instructions = list(self._decoder.disasm(code, symbol.start))
         self._function = demangle(symbol.name).partition("(")[0]
-        labels = {target for one in instructions for target in self._targets(one)}
+        labels = {target for instruction in instructions for target in self._targets(instruction)}
         for _ in range(MOST_PASSES):  # what jumps bring along is less in each
             before = dict(self._arriving)
             self._pass(instructions, labels)
@@ -122,22 +127,22 @@ class CodeReader:
 
     def _pass(self, instructions: list[Any], labels: set[int]) -> None:
         self._held, self._accessed = {}, set()
-        for one in instructions:
-            if one.address in labels:
-                self._held = common(self._held, self._arriving.get(one.address, self._held))
-            self._step(one)
-            for target in self._targets(one):
+        for instruction in instructions:
+            if instruction.address in labels:
+                self._held = common(self._held, self._arriving.get(instruction.address, self._held))
+            self._step(instruction)
+            for target in self._targets(instruction):
                 self._arriving[target] = common(self._after, self._arriving.get(target, self._after))
 
     def _targets(self, instruction: Any) -> Iterator[int]:
         if instruction.group(self._capstone.CS_GRP_JUMP):
-            yield from (one.imm for one in instruction.operands if one.type == self._x86.X86_OP_IMM)
+            yield from (operand.imm for operand in instruction.operands if operand.type == self._x86.X86_OP_IMM)
 
     def _step(self, instruction: Any) -> None:
         operands = instruction.operands
-        for one in operands:
-            if one.type == self._x86.X86_OP_MEM and one.access & self._capstone.CS_AC_WRITE:
-                self._note(self.uses.writers, self._address(instruction, one))
+        for operand in operands:
+            if operand.type == self._x86.X86_OP_MEM and operand.access & self._capstone.CS_AC_WRITE:
+                self._note(self.uses.writers, self._address(instruction, operand))
         self._note_escapes(instruction, operands)
         held = self._result(instruction, operands)
         if instruction.group(self._capstone.CS_GRP_CALL):
@@ -160,7 +165,11 @@ class CodeReader:
         elif instruction.group(self._capstone.CS_GRP_RET):
             names = ["rax"]
         elif len(operands) == 2 and operands[0].type == self._x86.X86_OP_MEM and operands[1].size == 8:
-            names = [wide(instruction.reg_name(one.reg)) for one in operands[1:] if one.type == self._x86.X86_OP_REG]
+            names = [
+                wide(instruction.reg_name(operand.reg))
+                for operand in operands[1:]
+                if operand.type == self._x86.X86_OP_REG
+            ]
         for name in names:
             if name not in self._accessed:  # what is left over of an access is not passed on
                 self._note(self.uses.takers, self._held.get(name))

@@ -22,7 +22,7 @@ LONGEST_NAME = 1000
 Row = dict[str, object]
 
 
-def shown_name(call: Call) -> str:
+def _shown_name(call: Call) -> str:
     return harmless(call.function, LONGEST_NAME)
 
 
@@ -48,7 +48,7 @@ def speedscope(recording: Recording, name: str) -> Iterator[str]:
 
 
 def _frame(call: Call) -> Row:
-    frame: Row = {"name": shown_name(call)}
+    frame: Row = {"name": _shown_name(call)}
     place = call.file or call.library
     if place:
         frame["file"] = harmless(place, LONGEST_NAME)
@@ -60,14 +60,14 @@ def _frame(call: Call) -> Row:
 def _merged(recording: Recording, stacks: Sequence[Sequence[int]]) -> Row:
     """Ranks' seconds added up by stack."""
     totals = totals_of(recording)
-    samples, weights = [stacks[one] for one in totals], [round(one, 6) for one in totals.values()]
+    samples, weights = [stacks[total] for total in totals], [round(total, 6) for total in totals.values()]
     return _profile(f"all {len(recording.ranks)} ranks, added up", 0.0, sum(weights), samples, weights)
 
 
 def _of_rank(recording: Recording, stacks: Sequence[Sequence[int]], rank: int) -> Row:
     samples: list[Sequence[int]] = []
     weights: list[float] = []
-    first = at = next((one.start for one in recording.stretches(rank)), 0.0)
+    first = at = next((stretche.start for stretche in recording.stretches(rank)), 0.0)
     for start, end, stack in recording.stretches(rank):
         if start > at:  # it was elsewhere meanwhile
             samples.append([])
@@ -100,7 +100,9 @@ def folded(recording: Recording, name: str) -> Iterator[str]:
     for rank in recording.ranks:
         lines: dict[str, float] = {}
         for stack, seconds in recording.seconds[rank].items():
-            line = ";".join([f"rank {rank}", *(shown_name(one).replace(";", ":") for one in recording.stacks[stack])])
+            line = ";".join(
+                [f"rank {rank}", *(_shown_name(call).replace(";", ":") for call in recording.stacks[stack])]
+            )
             lines[line] = lines.get(line, 0.0) + seconds
         for line, seconds in sorted(lines.items()):
             if round(1000 * seconds):
@@ -148,7 +150,7 @@ def _closed(open_calls: list[tuple[Call, float]], keep: int, end: float, rank: i
     ended = open_calls[keep:]
     del open_calls[keep:]
     for call, start in ended:
-        row: Row = {"ph": "X", "name": shown_name(call), "cat": "call", "pid": 1, "tid": rank + 1}
+        row: Row = {"ph": "X", "name": _shown_name(call), "cat": "call", "pid": 1, "tid": rank + 1}
         row.update(ts=round(MICROSECONDS * start, 1), dur=round(MICROSECONDS * (end - start), 1))
         place = harmless(call.file or call.library, LONGEST_NAME)
         if place:

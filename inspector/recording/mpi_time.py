@@ -26,10 +26,12 @@ class CallTime:
 
     @property
     def total(self) -> float:
+        """Return the seconds of all ranks."""
         return sum(self.seconds.values())
 
     @property
     def mean(self) -> float:
+        """Return the seconds of a rank on average."""
         return self.total / len(self.seconds) if self.seconds else 0.0
 
     @property
@@ -39,6 +41,7 @@ class CallTime:
 
     @property
     def most(self) -> int:
+        """Return the rank that was there longest."""
         return min(self.seconds, key=lambda rank: (-self.seconds[rank], rank))
 
 

@@ -79,6 +79,7 @@ class Recording:
 
     @property
     def ranks(self) -> list[int]:
+        """Return the recorded ranks."""
         return sorted(self._starts)
 
     def stretches(self, rank: int) -> Iterator[Stretch]:
@@ -92,7 +93,7 @@ class Recording:
     def _number(self, calls: Calls) -> int:
         number = self._seen.get(calls)
         if number is None:
-            shown = calls if self._by_line else tuple(Call(one.function, one.file, 0, one.library) for one in calls)
+            shown = calls if self._by_line else tuple(Call(call.function, call.file, 0, call.library) for call in calls)
             if shown not in self._numbers and len(self.stacks) >= MOST_STACKS:
                 shown = OTHERS
             number = self._numbers.get(shown, len(self.stacks))

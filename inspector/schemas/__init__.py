@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parent
 
 def names() -> tuple[str, ...]:
     """The commands that have a file."""
-    return tuple(sorted(one.stem for one in FOLDER.glob("*.json")))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
 
 
 def read(name: str) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from typing import Optional
 
 from . import dispatch, stops
 from .packets import ACCEPTED, REFUSED, Damaged, Event, Interrupt, Packet, ProtocolError, SendAgain, Splitter, framed
-from .session import Session
+from .session import ServeSession
 from .stops import Replies
 
 CHUNK = 1 << 16
 
 
-class Channel:
+class ClientChannel:
     """A client; `has_ended` once it is gone, and it has let go of the job then."""
 
-    def __init__(self, source: int, sink: int, session: Session) -> None:
+    def __init__(self, source: int, sink: int, session: ServeSession) -> None:
         self.source = source
         self.sink = sink
         self.session = session

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pieglobalsfind.errors import RanklensError
 
 from . import file_packets, lldb_packets, memory_packets, queries, stops
-from .session import FAILED, UNSUPPORTED, Session
+from .session import FAILED, UNSUPPORTED, ServeSession
 from .stops import Replies
 
-Handler = Callable[[Session, bytes], bytes]
+Handler = Callable[[ServeSession, bytes], bytes]
 
 HANDLERS: dict[bytes, Handler] = {
     b"!": queries.extended,
@@ -61,7 +61,7 @@ HANDLERS: dict[bytes, Handler] = {
     b"qShlibInfoAddr": lldb_packets.library_list_pointer,
     b"qMemoryRegionInfo:": lldb_packets.memory_region,
 }
-RESUMING: dict[bytes, Callable[[Session, bytes], Replies]] = {
+RESUMING: dict[bytes, Callable[[ServeSession, bytes], Replies]] = {
     b"c": stops.resume,
     b"C": stops.resume,
     b"s": stops.step,
@@ -73,7 +73,7 @@ WHOLE = frozenset({b"qC", b"qProcessInfo", b"!", b"?"})
 LETTERS = frozenset(name for name in (*HANDLERS, *RESUMING) if len(name) == 1 and name not in WHOLE)
 
 
-def replies_to(session: Session, content: bytes) -> Replies:
+def replies_to(session: ServeSession, content: bytes) -> Replies:
     """What to send for a packet: nothing while the job goes on."""
     if content == b"k":
         session.close()

@@ -25,20 +25,20 @@ def plain(text: str) -> str:
 def thread_list(threads: Iterable[tuple[str, RankProcess]]) -> str:
     """(thread id, rank) of each thread; where the rank waits is what GDB prints in parentheses."""
     rows = (
-        f'<thread id="{thread}" name="rank {one.rank.rank}">{escape(plain(one.state))}</thread>'
-        for thread, one in threads
+        f'<thread id="{thread}" name="rank {rank_process.rank.rank}">{escape(plain(rank_process.state))}</thread>'
+        for thread, rank_process in threads
     )
     return f'<?xml version="1.0"?><threads>{"".join(rows)}</threads>'
 
 
-def library_list(one: RankProcess, every: bool) -> str:
+def library_list(rank_process: RankProcess, every: bool) -> str:
     """The rank's libraries; `every`: also those that GDB keeps hooks in."""
     rows = (
         f"<library name={quoteattr(plain(each.name))} lm={hexadecimal(each.identity)} l_addr={hexadecimal(each.bias)}"
         f' l_ld={hexadecimal(each.dynamic)} lmid="0x0"/>'
-        for each in one.libraries(every)
+        for each in rank_process.libraries(every)
     )
-    head = f'<library-list-svr4 version="1.0" main-lm={hexadecimal(one.main_identity)}>'
+    head = f'<library-list-svr4 version="1.0" main-lm={hexadecimal(rank_process.main_identity)}>'
     return f"{head}{''.join(rows)}</library-list-svr4>"
 
 
@@ -49,11 +49,16 @@ def hexadecimal(value: int) -> str:
 
 def process_table(rows: Iterable[tuple[int, RankProcess]]) -> str:
     """(pid, rank) of each; what `info os processes` prints."""
-    return _table(COLUMNS, ((str(pid), *_cells(one)) for pid, one in rows), "processes")
+    return _table(COLUMNS, ((str(pid), *_cells(rank_process)) for pid, rank_process in rows), "processes")
 
 
-def _cells(one: RankProcess) -> tuple[str, ...]:
-    return str(one.rank.rank), one.state, one.view.target.description, one.program.path
+def _cells(rank_process: RankProcess) -> tuple[str, ...]:
+    return (
+        str(rank_process.rank.rank),
+        rank_process.state,
+        rank_process.view.target.description,
+        rank_process.program.path,
+    )
 
 
 def type_table() -> str:

@@ -16,7 +16,7 @@ from pieglobalsfind.errors import ObjectFileError
 
 from . import packets
 from .packets import LARGEST, hexadecimal
-from .session import Session
+from .session import ServeSession
 
 OF_DEBUG = re.compile(r"/usr/lib/debug/\.build-id/[0-9a-f]{2}/[0-9a-f]{1,64}(\.debug)?")
 MOST_OPEN = 256
@@ -28,12 +28,12 @@ ERRORS = {errno.EPERM: 1, errno.ENOENT: 2, errno.EBADF: 9, errno.EACCES: 13, err
 UNKNOWN = 9999
 
 
-def set_file_system(session: Session, arguments: bytes) -> bytes:
+def set_file_system(session: ServeSession, arguments: bytes) -> bytes:
     """`vFile:setfs:PID`: names are those that the server gave, whichever process they are of."""
     return b"F0" if session.allowed.files else b""
 
 
-def open_file(session: Session, arguments: bytes) -> bytes:
+def open_file(session: ServeSession, arguments: bytes) -> bytes:
     """`vFile:open:NAME,FLAGS,MODE`."""
     if not session.allowed.files:
         return b""
@@ -53,7 +53,7 @@ def open_file(session: Session, arguments: bytes) -> bytes:
     return b"F%x" % descriptor
 
 
-def is_allowed(session: Session, path: str) -> bool:
+def is_allowed(session: ServeSession, path: str) -> bool:
     """Whether a file is one of the job's, or of their debug information where distributions put it."""
     if OF_DEBUG.fullmatch(path):
         return True
@@ -61,7 +61,7 @@ def is_allowed(session: Session, path: str) -> bool:
         return path in moment.file_names
 
 
-def read(session: Session, arguments: bytes) -> bytes:
+def read(session: ServeSession, arguments: bytes) -> bytes:
     """`vFile:pread:FILE,SIZE,OFFSET`."""
     descriptor, size, offset = (hexadecimal(word) for word in arguments.split(b","))
     if descriptor not in session.files:
@@ -73,20 +73,28 @@ def read(session: Session, arguments: bytes) -> bytes:
     return b"F%x;%s" % (len(data), packets.escaped(data))
 
 
-def status(session: Session, arguments: bytes) -> bytes:
+def status(session: ServeSession, arguments: bytes) -> bytes:
     """`vFile:fstat:FILE`."""
     descriptor = hexadecimal(arguments)
     if descriptor not in session.files:
         return _failed(errno.EBADF)
-    found = os.fstat(descriptor)
-    words = (0, found.st_ino, found.st_mode, found.st_nlink, found.st_uid, found.st_gid, 0)
-    times = (found.st_atime, found.st_mtime, found.st_ctime)
-    sizes = (found.st_size, found.st_blksize, found.st_blocks)
+    stat_result = os.fstat(descriptor)
+    words = (
+        0,
+        stat_result.st_ino,
+        stat_result.st_mode,
+        stat_result.st_nlink,
+        stat_result.st_uid,
+        stat_result.st_gid,
+        0,
+    )
+    times = (stat_result.st_atime, stat_result.st_mtime, stat_result.st_ctime)
+    sizes = (stat_result.st_size, stat_result.st_blksize, stat_result.st_blocks)
     data = STAT.pack(*(word & 0xFFFFFFFF for word in words), *sizes, *(int(time) & 0xFFFFFFFF for time in times))
     return b"F%x;%s" % (len(data), packets.escaped(data))
 
 
-def close_file(session: Session, arguments: bytes) -> bytes:
+def close_file(session: ServeSession, arguments: bytes) -> bytes:
     """`vFile:close:FILE`."""
     descriptor = hexadecimal(arguments)
     if descriptor not in session.files:

@@ -20,7 +20,7 @@ def lines(address: str, is_path: bool, allowed: Permissions) -> Iterator[str]:
     yield f"GDB      {gdb(address, allowed)}"
     commands = lldb(address, is_path, allowed)
     yield (
-        f"LLDB     {shlex.join(['lldb', *(word for one in commands for word in ('-o', one))])}"
+        f"LLDB     {shlex.join(['lldb', *(word for command in commands for word in ('-o', command))])}"
         if commands
         else ("LLDB     needs --rank, or --port without --all")
     )
@@ -42,7 +42,7 @@ def gdb(address: str, allowed: Permissions) -> str:
         commands.append(f"thread apply all -q {SYSROOT}")
     elif allowed.shown is None:
         commands.append("info os processes")
-    return shlex.join(["gdb", *(word for one in commands for word in ("-ex", one))])
+    return shlex.join(["gdb", *(word for command in commands for word in ("-ex", command))])
 
 
 def lldb(address: str, is_path: bool, allowed: Permissions) -> list[str]:

@@ -15,19 +15,19 @@ from pieglobalsfind.errors import RanklensError
 from . import packets, registers, stops
 from .packets import as_hex, hexadecimal
 from .rank_process import RankProcess
-from .session import FAILED, FIRST_PID, OK, TRAP, Session
+from .session import FAILED, FIRST_PID, OK, TRAP, ServeSession
 
 TRIPLE = "x86_64-pc-linux-gnu"
 DT_DEBUG = 21
 
 
-def host(session: Session, arguments: bytes) -> bytes:
+def host(session: ServeSession, arguments: bytes) -> bytes:
     """`qHostInfo`."""
     session.is_lldb = True
     return b"triple:%s;ptrsize:8;endian:little;" % as_hex(TRIPLE)
 
 
-def process(session: Session, arguments: bytes) -> bytes:
+def process(session: ServeSession, arguments: bytes) -> bytes:
     """`qProcessInfo`."""
     session.begin()
     if session.current is None:
@@ -35,13 +35,13 @@ def process(session: Session, arguments: bytes) -> bytes:
     return b"pid:%x;triple:%s;ostype:linux;endian:little;ptrsize:8;" % (FIRST_PID + session.current, as_hex(TRIPLE))
 
 
-def thread_suffix(session: Session, arguments: bytes) -> bytes:
+def thread_suffix(session: ServeSession, arguments: bytes) -> bytes:
     """`QThreadSuffixSupported`."""
     session.is_lldb = True
     return OK
 
 
-def threads(session: Session, arguments: bytes) -> bytes:
+def threads(session: ServeSession, arguments: bytes) -> bytes:
     """`jThreadsInfo`."""
     number = session.current
     if number is None:
@@ -53,19 +53,19 @@ def threads(session: Session, arguments: bytes) -> bytes:
     return packets.escaped(json.dumps(found).encode())
 
 
-def thread_stop(session: Session, arguments: bytes) -> bytes:
+def thread_stop(session: ServeSession, arguments: bytes) -> bytes:
     """`qThreadStopInfo`."""
     number = session.thread_of(arguments)
     return FAILED if number is None else stops.stop(session, number, TRAP)
 
 
-def library_list_pointer(session: Session, arguments: bytes) -> bytes:
+def library_list_pointer(session: ServeSession, arguments: bytes) -> bytes:
     """`qShlibInfoAddr`: where the pointer to the loader's list stands (DT_DEBUG), without which no library is read."""
     view = session.rank().view
-    for one in session.rank().files.others:
+    for other in session.rank().files.others:
         with suppress(RanklensError, LookupError):
-            if LoadedElf(view.target.read, one.base).dynamic.get(DT_DEBUG):
-                return b"%x" % _entry(session.rank(), one.dynamic, DT_DEBUG)
+            if LoadedElf(view.target.read, other.base).dynamic.get(DT_DEBUG):
+                return b"%x" % _entry(session.rank(), other.dynamic, DT_DEBUG)
     return FAILED
 
 
@@ -78,15 +78,22 @@ def _entry(rank: RankProcess, dynamic: int, tag: int) -> int:
     raise LookupError
 
 
-def memory_region(session: Session, arguments: bytes) -> bytes:
+def memory_region(session: ServeSession, arguments: bytes) -> bytes:
     """`qMemoryRegionInfo:ADDRESS`."""
     address = hexadecimal(arguments)
     rank = session.rank()
-    one = rank.view.translator.mapping(address)
-    if one is not None:
-        flags = "".join(flag for flag, has in zip("rwx", (one.readable, one.writable, one.executable)) if has)
-        name = b"name:%s;" % as_hex(one.path) if one.path else b""
-        return b"start:%x;size:%x;permissions:%s;%s" % (one.start, one.end - one.start, flags.encode(), name)
+    mapping = rank.view.translator.mapping(address)
+    if mapping is not None:
+        flags = "".join(
+            flag for flag, has in zip("rwx", (mapping.readable, mapping.writable, mapping.executable)) if has
+        )
+        name = b"name:%s;" % as_hex(mapping.path) if mapping.path else b""
+        return b"start:%x;size:%x;permissions:%s;%s" % (
+            mapping.start,
+            mapping.end - mapping.start,
+            flags.encode(),
+            name,
+        )
     later = (each.start for each in rank.view.target.maps() if each.start > address)
     end = next(later, 1 << 64)
     return b"start:%x;size:%x;" % (address, end - address)
@@ -95,12 +102,12 @@ def memory_region(session: Session, arguments: bytes) -> bytes:
 # ---- the platform: several ranks, each a connection of its own ----
 
 
-def first_process(session: Session, arguments: bytes) -> bytes:
+def first_process(session: ServeSession, arguments: bytes) -> bytes:
     """`qfProcessInfo`: every rank."""
     wanted = _criteria(arguments)
     with session.looking() as moment:
         session.processes = [
-            _process(one, moment.rank(one)) for one in moment.numbers if wanted in (None, FIRST_PID + one)
+            _process(number, moment.rank(number)) for number in moment.numbers if wanted in (None, FIRST_PID + number)
         ]
     return next_process(session, b"")
 
@@ -114,12 +121,12 @@ def _criteria(arguments: bytes) -> object:
     return None
 
 
-def next_process(session: Session, arguments: bytes) -> bytes:
+def next_process(session: ServeSession, arguments: bytes) -> bytes:
     """`qsProcessInfo`."""
     return session.processes.pop(0) if session.processes else FAILED
 
 
-def process_of_pid(session: Session, arguments: bytes) -> bytes:
+def process_of_pid(session: ServeSession, arguments: bytes) -> bytes:
     """`qProcessInfoPID:PID`."""
     if not arguments.isdigit() or len(arguments) > 10:
         return FAILED
@@ -141,6 +148,6 @@ def _process(number: int, rank: RankProcess) -> bytes:
     )
 
 
-def server_for_process(session: Session, arguments: bytes) -> bytes:
+def server_for_process(session: ServeSession, arguments: bytes) -> bytes:
     """`qLaunchGDBServer`: another connection to this server."""
     return b"pid:1;port:%d;" % session.port if session.port else FAILED

@@ -52,7 +52,7 @@ class LoadedFiles:
 
     def _listed(self) -> Iterator[LoadedFile]:
         """Those that are no object of the rank table: one for all ranks, as libc is where it is not copied."""
-        bases = {one.base for one in self._view.table.objects}
+        bases = {elf_object.base for elf_object in self._view.table.objects}
         for mapping in of_files(self._view.target.maps(), "/"):
             if mapping.offset or not mapping.readable or mapping.start in bases:
                 continue
@@ -60,7 +60,7 @@ class LoadedFiles:
                 continue  # a rank's copy that the loader has made
             try:
                 loaded = LoadedElf(self._view.target.read, mapping.start)
-                dynamic = next((one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC), None)
+                dynamic = next((header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC), None)
             except RanklensError:
                 continue
             if dynamic is None or not loaded.segments or not loaded.is_laid_out(mapping.end - mapping.start):
@@ -84,12 +84,12 @@ class LoadedFiles:
 
     @cached_property
     def _vdso(self) -> Optional[MemoryMapping]:
-        return next((one for one in self._view.target.maps() if one.path == VDSO), None)
+        return next((mapping for mapping in self._view.target.maps() if mapping.path == VDSO), None)
 
     @property
     def made_names(self) -> frozenset[str]:
         """Where what this process has made files of can be opened."""
-        return frozenset(one.name for one in self._kernel_code.values() if one is not None)
+        return frozenset(loaded_file.name for loaded_file in self._kernel_code.values() if loaded_file is not None)
 
     def _made(self, mapping: MemoryMapping) -> Optional[LoadedFile]:
         if not mapping.executable or self._view.translator.owner(mapping.start).rank is not None:
@@ -99,7 +99,7 @@ class LoadedFiles:
             loaded = LoadedElf(self._view.target.read, mapping.start)
         except RanklensError:
             return None
-        dynamic = next((one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC), None)
+        dynamic = next((header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC), None)
         if dynamic is None or not loaded.segments:
             return None
         bias = loaded.load_bias
@@ -109,11 +109,11 @@ class LoadedFiles:
         found = object_path(self._view.target, identity_by_headers(path, build_id, loaded.program_headers))
         return self._checked(found)
 
-    def of_object(self, known: Object) -> str:
+    def of_object(self, elf_object: Object) -> str:
         """Where an object's file can be opened, "" if it is not there any more."""
-        if known.index not in self._names:
-            self._names[known.index] = self._checked(object_path(self._view.target, identity_of(known)))
-        return self._names[known.index]
+        if elf_object.index not in self._names:
+            self._names[elf_object.index] = self._checked(object_path(self._view.target, identity_of(elf_object)))
+        return self._names[elf_object.index]
 
     def _checked(self, found: object) -> str:
         if isinstance(found, Absent):

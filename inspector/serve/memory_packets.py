@@ -11,42 +11,42 @@ from pieglobalsfind.errors import RanklensError
 
 from . import packets, registers
 from .packets import LARGEST, hexadecimal
-from .session import FAILED, OK, Session
+from .session import FAILED, OK, ServeSession
 
 MOST_READ = (LARGEST - 64) // 2  # bytes whose digits fit into a packet
 
 
-def all_registers(session: Session, arguments: bytes) -> bytes:
+def all_registers(session: ServeSession, arguments: bytes) -> bytes:
     """`g`."""
     return registers.all_values(session.rank(_suffix(session, arguments)).known_registers)
 
 
-def one_register(session: Session, arguments: bytes) -> bytes:
+def one_register(session: ServeSession, arguments: bytes) -> bytes:
     """`p NUMBER`."""
     number, _, suffix = arguments.partition(b";")
     rank = session.rank(_suffix(session, b";" + suffix))
     return registers.value(hexadecimal(number, 1 << 16), rank.known_registers)
 
 
-def _suffix(session: Session, arguments: bytes) -> Optional[int]:
+def _suffix(session: ServeSession, arguments: bytes) -> Optional[int]:
     """The rank that LLDB names behind a packet."""
     name, _, thread = arguments.strip(b";").partition(b":")
     return session.thread_of(thread) if name == b"thread" else None
 
 
-def write_registers(session: Session, arguments: bytes) -> bytes:
+def write_registers(session: ServeSession, arguments: bytes) -> bytes:
     """`G`, `P`."""
     session.complain("registers are not written: a rank's are its runtime's")
     return FAILED
 
 
-def read(session: Session, arguments: bytes) -> bytes:
+def read(session: ServeSession, arguments: bytes) -> bytes:
     """`m ADDRESS,SIZE`: as many bytes as can be had."""
     data = _read(session, arguments)
     return data.hex().encode() if data else FAILED
 
 
-def read_binary(session: Session, arguments: bytes) -> bytes:
+def read_binary(session: ServeSession, arguments: bytes) -> bytes:
     """`x ADDRESS,SIZE`, as LLDB has it: bytes alone, and of none a probe."""
     if arguments.endswith(b",0"):
         return OK
@@ -54,24 +54,24 @@ def read_binary(session: Session, arguments: bytes) -> bytes:
     return packets.escaped(data) if data else FAILED
 
 
-def _read(session: Session, arguments: bytes) -> bytes:
+def _read(session: ServeSession, arguments: bytes) -> bytes:
     address, _, size = arguments.partition(b",")
     return session.rank().memory.read(hexadecimal(address), min(hexadecimal(size), MOST_READ))
 
 
-def write(session: Session, arguments: bytes) -> bytes:
+def write(session: ServeSession, arguments: bytes) -> bytes:
     """`M ADDRESS,SIZE:DIGITS`."""
     place, _, digits = arguments.partition(b":")
     return _write(session, place, bytes.fromhex(digits.decode("ascii")))
 
 
-def write_binary(session: Session, arguments: bytes) -> bytes:
+def write_binary(session: ServeSession, arguments: bytes) -> bytes:
     """`X ADDRESS,SIZE:BYTES`."""
     place, _, data = arguments.partition(b":")
     return _write(session, place, packets.unescaped(data))
 
 
-def _write(session: Session, place: bytes, data: bytes) -> bytes:
+def _write(session: ServeSession, place: bytes, data: bytes) -> bytes:
     address, _, size = place.partition(b",")
     start, count = hexadecimal(address), hexadecimal(size)
     if count != len(data):

@@ -12,7 +12,7 @@ from pieglobalsfind.errors import RanklensError
 
 from . import documents, registers, stops
 from .packets import LARGEST, as_hex, escaped, hexadecimal
-from .session import FAILED, FIRST_PID, OK, Session
+from .session import FAILED, FIRST_PID, OK, ServeSession
 
 FEATURES = (
     "QStartNoAckMode+;vContSupported+;qXfer:features:read+;qXfer:auxv:read+;qXfer:libraries-svr4:read+;"
@@ -21,7 +21,7 @@ FEATURES = (
 MOST_LISTED = 64  # threads in one reply
 
 
-def supported(session: Session, arguments: bytes) -> bytes:
+def supported(session: ServeSession, arguments: bytes) -> bytes:
     """`qSupported`: LLDB names processors there, and has one process a connection."""
     wanted = arguments.lstrip(b":").split(b";")
     session.is_lldb = any(one.startswith(b"xmlRegisters=") and b"mips" in one for one in wanted)
@@ -30,18 +30,18 @@ def supported(session: Session, arguments: bytes) -> bytes:
     return f"PacketSize={LARGEST:x};{FEATURES}{more}".encode()
 
 
-def no_acknowledgement(session: Session, arguments: bytes) -> bytes:
+def no_acknowledgement(session: ServeSession, arguments: bytes) -> bytes:
     """`QStartNoAckMode`: from the next packet on."""
     session.acknowledges = False
     return OK
 
 
-def extended(session: Session, arguments: bytes) -> bytes:
+def extended(session: ServeSession, arguments: bytes) -> bytes:
     """`!`."""
     return OK
 
 
-def select(session: Session, arguments: bytes) -> bytes:
+def select(session: ServeSession, arguments: bytes) -> bytes:
     """`Hg`, `Hc`: the rank that is meant from now on."""
     number = session.thread_of(arguments[1:])
     if number is None:
@@ -53,23 +53,23 @@ def select(session: Session, arguments: bytes) -> bytes:
     return OK
 
 
-def is_alive(session: Session, arguments: bytes) -> bytes:
+def is_alive(session: ServeSession, arguments: bytes) -> bytes:
     """`T`."""
     return OK if session.thread_of(arguments) in session.attached else FAILED
 
 
-def current(session: Session, arguments: bytes) -> bytes:
+def current(session: ServeSession, arguments: bytes) -> bytes:
     """`qC`."""
     session.begin()
     return FAILED if session.current is None else b"QC" + session.thread_id(session.current)
 
 
-def is_attached(session: Session, arguments: bytes) -> bytes:
+def is_attached(session: ServeSession, arguments: bytes) -> bytes:
     """`qAttached`: the job was there before the debugger, which detaches from it in the end."""
     return b"1"
 
 
-def attach(session: Session, arguments: bytes) -> bytes:
+def attach(session: ServeSession, arguments: bytes) -> bytes:
     """`vAttach;PID`."""
     try:
         number = session.number_of(hexadecimal(arguments))
@@ -80,7 +80,7 @@ def attach(session: Session, arguments: bytes) -> bytes:
     return stops.first_stop(session, number)
 
 
-def detach(session: Session, arguments: bytes) -> bytes:
+def detach(session: ServeSession, arguments: bytes) -> bytes:
     """`D`, `D;PID`: the job goes on after the last one."""
     if not arguments:
         for number in tuple(session.attached):
@@ -90,7 +90,7 @@ def detach(session: Session, arguments: bytes) -> bytes:
     return OK
 
 
-def first_threads(session: Session, arguments: bytes) -> bytes:
+def first_threads(session: ServeSession, arguments: bytes) -> bytes:
     """`qfThreadInfo`: for clients that read no documents; an empty list would be taken for process 1."""
     session.begin()
     listed = sorted(session.attached)
@@ -100,20 +100,20 @@ def first_threads(session: Session, arguments: bytes) -> bytes:
     return b"m" + b",".join(map(session.thread_id, listed[:MOST_LISTED]))
 
 
-def more_threads(session: Session, arguments: bytes) -> bytes:
+def more_threads(session: ServeSession, arguments: bytes) -> bytes:
     """`qsThreadInfo`."""
     listed = sorted(session.attached)[session.listed : session.listed + MOST_LISTED]
     session.listed += len(listed)
     return b"m" + b",".join(map(session.thread_id, listed)) if listed else b"l"
 
 
-def thread_state(session: Session, arguments: bytes) -> bytes:
+def thread_state(session: ServeSession, arguments: bytes) -> bytes:
     """`qThreadExtraInfo`: where the rank waits."""
     number = session.thread_of(arguments.lstrip(b","))
     return as_hex(f"rank {number}: {session.rank(number).state}")
 
 
-def thread_local_address(session: Session, arguments: bytes) -> bytes:
+def thread_local_address(session: ServeSession, arguments: bytes) -> bytes:
     """`qGetTLSAddr:THREAD,OFFSET,IDENTITY`."""
     thread, offset, identity = arguments.split(b",")
     rank = session.rank(session.thread_of(thread))
@@ -123,7 +123,7 @@ def thread_local_address(session: Session, arguments: bytes) -> bytes:
 # ---- documents ----
 
 
-def transfer(session: Session, arguments: bytes) -> bytes:
+def transfer(session: ServeSession, arguments: bytes) -> bytes:
     """`qXfer:OBJECT:read:ANNEX:OFFSET,SIZE`; the beginning makes the document, the rest is of the same one."""
     kind, _, rest = arguments.partition(b":read:")
     annex, _, window = rest.rpartition(b":")
@@ -142,7 +142,7 @@ def transfer(session: Session, arguments: bytes) -> bytes:
     return (b"m" if offset + size < len(session.documents[key]) else b"l") + escaped(part)
 
 
-def _features(session: Session, annex: bytes) -> Optional[bytes]:
+def _features(session: ServeSession, annex: bytes) -> Optional[bytes]:
     if annex != b"target.xml":
         return None
     session.begin()
@@ -151,14 +151,14 @@ def _features(session: Session, annex: bytes) -> Optional[bytes]:
     return registers.description().encode()
 
 
-def _auxiliary_vector(session: Session, annex: bytes) -> Optional[bytes]:
+def _auxiliary_vector(session: ServeSession, annex: bytes) -> Optional[bytes]:
     """GDB asks for it of a new inferior before it selects one: that is the one whose program it asked for last."""
     number = session.described if session.described in session.attached else session.current
     session.described = None
     return session.rank(number).auxiliary_vector
 
 
-def _libraries(session: Session, annex: bytes) -> Optional[bytes]:
+def _libraries(session: ServeSession, annex: bytes) -> Optional[bytes]:
     every = len(session.attached) <= FEW
     return _encoded(documents.library_list(session.rank(), every))
 
@@ -166,33 +166,33 @@ def _libraries(session: Session, annex: bytes) -> Optional[bytes]:
 FEW = 8  # ranks whose libraries with hooks make no difference
 
 
-def _program(session: Session, annex: bytes) -> Optional[bytes]:
+def _program(session: ServeSession, annex: bytes) -> Optional[bytes]:
     session.begin()
     number = session.number_of(hexadecimal(annex)) if annex else session.current
     session.described = number
     return session.rank(number).program_name.encode("utf-8", "surrogateescape")
 
 
-def _threads(session: Session, annex: bytes) -> Optional[bytes]:
+def _threads(session: ServeSession, annex: bytes) -> Optional[bytes]:
     session.begin()
     ranks = ((session.thread_id(one).decode(), session.moment.rank(one)) for one in sorted(session.attached))
     return _encoded(documents.thread_list(ranks))
 
 
-def _tables(session: Session, annex: bytes) -> Optional[bytes]:
+def _tables(session: ServeSession, annex: bytes) -> Optional[bytes]:
     if annex == b"":
         return _encoded(documents.type_table())
     if annex != b"processes":
         return None
     with session.looking() as moment:
-        return _encoded(documents.process_table((FIRST_PID + one, moment.rank(one)) for one in moment.numbers))
+        return _encoded(documents.process_table((FIRST_PID + number, moment.rank(number)) for number in moment.numbers))
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-DOCUMENTS: dict[bytes, Callable[[Session, bytes], Optional[bytes]]] = {
+DOCUMENTS: dict[bytes, Callable[[ServeSession, bytes], Optional[bytes]]] = {
     b"features": _features,
     b"auxv": _auxiliary_vector,
     b"libraries-svr4": _libraries,

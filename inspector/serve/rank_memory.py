@@ -27,7 +27,7 @@ HELD_BY_FILES = ("code", "rodata", "original", "shared", "runtime")
 
 
 @dataclass(frozen=True)
-class Part:
+class MemoryPart:
     """[start, end) of what the debugger sees is [storage, ...) of the process; `NOWHERE`: its place is not known."""
 
     start: int
@@ -35,7 +35,7 @@ class Part:
     storage: int
 
 
-class RankMemory:
+class ServedMemory:
     """The memory of one rank at one moment."""
 
     def __init__(self, view: ProcessView, rank: Rank) -> None:
@@ -87,41 +87,47 @@ class RankMemory:
         return found
 
     @cached_property
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[MemoryPart]:
         """What lives elsewhere, ascending; of several that cover a place the first placement wins."""
-        found: list[Part] = []
-        for one in self._rank.placements:
-            if not isinstance(one, (Redirect, Unplaced)) or one.size <= 0:
+        memory_parts: list[MemoryPart] = []
+        for placement in self._rank.placements:
+            if not isinstance(placement, (Redirect, Unplaced)) or placement.size <= 0:
                 continue
-            start = self._seen_at(one.object, one.original)
-            storage = one.storage if isinstance(one, Redirect) else NOWHERE
+            start = self._seen_at(placement.object, placement.original)
+            storage = placement.storage if isinstance(placement, Redirect) else NOWHERE
             if storage != start:
-                found += self._uncovered(Part(start, min(start + one.size, TOP), storage), found)
-        return sorted(found, key=lambda part: part.start)
+                memory_parts += self._uncovered(
+                    MemoryPart(start, min(start + placement.size, TOP), storage), memory_parts
+                )
+        return sorted(memory_parts, key=lambda part: part.start)
 
     @staticmethod
-    def _uncovered(part: Part, others: list[Part]) -> Iterator[Part]:
+    def _uncovered(part: MemoryPart, others: list[MemoryPart]) -> Iterator[MemoryPart]:
         """What of a part no other one has."""
         at = part.start
         for other in sorted(others, key=lambda one: one.start):
             if other.end <= at or other.start >= part.end:
                 continue
             if at < other.start:
-                yield Part(at, other.start, _advanced(part, at))
+                yield MemoryPart(at, other.start, _advanced(part, at))
             at = max(at, other.end)
         if at < part.end:
-            yield Part(at, part.end, _advanced(part, at))
+            yield MemoryPart(at, part.end, _advanced(part, at))
 
     def _seen_at(self, index: int, original: int) -> int:
         """Where the rank's copy of an object has what the original has at an address."""
-        for one in self._rank.placements:
-            if isinstance(one, Rebase) and one.object == index and 0 <= original - one.original < one.size:
-                return one.copy + original - one.original
+        for placement in self._rank.placements:
+            if (
+                isinstance(placement, Rebase)
+                and placement.object == index
+                and 0 <= original - placement.original < placement.size
+            ):
+                return placement.copy + original - placement.original
         return original
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [one.start for one in self._parts]
+        return [part.start for part in self._parts]
 
     def _pieces(self, address: int, size: int) -> Iterator[tuple[int, int]]:
         """(address in the process or `NOWHERE`, size) of a range, in its order."""
@@ -174,8 +180,12 @@ class RankMemory:
             return b""
         try:
             with open_elf(place[0]) as file:
-                held = (one for one in file.segments if one.vaddr <= place[1] < one.vaddr + one.file_size)
-                segment = next((one for one in held if not one.flags & PF_W), None)
+                held = (
+                    segment
+                    for segment in file.segments
+                    if segment.vaddr <= place[1] < segment.vaddr + segment.file_size
+                )
+                segment = next((program_header for program_header in held if not program_header.flags & PF_W), None)
                 if segment is None:
                     return b""
                 return file.at(place[1], min(size, segment.vaddr + segment.file_size - place[1]))
@@ -183,7 +193,7 @@ class RankMemory:
             return b""
 
 
-def _advanced(part: Part, address: int) -> int:
+def _advanced(part: MemoryPart, address: int) -> int:
     return part.storage if part.storage == NOWHERE else part.storage + address - part.start
 
 

@@ -23,7 +23,7 @@ from pieglobalsfind.stacks.no_stack import check_is_here
 from pieglobalsfind.targets.core import CoreTarget
 
 from .loaded_files import LoadedFile, LoadedFiles
-from .rank_memory import RankMemory
+from .rank_memory import ServedMemory
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PAGE = 4096
@@ -50,7 +50,7 @@ class RankProcess:
         self.view = view
         self.rank = rank
         self.files = files
-        self.memory = RankMemory(view, rank)
+        self.memory = ServedMemory(view, rank)
 
     @cached_property
     def state(self) -> str:
@@ -76,6 +76,7 @@ class RankProcess:
 
     @property
     def known_registers(self) -> Mapping[int, int]:
+        """Return the registers, none if they are unknown."""
         return {} if isinstance(self.registers, Absent) else self.registers
 
     @property
@@ -97,51 +98,53 @@ class RankProcess:
     def program(self) -> Object:
         """What a debugger takes for the rank's executable: the user's program."""
         objects = self.view.table.objects
-        programs = [one for one in objects if one.is_program]
+        programs = [elf_object for elf_object in objects if elf_object.is_program]
         if not objects:
             raise RanklensError(f"the program of rank {self.rank.rank} is not known")
-        return next((one for one in programs if one.privatized), (programs or objects)[0])
+        return next((program for program in programs if program.privatized), (programs or objects)[0])
 
     @property
     def program_name(self) -> str:
         """Where its file can be opened, "" if that is not possible."""
         return self.files.of_object(self.program)
 
-    def base_of(self, known: Object) -> Optional[int]:
+    def base_of(self, elf_object: Object) -> Optional[int]:
         """Where the rank's copy of an object begins, None if it has none."""
-        found = data_place(self.rank, known, known.base)
+        found = data_place(self.rank, elf_object, elf_object.base)
         return found if isinstance(found, int) else None
 
     def libraries(self, every: bool) -> Iterator[Library]:
         """Those of the rank; `every`: also libraries with hooks in which its stack has no frame."""
-        for known in self.view.table.objects:
-            base, name = self.base_of(known), self.files.of_object(known)
-            if known.index == self.program.index or base is None or not name:
+        for elf_object in self.view.table.objects:
+            base, name = self.base_of(elf_object), self.files.of_object(elf_object)
+            if elf_object.index == self.program.index or base is None or not name:
                 continue
-            moved = base - known.base
-            dynamic = self._dynamic(known)
-            yield Library(name, known.load_bias + moved, dynamic + moved, known.base, known.index)
-        for one in self.files.others:
-            if every or not is_hooked(one) or one.path in self._touched:
-                yield Library(one.name, one.bias, one.dynamic, one.base, None)
+            moved = base - elf_object.base
+            dynamic = self._dynamic(elf_object)
+            yield Library(name, elf_object.load_bias + moved, dynamic + moved, elf_object.base, elf_object.index)
+        for other in self.files.others:
+            if every or not is_hooked(other) or other.path in self._touched:
+                yield Library(other.name, other.bias, other.dynamic, other.base, None)
         code = self.files.kernel_code(self.pc)  # also of a suspended rank: it may be there once it has run
         if code is not None:
             yield Library(code.name, code.bias, code.dynamic, code.base, None)
 
-    def _dynamic(self, known: Object) -> int:
-        if known.dynamic:
-            return known.dynamic
+    def _dynamic(self, elf_object: Object) -> int:
+        if elf_object.dynamic:
+            return elf_object.dynamic
         try:
-            loaded = LoadedElf(self.view.target.read, known.base)
+            loaded = LoadedElf(self.view.target.read, elf_object.base)
         except RanklensError:
             return 0
-        return next((known.load_bias + one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC), 0)
+        return next(
+            (elf_object.load_bias + header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC), 0
+        )
 
     @cached_property
     def _touched(self) -> frozenset[str]:
         """The files that the rank's stack has frames in."""
         try:
-            return frozenset(one.library for one in self.view.walker.stack(self.view.rank(self.rank.rank)).calls)
+            return frozenset(call.library for call in self.view.walker.stack(self.view.rank(self.rank.rank)).calls)
         except RanklensError:
             return frozenset()
 
@@ -158,7 +161,7 @@ class RankProcess:
             (entry,) = struct.unpack_from("<Q", header, ENTRY_AT)
             offset, size, count = struct.unpack_from("<Q", header, 32) + struct.unpack_from("<HH", header, 54)
             entries += [(AT_PHDR, base + offset), (AT_PHENT, size), (AT_PHNUM, count), (AT_ENTRY, bias + entry)]
-        loader = next((one.base for one in self.files.others if "/ld-" in one.path or "/ld.so" in one.path), 0)
+        loader = next((other.base for other in self.files.others if "/ld-" in other.path or "/ld.so" in other.path), 0)
         entries.append((AT_BASE, loader))
         return b"".join(struct.pack("<QQ", *one) for one in (*entries, (0, 0)))
 
@@ -174,9 +177,9 @@ class RankProcess:
 
     def thread_local(self, identity: int, offset: int) -> int:
         """Where the rank has a thread-local variable of a library; raises `RanklensError` if that is not known."""
-        known = self._object_at(identity)
-        block = tls_block(self.rank, known) if known is not None else None
-        if known is None or block is None or not 0 <= offset <= known.tls_size:
+        elf_object = self._object_at(identity)
+        block = tls_block(self.rank, elf_object) if elf_object is not None else None
+        if elf_object is None or block is None or not 0 <= offset <= elf_object.tls_size:
             raise RanklensError(f"rank {self.rank.rank} has no such thread-local variable of its own")
         return block + offset
 
@@ -186,9 +189,9 @@ class RankProcess:
         return self.program.base
 
     def _object_at(self, base: int) -> Optional[Object]:
-        return next((one for one in self.view.table.objects if one.base == base), None)
+        return next((elf_object for elf_object in self.view.table.objects if elf_object.base == base), None)
 
 
-def is_hooked(one: LoadedFile) -> bool:
+def is_hooked(loaded_file: LoadedFile) -> bool:
     """Whether a debugger keeps breakpoints of its own in a library."""
-    return one.path.rpartition("/")[2].startswith(WITH_HOOKS)
+    return loaded_file.path.rpartition("/")[2].startswith(WITH_HOOKS)

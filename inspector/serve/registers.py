@@ -88,29 +88,29 @@ def description() -> str:
     return f"{HEAD}{MACHINE}{features}</target>"
 
 
-def _element(one: Register) -> str:
-    group = f' group="{one.group}"' if one.group else ""
-    return f'<reg name="{one.name}" bitsize="{8 * one.size}" type="{one.type}"{group}/>'
+def _element(register: Register) -> str:
+    group = f' group="{register.group}"' if register.group else ""
+    return f'<reg name="{register.name}" bitsize="{8 * register.size}" type="{register.type}"{group}/>'
 
 
 def description_of(known: Mapping[int, int]) -> str:
     """The target description for LLDB, which knows no unavailable register: with what the rank has alone."""
     found = "".join(
-        f'<reg name="{one.name}" bitsize="{8 * one.size}" regnum="{number}" type="{one.type}"'
-        f' dwarf_regnum="{one.dwarf}" ehframe_regnum="{one.dwarf}"{_generic(one)}/>'
-        for number, one in enumerate(ALL)
-        if one.dwarf in known
+        f'<reg name="{register.name}" bitsize="{8 * register.size}" regnum="{number}" type="{register.type}"'
+        f' dwarf_regnum="{register.dwarf}" ehframe_regnum="{register.dwarf}"{_generic(register)}/>'
+        for number, register in enumerate(ALL)
+        if register.dwarf in known
     )
     return f'{HEAD}{MACHINE}<feature name="org.gnu.gdb.i386.core">{FLAGS_TYPE}{found}</feature></target>'
 
 
-def _generic(one: Register) -> str:
-    return f' generic="{GENERIC[one.name]}"' if one.name in GENERIC else ""
+def _generic(register: Register) -> str:
+    return f' generic="{GENERIC[register.name]}"' if register.name in GENERIC else ""
 
 
 def all_values(known: Mapping[int, int]) -> bytes:
     """What `g` answers, in GDB's layout."""
-    return b"".join(_digits(one, known) for one in ALL)
+    return b"".join(_digits(register, known) for register in ALL)
 
 
 def value(number: int, known: Mapping[int, int]) -> bytes:
@@ -122,10 +122,10 @@ def value(number: int, known: Mapping[int, int]) -> bytes:
 
 def known_values(known: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
     """(number, digits) of every register that is known."""
-    return ((number, _digits(one, known)) for number, one in enumerate(ALL) if one.dwarf in known)
+    return ((number, _digits(register, known)) for number, register in enumerate(ALL) if register.dwarf in known)
 
 
-def _digits(one: Register, known: Mapping[int, int]) -> bytes:
-    if one.dwarf not in known:
-        return UNKNOWN * (2 * one.size)
-    return (known[one.dwarf] & ((1 << 8 * one.size) - 1)).to_bytes(one.size, "little").hex().encode()
+def _digits(register: Register, known: Mapping[int, int]) -> bytes:
+    if register.dwarf not in known:
+        return UNKNOWN * (2 * register.size)
+    return (known[register.dwarf] & ((1 << 8 * register.size) - 1)).to_bytes(register.size, "little").hex().encode()

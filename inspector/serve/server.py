@@ -13,10 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Optional
 
-from .channel import Channel
+from .channel import ClientChannel
 from .endpoint import is_allowed
-from .session import Permissions, Session
-from .source import Source, ended_descriptor
+from .session import Permissions, ServeSession
+from .source import ServedJob, ended_descriptor
 
 MOST_CLIENTS = 64
 LOOK_AGAIN = 1000  # milliseconds, where the kernel does not tell when a process ends
@@ -25,16 +25,16 @@ LOOK_AGAIN = 1000  # milliseconds, where the kernel does not tell when a process
 class Server:
     """Serves clients; `complain` prints a sentence for the user."""
 
-    def __init__(self, source: Source, allowed: Permissions, complain: Callable[[str], None]) -> None:
+    def __init__(self, source: ServedJob, allowed: Permissions, complain: Callable[[str], None]) -> None:
         self._source = source
         self._allowed = allowed
         self._complain = complain
-        self._channels: list[Channel] = []
+        self._channels: list[ClientChannel] = []
         self._ends = {pid: ended_descriptor(pid) for pid in source.pids}
 
     def serve_one(self, source: int, sink: int) -> None:
         """Until the client that reads and writes these descriptors is gone."""
-        self._channels.append(Channel(source, sink, Session(self._source, self._allowed, self._complain)))
+        self._channels.append(ClientChannel(source, sink, ServeSession(self._source, self._allowed, self._complain)))
         while self._channels:
             self._turn(None)
 
@@ -65,7 +65,7 @@ class Server:
                 channel.flush()
             elif channel.source in ready:
                 channel.receive()
-        self._channels = [one for one in self._channels if not one.has_ended]
+        self._channels = [channel for channel in self._channels if not channel.has_ended]
         return ready
 
     def _notice_ends(self, ready: set[int]) -> None:
@@ -86,8 +86,8 @@ class Server:
                 if client.family != socket.AF_UNIX:
                     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 descriptor = client.detach()
-            session = Session(self._source, self._allowed, self._complain, port)
-            self._channels.append(Channel(descriptor, descriptor, session))
+            session = ServeSession(self._source, self._allowed, self._complain, port)
+            self._channels.append(ClientChannel(descriptor, descriptor, session))
 
     def close(self) -> None:
         """Let go of all clients and of the job."""

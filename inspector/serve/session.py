@@ -17,7 +17,7 @@ from pieglobalsfind.model import RUNNING
 
 from . import packets
 from .rank_process import RankProcess
-from .source import Moment, Source
+from .source import Moment, ServedJob
 
 FIRST_PID = 5_000_000  # above every pid that a Linux kernel gives: debuggers ask their host about smaller ones
 TRAP, INTERRUPTED = 5, 2  # signals, as the protocol numbers them
@@ -39,10 +39,10 @@ class Permissions:
     files: bool = False
 
 
-class Session:
+class ServeSession:
     """What a connection knows. `complain` prints a sentence for the user, `port` is where more connections go."""
 
-    def __init__(self, source: Source, allowed: Permissions, complain: Callable[[str], None], port: int = 0) -> None:
+    def __init__(self, source: ServedJob, allowed: Permissions, complain: Callable[[str], None], port: int = 0) -> None:
         self.source = source
         self.allowed = allowed
         self.port = port

@@ -15,8 +15,8 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
-from pieglobalsfind.jobs.members import Member, Members
-from pieglobalsfind.session.job_view import JobView, Process
+from pieglobalsfind.jobs.members import JobMember, Members
+from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets.frozen import FrozenTarget
@@ -37,6 +37,7 @@ class HeldTarget(FrozenTarget):
         return tuple(KernelThread(tid, by_dwarf_number(raw_registers(tid))) for tid in tids)
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads at the pause."""
         return self._threads
 
 
@@ -51,7 +52,7 @@ class Moment:
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """All ranks that are known, ascending."""
-        return tuple(sorted({one.rank for each in self.job.processes for one in each.moment.table.ranks}))
+        return tuple(sorted({rank.rank for each in self.job.processes for rank in each.moment.table.ranks}))
 
     def rank(self, number: int) -> RankProcess:
         """Raises `UsageError` if there is no such rank."""
@@ -63,10 +64,10 @@ class Moment:
     @property
     def file_names(self) -> frozenset[str]:
         """Where all programs and libraries of the job can be opened."""
-        views = [one.moment for one in self.job.processes]
+        views = [process.moment for process in self.job.processes]
         files = [(view, self._files_of(view)) for view in views]
-        names = {one.name for _, each in files for one in each.others}
-        names |= {each.of_object(known) for view, each in files for known in view.table.objects}
+        names = {other.name for _, each in files for other in each.others}
+        names |= {each.of_object(elf_object) for view, each in files for elf_object in view.table.objects}
         names |= {name for _, each in files for name in each.made_names}
         return frozenset(names - {""})
 
@@ -76,7 +77,7 @@ class Moment:
         return self._files[id(view)]
 
 
-class Source:
+class ServedJob:
     """The job. `name` is for sentences. Raises `RanklensError` if it can't be read or has no ranks."""
 
     def __init__(self, targets: Sequence[Target], name: str) -> None:
@@ -85,8 +86,8 @@ class Source:
         self._holders: list[object] = []
         self._standstill: Optional[Standstill] = None
         self._moment: Optional[Moment] = None
-        self.is_live = any(isinstance(one, LiveTarget) for one in targets)
-        self.pids = tuple(one.pid for one in targets if isinstance(one, LiveTarget))
+        self.is_live = any(isinstance(target, LiveTarget) for target in targets)
+        self.pids = tuple(target.pid for target in targets if isinstance(target, LiveTarget))
         if not self.is_live:
             self._moment = moment_of(targets)
 
@@ -94,6 +95,7 @@ class Source:
 
     @property
     def is_held(self) -> bool:
+        """Return whether the job stands still."""
         return bool(self._holders) or not self.is_live
 
     def hold(self, holder: object) -> None:
@@ -137,7 +139,7 @@ class Source:
         self._standstill = Standstill(pids)
         targets = [HeldTarget(pid, self._standstill) for pid in pids]
         moment = moment_of(targets)
-        others = {one.address_space for each in moment.job.processes for one in each.moment.table.ranks} - {0}
+        others = {rank.address_space for each in moment.job.processes for rank in each.moment.table.ranks} - {0}
         others -= {thread.tid for target in targets for thread in target.threads()}
         if not others:
             return moment
@@ -155,12 +157,13 @@ class Source:
 
     @property
     def has_ended(self) -> bool:
+        """Return whether every process has ended."""
         return self.is_live and not any(map(is_alive, self.pids))
 
 
 def moment_of(targets: Sequence[Target]) -> Moment:
     """The ranks of all targets that have any; raises `RanklensError` if none has."""
-    processes: list[Process] = []
+    processes: list[ViewedProcess] = []
     problem: Optional[RanklensError] = None
     for target in targets:
         try:
@@ -169,7 +172,7 @@ def moment_of(targets: Sequence[Target]) -> Moment:
             problem = problem or error
             continue
         pid = target.pid if isinstance(target, LiveTarget) else 0
-        processes.append(Process(view, target.description, pid))
+        processes.append(ViewedProcess(view, target.description, pid))
     if not processes:
         assert problem is not None
         live = targets[0]
@@ -177,7 +180,7 @@ def moment_of(targets: Sequence[Target]) -> Moment:
     return Moment(JobView(processes))
 
 
-def source_of_members(members: Members) -> Source:
+def source_of_members(members: Members) -> ServedJob:
     """A whole job; members that can't be opened are left out, unless that leaves none."""
     targets: list[Target] = []
     problem: Optional[RanklensError] = None
@@ -189,20 +192,20 @@ def source_of_members(members: Members) -> Source:
             targets.append(opened)
     if not targets:
         raise problem or TargetError(f"no process of {members.name} can be read")
-    return Source(targets, members.name)
+    return ServedJob(targets, members.name)
 
 
-def _opened(member: Member) -> Union[Target, RanklensError]:
+def _opened(member: JobMember) -> Union[Target, RanklensError]:
     try:
         return member.open()
     except RanklensError as error:
         return error
 
 
-def source_of_one(what: str, exe: Optional[str]) -> Source:
+def source_of_one(what: str, exe: Optional[str]) -> ServedJob:
     """A process, or a file of one."""
     target = open_named(what, exe)
-    return Source([target], target.description)
+    return ServedJob([target], target.description)
 
 
 def is_alive(pid: int) -> bool:

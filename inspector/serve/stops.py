@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pieglobalsfind.errors import RanklensError
 
 from . import packets, registers
-from .session import FAILED, FIRST_PID, INTERRUPTED, OK, TRAP, Session
+from .session import FAILED, FIRST_PID, INTERRUPTED, OK, TRAP, ServeSession
 
 Replies = list[bytes]
 STANDS = "a still picture of the job: it can't go on\n"
@@ -22,7 +22,7 @@ SIGNALS = {3: 3, 4: 4, 5: 5, 6: 6, 7: 10, 8: 8, 11: 11, 24: 24, 25: 25, 31: 12}
 NO_STEPS = "ranks are not stepped by this server, `continue` lets the whole job go on\n"
 
 
-def why_stopped(session: Session, arguments: bytes) -> bytes:
+def why_stopped(session: ServeSession, arguments: bytes) -> bytes:
     """`?`: what the debugger is shown at first."""
     session.begin()
     number = session.current
@@ -31,12 +31,12 @@ def why_stopped(session: Session, arguments: bytes) -> bytes:
     return first_stop(session, number)
 
 
-def first_stop(session: Session, number: int) -> bytes:
+def first_stop(session: ServeSession, number: int) -> bytes:
     """The reply for a rank that is looked at for the first time: of a core file the signal that ended it."""
     return stop(session, number, SIGNALS.get(session.rank(number).signal or 0, TRAP))
 
 
-def stop(session: Session, number: int, signal: int) -> bytes:
+def stop(session: ServeSession, number: int, signal: int) -> bytes:
     """The reply for a rank that stands."""
     session.current = number
     parts = [b"T%02xthread:%s;" % (signal, session.thread_id(number))]
@@ -45,41 +45,41 @@ def stop(session: Session, number: int, signal: int) -> bytes:
     return b"".join(parts)
 
 
-def _for_lldb(session: Session, number: int) -> Iterator[bytes]:
+def _for_lldb(session: ServeSession, number: int) -> Iterator[bytes]:
     """The thread's name, which says where it waits, and its registers: LLDB asks for fewer then."""
     rank = session.rank(number)
     yield b"hexname:%s;" % packets.as_hex(f"rank {number}: {rank.state}")
     yield b"threads:%x;thread-pcs:%x;" % (FIRST_PID + number, rank.pc)
-    yield from (b"%02x:%s;" % one for one in registers.known_values(rank.known_registers))
+    yield from (b"%02x:%s;" % value for value in registers.known_values(rank.known_registers))
     yield b"reason:signal;"
 
 
 # ---- going on ----
 
 
-def resume(session: Session, arguments: bytes) -> Replies:
+def resume(session: ServeSession, arguments: bytes) -> Replies:
     """`c`, `C`."""
     return _continued(session)
 
 
-def step(session: Session, arguments: bytes) -> Replies:
+def step(session: ServeSession, arguments: bytes) -> Replies:
     """`s`, `S`."""
     return _refused(session, NO_STEPS)
 
 
-def v_cont(session: Session, arguments: bytes) -> Replies:
+def v_cont(session: ServeSession, arguments: bytes) -> Replies:
     """`vCont;c:...`."""
     if any(action[:1] in (b"s", b"S", b"r") for action in arguments.split(b";")):
         return _refused(session, NO_STEPS)
     return _continued(session)
 
 
-def v_cont_query(session: Session, arguments: bytes) -> bytes:
+def v_cont_query(session: ServeSession, arguments: bytes) -> bytes:
     """`vCont?`."""
     return b"vCont;c;C;s;S;t"
 
 
-def _refused(session: Session, why: str) -> Replies:
+def _refused(session: ServeSession, why: str) -> Replies:
     """The same stop again, with a line in the debugger's console."""
     number = session.current
     if number is None:
@@ -89,7 +89,7 @@ def _refused(session: Session, why: str) -> Replies:
     return [_console(why), stop(session, number, TRAP)]
 
 
-def _continued(session: Session) -> Replies:
+def _continued(session: ServeSession) -> Replies:
     if session.current is None:
         return [FAILED]
     if not session.source.is_live:
@@ -101,7 +101,7 @@ def _continued(session: Session) -> Replies:
     return []
 
 
-def interrupted(session: Session) -> Replies:
+def interrupted(session: ServeSession) -> Replies:
     """Ctrl-C: the job stands again, and is read anew."""
     if not session.is_running:
         return []
@@ -119,7 +119,7 @@ def interrupted(session: Session) -> Replies:
     return _gone(session)
 
 
-def _gone(session: Session) -> Replies:
+def _gone(session: ServeSession) -> Replies:
     """For a rank that is not in the job any more, which all attached ones are."""
     number = session.current if session.current is not None else session.attached[0]
     try:
@@ -130,7 +130,7 @@ def _gone(session: Session) -> Replies:
     return [_console(why), *_exit(session, number)]
 
 
-def job_ended(session: Session) -> Replies:
+def job_ended(session: ServeSession) -> Replies:
     """The job's processes have all ended while it ran."""
     if not session.is_running:
         return []
@@ -138,7 +138,7 @@ def job_ended(session: Session) -> Replies:
     return _ended(session)
 
 
-def _ended(session: Session) -> Replies:
+def _ended(session: ServeSession) -> Replies:
     number = session.current
     if number is None:
         return [FAILED]
@@ -146,7 +146,7 @@ def _ended(session: Session) -> Replies:
     return [_console(why), *_exit(session, number)]
 
 
-def _exit(session: Session, number: int) -> Replies:
+def _exit(session: ServeSession, number: int) -> Replies:
     reply = b"W00;process:%x" % (FIRST_PID + number) if session.is_multiprocess else b"W00"
     session.attached.remove(number)
     session.current = session.attached[0] if session.attached else None
@@ -161,7 +161,7 @@ def _console(text: str) -> bytes:
 # ---- what is not done ----
 
 
-def breakpoint_packet(session: Session, arguments: bytes) -> bytes:
+def breakpoint_packet(session: ServeSession, arguments: bytes) -> bytes:
     """`Z`, `z`: only the loader's own hook, which nothing passes through while a debugger looks, may be set."""
     try:
         kind, address = arguments.split(b",")[:2]
@@ -177,12 +177,12 @@ def breakpoint_packet(session: Session, arguments: bytes) -> bytes:
     return FAILED
 
 
-def remove_breakpoint(session: Session, arguments: bytes) -> bytes:
+def remove_breakpoint(session: ServeSession, arguments: bytes) -> bytes:
     """`z`: nothing was set."""
     return OK
 
 
-def refuse_kill(session: Session, arguments: bytes) -> bytes:
+def refuse_kill(session: ServeSession, arguments: bytes) -> bytes:
     """`vKill`, `k`: the job is not the debugger's to end."""
     session.complain("the job is not killed from here: it goes on without the debugger")
     return FAILED

@@ -24,10 +24,12 @@ class Screen(Console):
     only_tables = False
 
     def print(self, *objects: Any, **options: Any) -> None:
+        """Print, but only tables where only tables are wanted."""
         if not self.only_tables or any(getattr(one, "is_table", False) for one in objects):
             super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
+        """End as other commands do when the reader closes the pipe."""
         raise BrokenPipeError
 
 

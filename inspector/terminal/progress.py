@@ -73,7 +73,7 @@ def shown() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    bar = Bar()
+    bar = ProgressBar()
     try:
         with cleanup_on_signal(bar.wipe), told_to(bar.update):
             yield
@@ -81,7 +81,7 @@ def shown() -> Iterator[None]:
         bar.close()
 
 
-class Bar:
+class ProgressBar:
     """One line that says what is read and how far that is; it appears after `PATIENCE`."""
 
     def __init__(self) -> None:
@@ -101,6 +101,7 @@ class Bar:
         self._timer.start()
 
     def update(self, what: str, done: int, total: int) -> None:
+        """Show how far the reading is."""
         if self._task is None or self._progress.tasks[0].description != what:
             with self._lock:
                 if self._task is not None:

@@ -26,7 +26,7 @@ def shown_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
         return False
     if isinstance(bare, Struct):
         few = not bare.opaque and len(bare.members) <= MOST_ELEMENTS
-        return few and all(shown_whole(types, one.type, depth + 1) for one in bare.members)
+        return few and all(shown_whole(types, member.type, depth + 1) for member in bare.members)
     if isinstance(bare, Array):
         element = types.size(bare.element)
         few = element > 0 and bare.size // element <= MOST_ELEMENTS
@@ -34,7 +34,7 @@ def shown_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
     return not isinstance(bare, Void)
 
 
-class Meaning:
+class ValueDigests:
     """Digests of one variable's bytes on different ranks."""
 
     def __init__(self, types: TypeTable, index: int) -> None:
@@ -64,13 +64,13 @@ class Meaning:
         return bytes(changed)
 
     def first_difference(
-        self, one: Rank, one_data: bytes, other: Rank, other_data: bytes, start: int = 0
+        self, rank: Rank, one_data: bytes, other: Rank, other_data: bytes, start: int = 0
     ) -> Optional[str]:
         """The path of the first member or element in which two ranks differ, None if only padding does.
 
         The data are of the variable from byte `start` on, which has to be 0 for one with pointers.
         """
-        left, right = self._neutral(one, one_data), self._neutral(other, other_data)
+        left, right = self._neutral(rank, one_data), self._neutral(other, other_data)
         for block in range(0, max(len(left), len(right)), 4096):
             if left[block : block + 4096] == right[block : block + 4096]:
                 continue
@@ -84,9 +84,9 @@ class Meaning:
 
 def own_places(rank: Rank) -> Iterator[tuple[int, int, int]]:
     """(start, end, what start means): the originals for copies, far apart numbers for heap and stack."""
-    for one in rank.placements:
-        if isinstance(one, Rebase):
-            yield one.copy, one.copy + one.size, one.original
+    for placement in rank.placements:
+        if isinstance(placement, Rebase):
+            yield placement.copy, placement.copy + placement.size, placement.original
     for number, region in enumerate((rank.heap, rank.stack)):
         if isinstance(region, Region):
             yield region.start, region.end, (number + 1) << 56

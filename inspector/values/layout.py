@@ -50,7 +50,7 @@ def _leaves(types: TypeTable, index: int, offset: int, size: int, at: Leaf, dept
 
 def placed(bare: Struct) -> Iterator[Member]:
     """The members whose place the type tells: that of a virtual base class only the object does."""
-    return (one for one in bare.members if one.location is None)
+    return (member for member in bare.members if member.location is None)
 
 
 def is_told_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
@@ -67,7 +67,7 @@ def is_told_whole(types: TypeTable, index: int, depth: int = 0) -> bool:
     if isinstance(bare, Struct) and bare.opaque:
         return False
     members = bare.members if isinstance(bare, Struct) else ()
-    return all(one.location is None and is_told_whole(types, one.type, depth + 1) for one in members)
+    return all(member.location is None and is_told_whole(types, member.type, depth + 1) for member in members)
 
 
 def _elements(types: TypeTable, bare: Array, offset: int, size: int, at: Leaf, depth: int) -> Iterator[Leaf]:
@@ -83,8 +83,11 @@ def _elements(types: TypeTable, bare: Array, offset: int, size: int, at: Leaf, d
 
 def subscript(bare: Array, number: int) -> str:
     """`[1][2]` in C, `(3,2)` in Fortran, for the element at a place in memory."""
-    counts = [one.count if isinstance(one.count, int) and one.count > 0 else 1 for one in bare.dimensions]
-    lowest = [one.lower if isinstance(one.lower, int) else 0 for one in bare.dimensions]
+    counts = [
+        dimension.count if isinstance(dimension.count, int) and dimension.count > 0 else 1
+        for dimension in bare.dimensions
+    ]
+    lowest = [dimension.lower if isinstance(dimension.lower, int) else 0 for dimension in bare.dimensions]
     numbers = [0] * len(counts)
     for place in range(len(counts)) if bare.column_major else reversed(range(len(counts))):
         number, numbers[place] = divmod(number, counts[place])
@@ -124,7 +127,7 @@ def address_offsets(types: TypeTable, index: int) -> list[int]:
     if is_told_whole(types, index):
         return pointers
     words = range(0, types.size(index) - WORD + 1, WORD)
-    return sorted({*pointers, *islice((one for one in words if not leaves_at(types, index, one)), MOST_POINTERS)})
+    return sorted({*pointers, *islice((word for word in words if not leaves_at(types, index, word)), MOST_POINTERS)})
 
 
 def _collect(types: TypeTable, index: int, start: int, found: list[int], depth: int) -> None:

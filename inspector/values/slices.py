@@ -21,7 +21,7 @@ MOST_ELEMENTS = 1000
 
 
 @dataclass(frozen=True)
-class Span:
+class IndexRange:
     """Indices of one dimension, `last` included; None: its first, its last."""
 
     first: Optional[int]
@@ -33,7 +33,7 @@ class Slice:
     """`name` is a pattern; `spans` one for each dimension as written."""
 
     name: str
-    spans: tuple[Span, ...]
+    spans: tuple[IndexRange, ...]
 
 
 def parse(text: str) -> Optional[Slice]:
@@ -46,12 +46,12 @@ def parse(text: str) -> Optional[Slice]:
     return None
 
 
-def span(text: str, beyond: int) -> Span:
+def span(text: str, beyond: int) -> IndexRange:
     """`3`, `3:10`, `:10`, `3:`; `beyond` is what is taken off of an end to have the last one."""
     first, colon, last = (one.strip() for one in text.partition(":"))
     if not colon:
-        return Span(int(first), int(first)) if first else Span(None, None)
-    return Span(int(first) if first else None, int(last) - beyond if last else None)
+        return IndexRange(int(first), int(first)) if first else IndexRange(None, None)
+    return IndexRange(int(first) if first else None, int(last) - beyond if last else None)
 
 
 def elements(types: TypeTable, variable: Variable, chosen: Slice) -> Iterator[Variable]:
@@ -78,7 +78,7 @@ def elements(types: TypeTable, variable: Variable, chosen: Slice) -> Iterator[Va
         )
 
 
-def indices_of(name: str, chosen: Span, dimension: Dimension) -> tuple[range, range]:
+def indices_of(name: str, chosen: IndexRange, dimension: Dimension) -> tuple[range, range]:
     """The chosen indices of a dimension, and all of them."""
     if not isinstance(dimension.count, int) or not isinstance(dimension.lower, int):
         raise UsageError(f"{name} is of unknown length", "leave the elements out")
@@ -100,4 +100,5 @@ def place(indices: list[int], counts: list[int], column_major: bool) -> int:
 
 
 def written(indices: tuple[int, ...], column_major: bool) -> str:
-    return f"({','.join(map(str, indices))})" if column_major else "".join(f"[{one}]" for one in indices)
+    """Return indices as the language writes them."""
+    return f"({','.join(map(str, indices))})" if column_major else "".join(f"[{index}]" for index in indices)

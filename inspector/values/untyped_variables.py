@@ -29,22 +29,22 @@ def by_symbols(path: str) -> Variables:
     """The symbols of writable memory that say their size; raises `ObjectFileError` if they can't be read."""
     with ElfFile(path) as elf:
         symbols = read_symbols(elf)
-        writable = [one for one in elf.program_headers if one.type == PT_LOAD and one.flags & PF_W]
-    local = [variable(one, is_local=True) for one in sized(symbols.tls)]
+        writable = [header for header in elf.program_headers if header.type == PT_LOAD and header.flags & PF_W]
+    local = [variable(file_symbol, is_local=True) for file_symbol in sized(symbols.tls)]
     fixed = [
-        variable(one, is_local=False)
-        for one in sized(symbols.addresses)
-        if any(segment.vaddr <= one.start < segment.vaddr + segment.memory_size for segment in writable)
+        variable(file_symbol, is_local=False)
+        for file_symbol in sized(symbols.addresses)
+        if any(segment.vaddr <= file_symbol.start < segment.vaddr + segment.memory_size for segment in writable)
     ]
-    found = [*sorted(local, key=attrgetter("tls_offset")), *sorted(fixed, key=attrgetter("address"))]
-    return Variables(found, TypeTable({VOID: UNTYPED}), [one.address or 0 for one in found])
+    variables = [*sorted(local, key=attrgetter("tls_offset")), *sorted(fixed, key=attrgetter("address"))]
+    return Variables(variables, TypeTable({VOID: UNTYPED}), [one.address or 0 for one in variables])
 
 
 def undescribed(path: str, declared: Variables) -> Variables:
     """Those that `declared` lacks, without what only the loader writes; raises `ObjectFileError`."""
     every = by_symbols(path)
     with ElfFile(path) as elf:
-        relro = [(one.vaddr, one.memory_size) for one in elf.program_headers if one.type == PT_GNU_RELRO]
+        relro = [(header.vaddr, header.memory_size) for header in elf.program_headers if header.type == PT_GNU_RELRO]
     fixed = spans([*((one.address, one.size) for one in declared.variables), *relro])
     local = spans((one.tls_offset, one.size) for one in declared.variables)
     left = [
@@ -73,10 +73,12 @@ def overlaps(found: list[tuple[int, int]], start: int, size: int) -> bool:
 
 
 def sized(symbols: Iterable[FileSymbol]) -> Iterator[FileSymbol]:
-    return (one for one in symbols if one.size and not OTHERS.match(one.name))
+    """Yield the symbols of variables."""
+    return (symbol for symbol in symbols if symbol.size and not OTHERS.match(symbol.name))
 
 
 def variable(symbol: FileSymbol, is_local: bool) -> Variable:
+    """Return a variable that only its symbol describes."""
     return Variable(
         name=demangle(symbol.name),
         linkage_name=symbol.name,

@@ -39,10 +39,10 @@ def watch_events(debugger: Any) -> None:
     """Break on the runtime's events, in the target that is there and in those to come."""
     for target in (debugger.GetDummyTarget(), debugger.GetSelectedTarget()):
         if target.IsValid() and target.GetProcess().GetPluginName() not in CORE_PLUGINS:
-            watch_events_of(target)
+            _watch_events_of(target)
 
 
-def watch_events_of(target: Any) -> None:
+def _watch_events_of(target: Any) -> None:
     hidden = lldb.SBBreakpointName(target, NAME)
     for forbid in (hidden.SetAllowList, hidden.SetAllowDelete, hidden.SetAllowDisable):
         forbid(False)
@@ -61,11 +61,11 @@ def renew(session: Session) -> None:
     """A process has begun: where the one before had the events' function, this one need not have it."""
     if session.process.GetPluginName() in CORE_PLUGINS or not any(True for _ in ours_of(session.target)):
         return
-    delete_ours(session.target)
-    watch_events_of(session.target)
+    _delete_ours(session.target)
+    _watch_events_of(session.target)
 
 
-def delete_ours(target: Any) -> None:
+def _delete_ours(target: Any) -> None:
     for one in list(ours_of(target)):
         target.BreakpointDelete(one.GetID())
 
@@ -84,7 +84,7 @@ def settle(session: Session, moment: ProcessView) -> None:
     if is_one_file(moment.table, runtime_path(moment.table, moment.translator)):
         return  # a module that goes, as the original's does, would take the breakpoint along
     session.settled = True
-    delete_ours(session.target)
+    _delete_ours(session.target)
     if shared_memory_ranks.danger(moment, address) is None:
         mark(session.target.BreakpointCreateByAddress(address))
     else:

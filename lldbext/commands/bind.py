@@ -29,6 +29,7 @@ class Bound:
         self._face = LldbDebugger(debugger)
 
     def __call__(self, debugger: Any, arguments: str, context: Any, result: Any) -> None:
+        """Run the declared command and print its blocks."""
         try:
             command, rest = resolved(self.word, arguments)
             self._face.be_current()
@@ -43,13 +44,15 @@ class Bound:
             self._face.settle()
 
     def get_short_help(self) -> str:
+        """Return the summary for LLDB's help."""
         return declared(self.word)[0].summary
 
     def get_long_help(self) -> str:
-        return "\n\n".join(one.help for one in declared(self.word))
+        """Return the help text for LLDB's help."""
+        return "\n\n".join(command.help for command in declared(self.word))
 
 
-class Rank(Bound):
+class RankCommand(Bound):
     """`rank` and everything that begins with it."""
 
     word = "rank"
@@ -72,11 +75,12 @@ GDB_ONLY = {  # and what does the same in LLDB
     "rank events": "in a shell: inspector events PID",
 }
 ALL = (*COMMANDS, rank_break.COMMAND, rank_threads.COMMAND)
-BOUND = (Rank, PieGlobalsFind)
+BOUND = (RankCommand, PieGlobalsFind)
 
 
 def declared(word: str) -> list[Command]:
-    return [one for one in ALL if one.name.split()[0] == word]
+    """Return the commands that begin with a word."""
+    return [command for command in ALL if command.name.split()[0] == word]
 
 
 def resolved(word: str, arguments: str) -> tuple[Command, str]:
@@ -91,6 +95,7 @@ def resolved(word: str, arguments: str) -> tuple[Command, str]:
 
 
 def begins(text: str, name: str) -> bool:
+    """Return whether a text begins with a command's name."""
     return text == name or text.startswith(name + " ")
 
 

@@ -43,7 +43,7 @@ def can_hold_up() -> bool:
 
 def another_script_runs() -> bool:
     """Whether Python code that is not ours has called LLDB, in any thread."""
-    return any(outermost(one).f_globals.get("__name__", "").partition(".")[0] != OURS for one in python_frames())
+    return any(outermost(frame).f_globals.get("__name__", "").partition(".")[0] != OURS for frame in python_frames())
 
 
 def python_frames() -> list[FrameType]:
@@ -52,6 +52,7 @@ def python_frames() -> list[FrameType]:
 
 
 def outermost(frame: FrameType) -> FrameType:
+    """Return the outermost Python frame."""
     while frame.f_back is not None:
         frame = frame.f_back
     return frame

@@ -18,13 +18,14 @@ from lldbext.lldb_api.run_lldb import execute, warnings
 from lldbext.selection.debugger import LldbDebugger, evaluated
 from lldbext.selection.session import SESSIONS, Session
 from pieglobalsfind.debugger import breakpoint_arguments
-from pieglobalsfind.debugger.declare import Block, Command, Debugger, Text
+from pieglobalsfind.debugger.declare import Block, Command, Debugger, TextBlock
 from pieglobalsfind.errors import NotVirtualizedError, TargetError, UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Set a breakpoint for the ranks of a set."""
     assert isinstance(face, LldbDebugger)
     asked = breakpoint_arguments.parse(text)
     target = face.debugger.GetSelectedTarget()
@@ -40,15 +41,15 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     made = target.GetBreakpointAtIndex(before)
     if numbers or asked.condition:
         extra = lldb.SBStructuredData()
-        extra.SetFromJSON(as_stream({"ranks": numbers, "condition": asked.condition}))
+        extra.SetFromJSON(_as_stream({"ranks": numbers, "condition": asked.condition}))
         made.SetScriptCallbackFunction(f"{__name__}.on_hit", extra)
-    yield Text(said.strip())
+    yield TextBlock(said.strip())
     with suppress(NotVirtualizedError, TargetError):
         for line in lifecycle.spare_tasks(face.session(), face.moment()):
-            yield Text(line)
+            yield TextBlock(line)
 
 
-def as_stream(facts: dict[str, str]) -> Any:
+def _as_stream(facts: dict[str, str]) -> Any:
     stream = lldb.SBStream()
     stream.Print(json.dumps(facts))
     return stream
@@ -74,14 +75,14 @@ def on_hit(frame: Any, location: Any, extra: Any, internal_dict: Any) -> bool:
     with warnings("the breakpoint stops, whatever its ranks and its condition are"):
         session = SESSIONS.of(frame.GetThread().GetProcess())
         owner = session.moment().translator.owner(frame.GetPC())
-        numbers, condition = word_of(extra, "ranks"), word_of(extra, "condition")
+        numbers, condition = _word_of(extra, "ranks"), _word_of(extra, "condition")
         if owner.rank is None or (numbers and not breakpoint_arguments.is_in(owner.rank, numbers)):
             return False
         return not condition or is_true(session, owner.rank, frame, condition)
     return True
 
 
-def word_of(extra: Any, name: str) -> str:
+def _word_of(extra: Any, name: str) -> str:
     return str(extra.GetValueForKey(name).GetStringValue(4096))
 
 

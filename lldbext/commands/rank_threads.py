@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from lldbext.selection.debugger import LldbDebugger
 from lldbext.selection.session import SESSIONS
-from pieglobalsfind.debugger.declare import Block, Command, Debugger, Text
+from pieglobalsfind.debugger.declare import Block, Command, Debugger, TextBlock
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks import rankset
 
@@ -17,6 +17,7 @@ MOST = "--most"
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Choose how many ranks LLDB shows as threads."""
     assert isinstance(face, LldbDebugger)
     session = face.session()
     words = text.split()
@@ -28,10 +29,11 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         chosen = rankset.select(rankset.parse(" ".join(words)), moment.table, face.location)
         session.asked = dict.fromkeys(chosen)
         session.list_threads()
-    yield Text(session.threads_text(moment))
+    yield TextBlock(session.threads_text(moment))
 
 
 def number(words: list[str]) -> int:
+    """Return the number after --most; raises `UsageError`."""
     if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 6:
         raise UsageError(f"{MOST} takes one number", "as in: rank threads --most 1000")
     return int(words[0])

@@ -17,6 +17,7 @@ NAME = "ranklens"  # of our breakpoints: `breakpoint list` leaves them out
 
 
 def ours_of(target: Any) -> Iterator[Any]:
+    """Yield the breakpoints of ours in a target."""
     return (one for one in target.breakpoint_iter() if one.MatchesName(NAME))
 
 

@@ -43,7 +43,7 @@ def _mark_of(debugger: Any) -> Any:
 def is_shown_by_another() -> bool:
     """Whether LLDB has a thread that shows things, and this is not it."""
     own = threading.get_native_id()
-    found = [int(one.name) for one in Path("/proc/self/task").iterdir() if _name(one) == THREAD]
+    found = [int(path.name) for path in Path("/proc/self/task").iterdir() if _name(path) == THREAD]
     return bool(found) and own not in found
 
 

@@ -50,8 +50,8 @@ def field_of(pid: int, name: str) -> int:
         text = Path(f"/proc/{pid}/status").read_text(errors="replace")
     except OSError:
         return 0
-    found = re.search(rf"^{name}:\s*(\d+)$", text, re.MULTILINE)
-    return int(found.group(1)) if found else 0
+    match = re.search(rf"^{name}:\s*(\d+)$", text, re.MULTILINE)
+    return int(match.group(1)) if match else 0
 
 
 def read_memory(process: Any, address: int, size: int) -> bytes:
@@ -75,6 +75,7 @@ class RemoteProcess:
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return f"process {self._process.GetProcessID()}"
 
     @property
@@ -83,18 +84,21 @@ class RemoteProcess:
         return False
 
     def read(self, address: int, size: int) -> bytes:
+        """Read memory; raises `MemoryUnreadable`."""
         try:
             return read_memory(self._process, address, size)
         except MemoryUnreadable:  # LLDB takes the process for running at the stops inside a step
             return Stub(self._process).memory(address, size)
 
     def maps(self) -> Sequence[MemoryMapping]:
+        """Return the memory map, read through the stub."""
         if self._maps is None:
             content = Stub(self._process).contents(f"/proc/{self._process.GetProcessID()}/maps")
             self._maps = ProcMaps(content)
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads with their registers."""
         stub = Stub(self._process)
         return [KernelThread(tid, self._registers(stub, tid)) for tid in stub.threads()]
 
@@ -113,6 +117,7 @@ class RemoteProcess:
         return path if is_file(path) else None
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id in memory of a mapped file, or None."""
         return build_id_in_maps(self.maps(), path, self.read)
 
 

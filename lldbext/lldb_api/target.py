@@ -48,7 +48,7 @@ def open_core(process: Any) -> Target:
 def mapped_core() -> str:
     """The core file that LLDB itself has mapped: before version 16 it does not tell the path."""
     maps = ProcMaps(Path("/proc/self/maps").read_bytes())
-    found = {one.path for one in maps if is_file(one.path) and is_core(one.path)}
+    found = {mapping.path for mapping in maps if is_file(mapping.path) and is_core(mapping.path)}
     if len(found) != 1:
         raise TargetError("this LLDB does not tell the core file's path", "use LLDB 16 or newer, or one core at a time")
     return found.pop()
@@ -72,6 +72,7 @@ class StoppedProcess:
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return f"process {self._process.GetProcessID()}"
 
     @property
@@ -80,6 +81,7 @@ class StoppedProcess:
         return False
 
     def read(self, address: int, size: int) -> bytes:
+        """Read memory; raises `MemoryUnreadable`."""
         try:
             return self._kernel.read(address, size)
         except TargetError:
@@ -90,6 +92,7 @@ class StoppedProcess:
         self._kernel.check_is_alive()
 
     def maps(self) -> Sequence[MemoryMapping]:
+        """Return the memory map."""
         return self._kernel.maps()
 
     def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -101,7 +104,9 @@ class StoppedProcess:
         return self._kernel.threads()
 
     def open_path(self, path: str) -> Optional[str]:
+        """Return a path by which this process can open the target's file, or None."""
         return self._kernel.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id in memory of a mapped file, or None."""
         return self._kernel.file_identity(path)

@@ -54,20 +54,22 @@ def is_plain(value: Any) -> bool:
 
 
 def reference(value: Any, form: str, nested: bool, depth: int) -> str:
+    """Return a reference as GDB prints it."""
     target = value.Dereference()
     shown = text(target, form, nested, depth + 1)
     return shown if nested else f"({type_name(value)}) @{target.GetLoadAddress():#x}: {shown}"
 
 
 def array(value: Any, form: str, depth: int) -> str:
+    """Return an array as GDB prints it."""
     count = value.GetNumChildren()
-    if not form and element_is_character(value):
+    if not form and _element_is_character(value):
         return quoted(bytes(value.GetChildAtIndex(index).GetValueAsUnsigned() & 255 for index in range(count)), count)
     shown = [text(value.GetChildAtIndex(index), form, True, depth + 1) for index in range(min(count, MOST_ELEMENTS))]
     return "{" + ", ".join(counted(shown)) + ("..." if count > MOST_ELEMENTS else "") + "}"
 
 
-def element_is_character(value: Any) -> bool:
+def _element_is_character(value: Any) -> bool:
     kind = value.GetType().GetCanonicalType().GetArrayElementType()
     return kind.GetCanonicalType().GetUnqualifiedType().GetBasicType() in CHARACTERS
 
@@ -90,6 +92,7 @@ def quoted(content: bytes, size: Optional[int] = None) -> str:
 
 
 def escaped(one: int, quote: str = '"') -> str:
+    """Return a character as C writes it in a literal."""
     if one in ESCAPES:
         return ESCAPES[one]
     if chr(one) == quote:
@@ -98,6 +101,7 @@ def escaped(one: int, quote: str = '"') -> str:
 
 
 def pointer(value: Any, form: str, nested: bool) -> str:
+    """Return a pointer as GDB prints it."""
     address = value.GetValueAsUnsigned()
     if form:
         return formatted(address, 8, form)
@@ -153,6 +157,7 @@ def members(value: Any, form: str, depth: int) -> str:
 
 
 def scalar(value: Any, kind: Any, form: str) -> str:
+    """Return a number or character as GDB prints it."""
     basic = kind.GetUnqualifiedType().GetBasicType()
     if form and basic not in FLOATS:
         return formatted(value.GetValueAsUnsigned(), value.GetByteSize(), form)
@@ -168,6 +173,7 @@ def scalar(value: Any, kind: Any, form: str) -> str:
 
 
 def floating(value: Any, basic: int) -> str:
+    """Return a floating-point number as GDB prints it."""
     error = lldb.SBError()
     data = value.GetData()
     if basic == lldb.eBasicTypeLongDouble:

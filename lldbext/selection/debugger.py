@@ -25,10 +25,10 @@ from lldbext.selection.lost_frames import described, hidden
 from lldbext.selection.many_ranks import ManyRanks
 from lldbext.selection.selection import Selection, pc_of
 from lldbext.selection.session import SESSIONS, Session
-from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.model import Absent
-from pieglobalsfind.session.job_view import JobView, Process
+from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.session.runtime_frames import user_frame
 from pieglobalsfind.session.suspended import from_registers, moment_of
@@ -49,6 +49,7 @@ class LldbDebugger:
 
     @property
     def width(self) -> int:
+        """Return the terminal's width in columns, 0 without a terminal."""
         return int(self.debugger.GetTerminalWidth()) if os.isatty(1) else 0
 
     def session(self) -> Session:
@@ -80,6 +81,7 @@ class LldbDebugger:
             known.check_is_alive()
 
     def selection(self) -> Selection:
+        """Return the selected rank of the process."""
         return Selection(self.session())
 
     def counted(self, numbers: Sequence[int]) -> Iterator[int]:
@@ -92,9 +94,11 @@ class LldbDebugger:
         return True
 
     def moment(self) -> ProcessView:
+        """Return the process between two stops."""
         return self.session().moment()
 
     def target(self) -> Target:
+        """Return the process as a target."""
         return open_process(self.session().process)
 
     def enter(self, registers: Optional[Mapping[int, int]], reason: str) -> Backtrace:
@@ -105,17 +109,20 @@ class LldbDebugger:
 
     def job(self) -> JobView:
         """LLDB has one process in a target."""
-        return JobView((Process(self.moment()),))
+        return JobView((ViewedProcess(self.moment()),))
 
     @property
     def selected(self) -> Optional[int]:
+        """Return the rank that the user has selected, or None."""
         return self.selection().rank
 
     @property
     def reason(self) -> str:
+        """Return why that rank is selected."""
         return self.selection().reason
 
     def select(self, rank: Optional[int]) -> None:
+        """Select a rank, or none."""
         self.selection().choose(rank)
         self.session().keep_frame()
 
@@ -132,6 +139,7 @@ class LldbDebugger:
         )
 
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
+        """Yield a rank's frames, innermost first, `limit` at most (0: a fixed bound)."""
         session, most = self.session(), limit or frames.MOST_FRAMES
         known = list(itertools.islice(self.selection().frames(rank), most))
         lost = [one for one in known if isinstance(one, Activation)]
@@ -143,6 +151,7 @@ class LldbDebugger:
         return user_frame(self.moment(), rank, self.selection().frames(rank), pc_of)
 
     def location(self, rank: int) -> str:
+        """Return the function and line of a rank's innermost user frame, or ""."""
         try:
             frame = self.user_frame(rank)
         except RanklensError:
@@ -156,7 +165,8 @@ class LldbDebugger:
         place = f" at {line.GetFileSpec().GetFilename()}:{line.GetLine()}" if line.IsValid() and line.GetLine() else ""
         return (frames.function_name(frame) or "??") + place
 
-    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
+        """Return an expression's value in a rank's own frame."""
         frame, found = self._found_in_frame(rank, expression)
         if found is None:
             with self._in_rank(rank) as frame:
@@ -169,10 +179,13 @@ class LldbDebugger:
                 found = evaluated(where, expression)
                 if isinstance(found, Absent):
                     return found
-                return Value(values.text(found, form), lvalue_address(where, expression, found))
-        return Value(values.text(found, form), lvalue_address(frame, expression, found))
+                return ExpressionValue(values.text(found, form), lvalue_address(where, expression, found))
+        return ExpressionValue(values.text(found, form), lvalue_address(frame, expression, found))
 
-    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> Mapping[int, Union[Value, Absent]]:
+    def values(
+        self, numbers: Sequence[int], expression: str, form: str = ""
+    ) -> Mapping[int, Union[ExpressionValue, Absent]]:
+        """Return an expression's value in each rank, evaluated as seldom as possible."""
         return ManyRanks(self, self.session().process.GetTarget()).values(numbers, expression, form)
 
     def in_own_frame(self, rank: int, expression: str) -> Any:
@@ -225,6 +238,7 @@ class LldbDebugger:
             self.session().end_command()
 
     def address(self, expression: str) -> int:
+        """Return an expression's address, or its value where it is a pointer or number."""
         selection = self.selection()
         with suppress(NotVirtualizedError):  # names mean what they always mean then
             selection.refocus()
@@ -240,6 +254,7 @@ class LldbDebugger:
         return int(found.GetValueAsUnsigned()) if place is None else place
 
     def execute(self, rank: int, command: str) -> str:
+        """Run one of LLDB's commands in a rank and return its output."""
         self.session().know_all()
         with self.selection().visiting(rank):
             return execute(self.debugger, command)

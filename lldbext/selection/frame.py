@@ -26,7 +26,7 @@ _INNERMOST_PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 @dataclass(frozen=True)
-class Place:
+class FramePlace:
     """A place in the code, whichever rank is there; `arguments`: each one's name, and whether its value says all."""
 
     shows_pc: bool
@@ -43,7 +43,7 @@ class Describer:
     def __init__(self, moment: ProcessView) -> None:
         self._translator = moment.translator
         self._objects = moment.table.objects
-        self._places: dict[tuple[int, int], Place] = {}
+        self._places: dict[tuple[int, int], FramePlace] = {}
 
     def described(self, own: Iterable[Any], variables: bool) -> Iterator[Frame]:
         """A stack's frames, innermost first; with `variables`, their locals too."""
@@ -65,21 +65,21 @@ class Describer:
                 variables="\n".join(local_lines(frame)) if variables else "",
             )
 
-    def _place(self, frame: Any, pc: int, inner: int) -> Place:
+    def _place(self, frame: Any, pc: int, inner: int) -> FramePlace:
         owner = self._translator.owner(pc)
         key = (pc if owner.original is None else owner.original), inner
-        found = self._places.get(key)
-        if found is None:
+        frame_place = self._places.get(key)
+        if frame_place is None:
             path = owner.path if owner.object is None else self._objects[owner.object].path
-            found = self._places[key] = place_of(frame, path)
-        return found
+            frame_place = self._places[key] = place_of(frame, path)
+        return frame_place
 
 
-def place_of(frame: Any, path: str) -> Place:
+def place_of(frame: Any, path: str) -> FramePlace:
     """`path` is that of the file whose code it is: LLDB's module is a link to it, or a copy."""
     line = frame.GetLineEntry()
     known = line.IsValid() and line.GetLine() > 0
-    return Place(
+    return FramePlace(
         shows_pc=not known or line.GetStartAddress() != frame.GetPCAddress(),
         function=function_name(frame),
         file=str(line.GetFileSpec().fullpath) if known else "",
@@ -112,6 +112,7 @@ def arguments(frame: Any, known: tuple[tuple[str, bool], ...]) -> Iterator[str]:
 
 
 def argument(value: Any) -> str:
+    """Return an argument's value as a frame's line shows it."""
     is_short = value.GetType().GetCanonicalType().GetTypeClass() in AGGREGATES
     return unavailable(value) or (SHORT if is_short else values.text(value, nested=True))
 
@@ -125,8 +126,8 @@ def local_lines(frame: Any) -> Iterator[str]:
     """`name = value`, the innermost block's first."""
     block, outermost = frame.GetBlock(), frame.GetFrameBlock()
     while block.IsValid():
-        for one in block.GetVariables(frame, False, True, True, lldb.eNoDynamicValues):
-            yield f"{one.GetName()} = {unavailable(one) or values.text(one, nested=True)}"
+        for getvariable in block.GetVariables(frame, False, True, True, lldb.eNoDynamicValues):
+            yield f"{getvariable.GetName()} = {unavailable(getvariable) or values.text(getvariable, nested=True)}"
         if block == outermost:
             return
         block = block.GetParent()

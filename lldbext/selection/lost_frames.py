@@ -69,12 +69,12 @@ def _registers(innermost: Any) -> dict[int, int]:
 
 def described(moment: ProcessView, lost: Iterable[Activation], level: int) -> Iterator[Frame]:
     """What is to be shown of lost frames, the first of which has number `level`: up to `main`, or the rank's entry."""
-    for one in lost:
-        takes = _take_arguments(moment, one)
-        for at, call in enumerate(moment.walker.calls(one.lookup)):
+    for activation in lost:
+        takes = _take_arguments(moment, activation)
+        for at, call in enumerate(moment.walker.calls(activation.lookup)):
             arguments = "..." if at < len(takes) and takes[at] else ""
             library = "" if call.file else call.library
-            yield Frame(level, one.pc, True, call.function, arguments, call.file, call.line, library)
+            yield Frame(level, activation.pc, True, call.function, arguments, call.file, call.line, library)
             level += 1
             if call.function == MAIN:
                 return
@@ -83,8 +83,8 @@ def described(moment: ProcessView, lost: Iterable[Activation], level: int) -> It
 def hidden(moment: ProcessView, lost: Activation, expression: str) -> Optional[Absent]:
     """Why an expression that names a variable of a lost frame has no value, None if it names none."""
     file, vaddr = _place(moment, lost)
-    found = LocalReader(file).at(vaddr) if file is not None else None
-    names = {one.name for one in found.variables} if found is not None else set()
+    locals_at = LocalReader(file).at(vaddr) if file is not None else None
+    names = {variable.name for variable in locals_at.variables} if locals_at is not None else set()
     name = next((one for one in _IDENTIFIER.findall(expression) if one in names), None)
     if name is None:
         return None

@@ -16,7 +16,7 @@ import lldb
 
 from lldbext.lldb_api import values
 from pieglobalsfind.debugger.address_names import Addresses, named
-from pieglobalsfind.debugger.declare import Value
+from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.same_variable import InObject, SameVariable, UserFrame
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RSP, Absent
@@ -28,25 +28,27 @@ PART = re.compile(r"\.(?P<member>\w+)|\[(?P<index>\d+)\]")
 FORM = re.compile(r"(?:/[xduotcz])?")
 STATIC = (lldb.eValueTypeVariableGlobal, lldb.eValueTypeVariableStatic)
 
-Values = dict[int, Union[Value, Absent]]
+Values = dict[int, Union[ExpressionValue, Absent]]
 
 
-class Debugger(Protocol):
+class LldbVariableFinder(Protocol):
     """How LLDB finds a variable from a rank's own frame."""
 
-    def moment(self) -> ProcessView: ...
+    def moment(self) -> ProcessView:
+        """Return the process between two stops."""
 
-    def in_own_frame(self, rank: int, expression: str) -> Any: ...
+    def in_own_frame(self, rank: int, expression: str) -> Any:
+        """Find a variable from a rank's own frame."""
 
 
 class ManyRanks:
     """The ranks of one process of LLDB's, and what it debugs."""
 
-    def __init__(self, debugger: Debugger, target: Any) -> None:
+    def __init__(self, debugger: LldbVariableFinder, target: Any) -> None:
         self._debugger, self._target = debugger, target
         moment = debugger.moment()
-        threads = [one.registers for one in moment.target.threads()]
-        pointers = [one[RSP] for one in threads if not isinstance(one, Absent) and RSP in one]
+        threads = [thread.registers for thread in moment.target.threads()]
+        pointers = [thread[RSP] for thread in threads if not isinstance(thread, Absent) and RSP in thread]
         self._same = SameVariable(moment, pointers)
         self._names: dict[int, str] = {}  # by address
 
@@ -61,7 +63,7 @@ class ManyRanks:
                     found.update(self._of_group(group, path, form))
         return found
 
-    def _of_group(self, group: Sequence[UserFrame], path: re.Match[str], form: str) -> Mapping[int, Value]:
+    def _of_group(self, group: Sequence[UserFrame], path: re.Match[str], form: str) -> Mapping[int, ExpressionValue]:
         first = group[0]
         whole = self._debugger.in_own_frame(first.rank.rank, path["name"])
         part = part_of(whole, path["parts"]) if whole is not None else None
@@ -72,7 +74,7 @@ class ManyRanks:
         is_static = whole.GetValueType() in STATIC
         if variable is None or isinstance(variable, InObject) != is_static or address == lldb.LLDB_INVALID_ADDRESS:
             return {}
-        expected = Value(values.text(part, form), address)
+        expected = ExpressionValue(values.text(part, form), address)
         if self._at(part, address, form) != expected:
             return {}
         found = {first.rank.rank: expected}
@@ -82,7 +84,7 @@ class ManyRanks:
                 value = self._at(part, place + address - start, form)
                 text = value.text if form else named(value.text, Addresses.of(frame.rank, first.rank), self._name_after)
                 if text is not None:
-                    found[frame.rank.rank] = Value(text, value.address)
+                    found[frame.rank.rank] = ExpressionValue(text, value.address)
         return found
 
     def _name_after(self, address: int) -> str:
@@ -91,11 +93,11 @@ class ManyRanks:
             self._names[address] = values.symbolic(self._target, address).removeprefix(f"{address:#x}")
         return self._names[address]
 
-    def _at(self, like: Any, address: int, form: str) -> Value:
+    def _at(self, like: Any, address: int, form: str) -> ExpressionValue:
         """What lies at an address, as a value of another one's type."""
         place = lldb.SBAddress(address, self._target)
         value = self._target.CreateValueFromAddress(str(like.GetName()), place, like.GetType())
-        return Value(values.text(value, form), address)
+        return ExpressionValue(values.text(value, form), address)
 
 
 def part_of(value: Any, parts: str) -> Optional[Any]:

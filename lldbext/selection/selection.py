@@ -33,6 +33,7 @@ class Selection:
 
     @property
     def rank(self) -> Optional[int]:
+        """Return the rank of the selected thread, or None."""
         if self._session.wants_none():
             return None
         return self.rank_of(self._process.GetSelectedThread())
@@ -93,7 +94,7 @@ class Selection:
         """Select the innermost frame that is in no rank's copy: names mean the originals' there."""
         thread, owner = self._process.GetSelectedThread(), self._session.moment().translator.owner
         frames = (thread.GetFrameAtIndex(index) for index in range(min(thread.GetNumFrames(), MOST_FRAMES)))
-        outside = next((one for one in frames if owner(one.GetPC()).rank is None), None)
+        outside = next((frame for frame in frames if owner(frame.GetPC()).rank is None), None)
         if outside is not None:
             thread.SetSelectedFrame(outside.GetFrameID())
 

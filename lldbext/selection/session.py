@@ -108,6 +108,7 @@ class Session:
         self.none_since = self._place()
 
     def wants_none(self) -> bool:
+        """Return whether the user asked for no rank at this stop."""
         return self.none_since is not None and self.none_since == self._place()
 
     def _place(self) -> tuple[int, int]:
@@ -120,6 +121,7 @@ class Session:
             self.modules.focus(self.moment(), candidates[0])
 
     def all_are_threads(self, moment: ProcessView) -> bool:
+        """Return whether every rank is a thread of LLDB's."""
         return len(moment.table.ranks) <= SESSIONS.most_threads
 
     def threads_text(self, moment: ProcessView) -> str:
@@ -144,7 +146,7 @@ class Session:
         if self.all_are_threads(moment):
             return moment.table.ranks
         wanted = {*self.asked, *self.passing}
-        return [one for one in moment.table.ranks if one.rank in wanted]
+        return [rank for rank in moment.table.ranks if rank.rank in wanted]
 
     def is_listed(self, moment: ProcessView) -> bool:
         """Whether LLDB has asked for this moment's threads."""
@@ -186,6 +188,7 @@ class Session:
         self.tell_failures()
 
     def tell_failures(self) -> None:
+        """Print once what failed with modules."""
         for failure in self.modules.failures:
             self.tell_once(f"ranklens: {failure}")
 
@@ -217,7 +220,7 @@ class Session:
         if not self.kernel_threads.are_met():
             busy = set()
             with suppress(NotVirtualizedError, TargetError):
-                busy = {one.kernel_thread for one in self.moment().table.ranks if one.state == RUNNING}
+                busy = {rank.kernel_thread for rank in self.moment().table.ranks if rank.state == RUNNING}
             self.kernel_threads.meet(busy)
 
     def list_threads(self) -> None:
@@ -241,20 +244,20 @@ class Sessions:
     def of(self, process: Any) -> Session:
         """The session of a process, made if there is none."""
         number = process.GetUniqueID()
-        found = self._sessions.get(number)
-        if found is None:
+        session = self._sessions.get(number)
+        if session is None:
             target = process.GetTarget()
             thread_breakpoints = self._drop_others(target) or ThreadBreakpoints(target)
-            found = self._sessions[number] = Session(process, thread_breakpoints)
-        return found
+            session = self._sessions[number] = Session(process, thread_breakpoints)
+        return session
 
     def _drop_others(self, target: Any) -> Optional[ThreadBreakpoints]:
         """A target has one process at a time: what belonged to the one before is gone, but for LLDB's breakpoints."""
         kept = None
-        for number, one in list(self._sessions.items()):
-            if one.target == target or not one.target.IsValid():
-                kept = one.thread_breakpoints if one.target == target else kept
-                one.modules.remove()
+        for number, session in list(self._sessions.items()):
+            if session.target == target or not session.target.IsValid():
+                kept = session.thread_breakpoints if session.target == target else kept
+                session.modules.remove()
                 del self._sessions[number]
         return kept
 

@@ -79,8 +79,10 @@ class OperatingSystemPlugIn:
 
     def _rows(self, moment: ProcessView) -> Iterator[dict[str, Any]]:
         """Those that run come first: LLDB selects the first thread if it has no other reason."""
-        session, kernel_threads = self._session, [one.tid for one in moment.target.threads()]
-        running = [one for one in moment.table.ranks if one.state == RUNNING and one.kernel_thread in kernel_threads]
+        session, kernel_threads = self._session, [thread.tid for thread in moment.target.threads()]
+        running = [
+            rank for rank in moment.table.ranks if rank.state == RUNNING and rank.kernel_thread in kernel_threads
+        ]
         numbers = {one.rank for one in running}
         waiting = [one for one in session.threads_of(moment) if one.rank not in numbers and has_registers(moment, one)]
         if not session.is_listed(moment):
@@ -113,9 +115,9 @@ class OperatingSystemPlugIn:
 
         To be called when no module is moved any more: a breakpoint in it would be another one.
         """
-        session, above = self._session, {one.kernel_thread: one.rank for one in running}
-        threads = [one for one in moment.target.threads() if one.tid in above]
-        places = {one.tid: Standing(above[one.tid], pc_of(one)) for one in threads}
+        session, above = self._session, {rank.kernel_thread: rank.rank for rank in running}
+        threads = [thread for thread in moment.target.threads() if thread.tid in above]
+        places = {thread.tid: Standing(above[thread.tid], pc_of(thread)) for thread in threads}
         if not session.lends_memory or session.process.GetPluginName() in CORE_PLUGINS:
             return frozenset(places)  # gdbserver tells of one stop at a time
         covered = session.kernel_threads.may_be_covered(places)

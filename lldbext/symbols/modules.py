@@ -31,7 +31,7 @@ GUESTS = "passing"  # the folder of their links
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedModule:
     """A module of LLDB's, and what is added to its file's addresses. `shared`: the code is other ranks' as well."""
 
     module: Any
@@ -47,13 +47,13 @@ class Modules:
         self._folder: Optional[Path] = None
         self._apart = rank_debug_file.Apart(make_folder)
         self._made: dict[tuple[int, int], Any] = {}  # by rank and object: LLDB keeps what it has read
-        self._placed: dict[int, tuple[Placed, ...]] = {}
+        self._placed: dict[int, tuple[PlacedModule, ...]] = {}
         self._guests: dict[int, Any] = {}  # by object: the modules that go from rank to rank
-        self._guest: tuple[Placed, ...] = ()  # where they are now
-        self._originals: dict[int, Placed] = {}
+        self._guest: tuple[PlacedModule, ...] = ()  # where they are now
+        self._originals: dict[int, PlacedModule] = {}
         self._refused: set[int] = set()  # objects whose file is another one now; LLDB takes it for the original's
         self._executable = ""
-        self._others: tuple[Placed, ...] = ()
+        self._others: tuple[PlacedModule, ...] = ()
         self.focused: Optional[int] = None
         self._visited: Optional[int] = None
         self.failures: set[str] = set()
@@ -87,14 +87,14 @@ class Modules:
         for module in (*self._made.values(), *self._guests.values()):
             self._target.RemoveModule(module)
         with unheard(self._target):
-            for one in self._originals.values() if self.focused is not None else ():
-                self._target.AddModule(one.module)
+            for placed_module in self._originals.values() if self.focused is not None else ():
+                self._target.AddModule(placed_module.module)
         self._made, self._placed, self.focused, self._visited = {}, {}, None, None
         self._guests, self._guest = {}, ()
 
     def renew(self) -> None:
         """LLDB's loader may have taken modules out that a stub does not list: all are to be put in again."""
-        self._take_out(one for found in self._placed.values() for one in found)
+        self._take_out(placed_module for placed_modules in self._placed.values() for placed_module in placed_modules)
         self._placed, self.focused = {}, None
 
     def focus(self, moment: ProcessView, rank: Optional[int]) -> None:
@@ -107,7 +107,12 @@ class Modules:
             self._take_originals_out(moment, self._placed.get(rank, ()))
         if rank == self.focused:
             return
-        rest = tuple(one for number, found in self._placed.items() if number != rank for one in found)
+        rest = tuple(
+            placed_module
+            for number, placed_modules in self._placed.items()
+            if number != rank
+            for placed_module in placed_modules
+        )
         self._take_others_out()
         self._take_out(rest)
         if rank is None:
@@ -128,8 +133,15 @@ class Modules:
         if self._visited is None:
             self._take_originals_out(moment, guest or self._placed.get(rank, ()))
             self._take_others_out()
-            self._take_out(one for number, found in self._placed.items() if number != rank for one in found)
-        elif guest and [one.module for one in guest] == [one.module for one in self._guest]:
+            self._take_out(
+                placed_module
+                for number, placed_modules in self._placed.items()
+                if number != rank
+                for placed_module in placed_modules
+            )
+        elif guest and [placed_module.module for placed_module in guest] == [
+            placed_module.module for placed_module in self._guest
+        ]:
             self._move(guest)
             self._visited = rank
             return
@@ -140,7 +152,7 @@ class Modules:
         self._put_in((*guest, *self._others))
         self._guest, self._visited = guest, rank
 
-    def _as_guest(self, moment: ProcessView, rank: int) -> tuple[Placed, ...]:
+    def _as_guest(self, moment: ProcessView, rank: int) -> tuple[PlacedModule, ...]:
         """The guests at a rank's copies; nothing if it has modules, or can only be shown by some of its own."""
         known = moment.rank(rank)
         if rank in self._placed or any(self._lies_apart(moment, rank, of) for of in moment.table.objects):
@@ -152,17 +164,17 @@ class Modules:
                 module = self._guests.get(of.index) or self._make(moment, rank, of, GUESTS)
                 if module is not None:
                     self._guests[of.index] = module
-                    found.append(Placed(module, slide))
+                    found.append(PlacedModule(module, slide))
         return tuple(found)
 
-    def _move(self, guest: tuple[Placed, ...]) -> None:
+    def _move(self, guest: tuple[PlacedModule, ...]) -> None:
         """Let the guests be at another rank's copies, where they stand in LLDB's list."""
-        for one in guest:
-            self._target.ClearModuleLoadAddress(one.module)
-            self._target.SetModuleLoadAddress(one.module, one.slide)
+        for placed_module in guest:
+            self._target.ClearModuleLoadAddress(placed_module.module)
+            self._target.SetModuleLoadAddress(placed_module.module, placed_module.slide)
         self._guest = guest
 
-    def _of_visited(self, rank: int) -> tuple[Placed, ...]:
+    def _of_visited(self, rank: int) -> tuple[PlacedModule, ...]:
         return (*self._guest, *self._placed.get(rank, ()))
 
     @property
@@ -184,17 +196,22 @@ class Modules:
         if visited != self.focused:
             self._forget_shared(visited)
         first = self._originals.values() if self.focused is None else self._placed.get(self.focused, ())
-        rest = (one for number, found in self._placed.items() if number != self.focused for one in found)
+        rest = (
+            placed_module
+            for number, placed_modules in self._placed.items()
+            if number != self.focused
+            for placed_module in placed_modules
+        )
         self._put_in((*first, *self._others, *rest))
 
     def _forget_shared(self, rank: Optional[int]) -> None:
         """Two ranks' modules must not stand for one piece of code: frames would have names of either."""
         placed = self._placed.get(rank, ()) if rank is not None else ()
-        if rank is not None and any(one.shared for one in placed):
-            self._take_out(one for one in placed if one.shared)
-            self._placed[rank] = tuple(one for one in placed if not one.shared)
+        if rank is not None and any(placed_module.shared for placed_module in placed):
+            self._take_out(placed_module for placed_module in placed if placed_module.shared)
+            self._placed[rank] = tuple(placed_module for placed_module in placed if not placed_module.shared)
 
-    def _wanted(self, moment: ProcessView, rank: int, names: bool) -> list[Placed]:
+    def _wanted(self, moment: ProcessView, rank: int, names: bool) -> list[PlacedModule]:
         found = []
         for of in moment.table.objects:
             slide, shared = slide_in(moment.rank(rank), of), not is_copied(moment.rank(rank), of)
@@ -203,26 +220,26 @@ class Modules:
             module = self._made.get((rank, of.index)) or self._make(moment, rank, of)
             if module is not None:
                 self._made[rank, of.index] = module
-                found.append(Placed(module, slide, shared))
+                found.append(PlacedModule(module, slide, shared))
         return found
 
     @staticmethod
     def _is_elsewhere(moment: ProcessView, rank: int) -> bool:
         return isinstance(in_address_space(moment.target, moment.rank(rank).address_space), Absent)
 
-    def _lies_apart(self, moment: ProcessView, rank: int, found: Object) -> bool:
-        return rank_debug_file.needs(moment.rank(rank), found, self._is_elsewhere(moment, rank))
+    def _lies_apart(self, moment: ProcessView, rank: int, elf_object: Object) -> bool:
+        return rank_debug_file.needs(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
 
-    def _make(self, moment: ProcessView, rank: int, found: Object, folder: str = "") -> Any:
-        path = object_path(moment.target, identity_of(found))
+    def _make(self, moment: ProcessView, rank: int, elf_object: Object, folder: str = "") -> Any:
+        path = object_path(moment.target, identity_of(elf_object))
         if isinstance(path, Absent):
-            self.failures.add(f"ranks have no symbols of {found.path}, {path.reason}: {path.hint}")
-            self._refused.add(found.index)
+            self.failures.add(f"ranks have no symbols of {elf_object.path}, {path.reason}: {path.hint}")
+            self._refused.add(elf_object.index)
             return None
         try:
-            file = self._link(folder, found, path) if folder else self._file(moment, rank, found, path)
+            file = self._link(folder, elf_object, path) if folder else self._file(moment, rank, elf_object, path)
         except (OSError, RanklensError) as error:
-            self.failures.add(f"variables of {found.path} that lie apart can't be placed, {error}")
+            self.failures.add(f"variables of {elf_object.path} that lie apart can't be placed, {error}")
             return None
         with unheard(self._target):
             module = self._target.AddModule(file, None, None)
@@ -231,39 +248,47 @@ class Modules:
             return None
         return module
 
-    def _file(self, moment: ProcessView, rank: int, found: Object, path: str) -> str:
+    def _file(self, moment: ProcessView, rank: int, elf_object: Object, path: str) -> str:
         """A file of the rank's own: with its addresses where variables lie apart, else a link."""
-        if self._lies_apart(moment, rank, found):
-            instance = rank_debug_file.Instance(moment.rank(rank), found, self._is_elsewhere(moment, rank))
-            variables = variable_cache.declared(path, found.build_id).variables
+        if self._lies_apart(moment, rank, elf_object):
+            instance = rank_debug_file.Instance(moment.rank(rank), elf_object, self._is_elsewhere(moment, rank))
+            variables = variable_cache.declared(path, elf_object.build_id).variables
             return self._apart.view(path, variables, instance, 0)  # LLDB moves no address that is in no section
-        return self._link(f"rank{rank}", found, path)
+        return self._link(f"rank{rank}", elf_object, path)
 
-    def _link(self, folder: str, found: Object, path: str) -> str:
+    def _link(self, folder: str, elf_object: Object, path: str) -> str:
         self._folder = self._folder or make_folder()
-        link = self._folder / folder / str(found.index) / Path(found.path).name
+        link = self._folder / folder / str(elf_object.index) / Path(elf_object.path).name
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(path)
         return str(link)
 
-    def _take_originals_out(self, moment: ProcessView, instead: Iterable[Placed]) -> None:
+    def _take_originals_out(self, moment: ProcessView, instead: Iterable[PlacedModule]) -> None:
         """Each time: LLDB's loader brings an original in again when it reads the list of libraries anew."""
-        own = {one.module.file.basename for one in instead}
-        out = (one for one in moment.table.objects if Path(one.path).name in own or one.index in self._refused)
-        paths = {one.path: one for one in out if one.privatized}
+        own = {placed_module.module.file.basename for placed_module in instead}
+        out = (
+            elf_object
+            for elf_object in moment.table.objects
+            if Path(elf_object.path).name in own or elf_object.index in self._refused
+        )
+        paths = {elf_object.path: elf_object for elf_object in out if elf_object.privatized}
         slides: set[Optional[int]] = set()
         for module in self._target.modules:
             of = paths.get(str(module.file.fullpath))
             if of is not None:
-                self._originals[of.index] = Placed(module, of.load_bias)
+                self._originals[of.index] = PlacedModule(module, of.load_bias)
             if of is not None or str(module.file.fullpath) in moment.copy_paths:
                 slides.add(slide_of(module, self._target))
                 self._target.RemoveModule(module)
-        for one in (one for found in self._placed.values() for one in found):
-            if one.slide in slides:  # LLDB has forgotten with that module what lies there, but not that this does
-                self._target.ClearModuleLoadAddress(one.module)
-                self._target.SetModuleLoadAddress(one.module, one.slide)
+        for placed_module in (
+            placed_module for placed_modules in self._placed.values() for placed_module in placed_modules
+        ):
+            if (
+                placed_module.slide in slides
+            ):  # LLDB has forgotten with that module what lies there, but not that this does
+                self._target.ClearModuleLoadAddress(placed_module.module)
+                self._target.SetModuleLoadAddress(placed_module.module, placed_module.slide)
 
     def _take_others_out(self) -> None:
         """No name of the MPI library, of libc or of the loader may come before the program's own.
@@ -271,36 +296,41 @@ class Modules:
         The executable stays: LLDB takes what is first for the file to run again.
         """
         self._executable = self._executable or str(self._target.GetExecutable().fullpath)
-        ours = {str(one.module.file.fullpath) for found in self._placed.values() for one in found}
+        ours = {
+            str(placed_module.module.file.fullpath)
+            for placed_modules in self._placed.values()
+            for placed_module in placed_modules
+        }
         others = []
         for module in self._target.modules:
             path = str(module.file.fullpath)
             if path not in ours and path != self._executable and not path.startswith("["):
                 slide = slide_of(module, self._target)
                 if slide is not None:
-                    others.append(Placed(module, slide))
+                    others.append(PlacedModule(module, slide))
         self._others = tuple(others)
         self._take_out(others)
 
-    def _put_in(self, which: Iterable[Placed]) -> None:
+    def _put_in(self, which: Iterable[PlacedModule]) -> None:
         with unheard(self._target):
-            for one in which:
-                self._target.AddModule(one.module)
-                self._target.SetModuleLoadAddress(one.module, one.slide)
+            for placed_module in which:
+                self._target.AddModule(placed_module.module)
+                self._target.SetModuleLoadAddress(placed_module.module, placed_module.slide)
 
-    def _take_out(self, which: Iterable[Placed]) -> None:
-        for one in which:
-            self._target.RemoveModule(one.module)
-
-
-def is_copied(rank: Rank, found: Object) -> bool:
-    return any(isinstance(one, Rebase) and one.object == found.index for one in rank.placements)
+    def _take_out(self, which: Iterable[PlacedModule]) -> None:
+        for placed_module in which:
+            self._target.RemoveModule(placed_module.module)
 
 
-def slide_in(rank: Rank, found: Object) -> Optional[int]:
+def is_copied(rank: Rank, elf_object: Object) -> bool:
+    """Return whether a rank has a copy of an object."""
+    return any(isinstance(placement, Rebase) and placement.object == elf_object.index for placement in rank.placements)
+
+
+def slide_in(rank: Rank, elf_object: Object) -> Optional[int]:
     """What is added to the file's addresses in a rank, None if the rank is in another process."""
-    base = data_place(rank, found, found.base)
-    return None if isinstance(base, Absent) else found.load_bias + base - found.base
+    base = data_place(rank, elf_object, elf_object.base)
+    return None if isinstance(base, Absent) else elf_object.load_bias + base - elf_object.base
 
 
 def slide_of(module: Any, target: Any) -> Optional[int]:

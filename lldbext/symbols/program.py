@@ -24,7 +24,7 @@ def add_missing(target: Any, moment: ProcessView) -> None:
     if not isinstance(moment.target, CoreTarget):
         return
     have = {str(module.file.fullpath) for module in target.modules if not str(module.file.fullpath).startswith("[")}
-    copied = moment.copy_paths.union(one.path for one in moment.table.objects if one.privatized)
+    copied = moment.copy_paths.union(elf_object.path for elf_object in moment.table.objects if elf_object.privatized)
     if not have <= copied:
         return
     for path, bias in files_of(moment, copied):
@@ -35,12 +35,12 @@ def add_missing(target: Any, moment: ProcessView) -> None:
 
 def files_of(moment: ProcessView, besides: frozenset[str]) -> Iterator[tuple[str, int]]:
     """The ELF files that the process had loaded, and what was added to their addresses."""
-    for one in moment.target.maps():
-        if one.offset or not one.path.startswith("/") or one.path in besides:
+    for mapping in moment.target.maps():
+        if mapping.offset or not mapping.path.startswith("/") or mapping.path in besides:
             continue
         with suppress(RanklensError):  # no ELF file
-            loaded = LoadedElf(moment.target.read, one.start)
-            identity = identity_by_headers(one.path, loaded.build_id, loaded.program_headers)
+            loaded = LoadedElf(moment.target.read, mapping.start)
+            identity = identity_by_headers(mapping.path, loaded.build_id, loaded.program_headers)
             place = object_path(moment.target, identity)
-            if loaded.is_laid_out(one.end - one.start) and not isinstance(place, Absent):
+            if loaded.is_laid_out(mapping.end - mapping.start) and not isinstance(place, Absent):
                 yield place, loaded.load_bias

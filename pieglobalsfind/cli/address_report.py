@@ -110,7 +110,7 @@ class Finder:
         self.table: RankTable = decode(self._target)
         self._translator = Translator(self.table, self._target.maps())
         self._symbolizer = Symbolizer(self._target, self.table)
-        self._tiers = {one.rank: one.evidence.tier for one in self.table.ranks}
+        self._tiers = {rank.rank: rank.evidence.tier for rank in self.table.ranks}
         self._seen = time.monotonic()
 
     def answer(self, address: int) -> Answer:

@@ -42,6 +42,7 @@ exit status: 0 an address belongs to something, 1 none does, 2 the call is wrong
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the command's options."""
     found = argparse.ArgumentParser(
         prog=NAME,
         description=DESCRIPTION,
@@ -71,27 +72,27 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--filter takes its addresses from standard input, and gives text", "leave the others out")
     if not arguments.filter and not arguments.addresses:
         raise UsageError("there is no address", "give one or more in hexadecimal, or --filter")
-    addresses = [parse_address(one) for one in arguments.addresses]
+    addresses = [parse_address(address) for address in arguments.addresses]
 
     finders = open_finders(arguments)
-    for warning in dict.fromkeys(text for one in finders for text in one.table.warnings):
+    for warning in dict.fromkeys(text for finder in finders for text in finder.table.warnings):
         print_error(NAME, warning)
     if arguments.filter:
         from pieglobalsfind.cli.filter import annotate
 
         there, known = annotate(finders[0], sys.stdin.buffer, sys.stdout.buffer)
         return DONE if known or not there else NOTHING_FOUND
-    answers = [best_answer(finders, one) for one in addresses]
+    answers = [best_answer(finders, address) for address in addresses]
     for one in answers:
         print(json.dumps(one.record) if arguments.json else one.line)
     sys.stdout.flush()
-    return DONE if any(one.found for one in answers) else NOTHING_FOUND
+    return DONE if any(answer.found for answer in answers) else NOTHING_FOUND
 
 
 def open_finders(arguments: argparse.Namespace) -> list[Finder]:
     """One for the target, or for each process of a checkpoint."""
     if arguments.checkpoint is None:
-        return [open_finder(arguments)]
+        return [_open_finder(arguments)]
     from pieglobalsfind.cli.address_report import Finder
     from pieglobalsfind.jobs.members import in_checkpoint
 
@@ -100,10 +101,10 @@ def open_finders(arguments: argparse.Namespace) -> list[Finder]:
     members = in_checkpoint(Path(arguments.checkpoint))
     for problem in members.problems:
         print_error(NAME, problem)
-    return [Finder(one.open()) for one in members.found]
+    return [Finder(job_member.open()) for job_member in members.found]
 
 
-def open_finder(arguments: argparse.Namespace) -> Finder:
+def _open_finder(arguments: argparse.Namespace) -> Finder:
     from pieglobalsfind.cli.address_report import Finder
     from pieglobalsfind.targets import open_target
 
@@ -117,9 +118,11 @@ def open_finder(arguments: argparse.Namespace) -> Finder:
 
 def best_answer(finders: Sequence[Finder], address: int) -> Answer:
     """Of the process where the address belongs to a rank that is there, or to anything."""
-    answers = [one.answer(address) for one in finders]
-    of_rank = (one for one in answers if one.found and one.owner.rank is not None and one.owner.kind != "range")
-    return next(of_rank, None) or next((one for one in answers if one.found), answers[0])
+    answers = [finder.answer(address) for finder in finders]
+    of_rank = (
+        answer for answer in answers if answer.found and answer.owner.rank is not None and answer.owner.kind != "range"
+    )
+    return next(of_rank, None) or next((answer for answer in answers if answer.found), answers[0])
 
 
 def parse_address(text: str) -> int:

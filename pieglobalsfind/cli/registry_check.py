@@ -13,7 +13,7 @@ from typing import Optional
 
 from pieglobalsfind.cli.version import Version
 from pieglobalsfind.errors import UsageError
-from pieglobalsfind.session.registry_findings import NOTE, Finding, findings
+from pieglobalsfind.session.registry_findings import NOTE, RegistryFinding, findings
 from pieglobalsfind.shell import signals
 from pieglobalsfind.shell.escape import harmless
 from pieglobalsfind.shell.exit_status import DONE, NOTHING_FOUND, check_words, status_of
@@ -33,6 +33,7 @@ exit status: 0 no contradiction and no lack, 1 there are some, 2 the call is wro
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the command's options."""
     made = argparse.ArgumentParser(
         prog=NAME,
         description="Check what an MPI runtime publishes of its ranks (rank_debug.h) against its memory.",
@@ -50,17 +51,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Print all findings; raises `RanklensError`."""
     check_words(vars(arguments))
     with _opened(arguments.target, arguments.exe) as target:
-        found = findings(target)
+        registry_findings = findings(target)
         description = target.description
-    for one in found:
-        print(line(one))
-    serious = sum(one.severity != NOTE for one in found)
+    for registry_finding in registry_findings:
+        print(line(registry_finding))
+    serious = sum(registry_finding.severity != NOTE for registry_finding in registry_findings)
     if not serious:
         print(f"the registry of {description} contradicts nothing and lacks nothing that every runtime can write")
     return NOTHING_FOUND if serious else DONE
 
 
-def line(finding: Finding) -> str:
+def line(finding: RegistryFinding) -> str:
     """`lack: objects: none has the flag PROGRAM: ...; set RANK_DEBUG_OBJECT_PROGRAM on the user's program`."""
     return harmless(f"{finding.severity}: {finding.where}: {finding.what}; {finding.cure}", most=2000)
 

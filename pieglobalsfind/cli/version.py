@@ -29,6 +29,7 @@ class Version(argparse.Action):
         super().__init__(**{**words, "nargs": 0, "help": "show the version and exit"})
 
     def __call__(self, parser: argparse.ArgumentParser, *words: Any) -> None:
+        """Print the version and end the command."""
         from importlib.metadata import PackageNotFoundError, version  # late: it takes time
 
         try:

@@ -30,15 +30,18 @@ class Addresses:
 
     @classmethod
     def of(cls, rank: Rank, focus: Rank) -> Addresses:
-        theirs = {one.object: one.copy for one in rebased(focus)}
-        mine = tuple((one.copy, one.copy + one.size, theirs[one.object] - one.copy) for one in rebased(rank))
+        """Return what of a rank's addresses belongs to which copy."""
+        theirs = {rebase.object: rebase.copy for rebase in _rebased(focus)}
+        mine = tuple(
+            (rebase.copy, rebase.copy + rebase.size, theirs[rebase.object] - rebase.copy) for rebase in _rebased(rank)
+        )
         regions = (rank.stack, rank.heap)
-        plain = tuple(one for one in regions if not isinstance(one, Absent))
-        return cls(mine, plain, tuple((one.copy, one.copy + one.size) for one in rebased(focus)))
+        plain = tuple(region for region in regions if not isinstance(region, Absent))
+        return cls(mine, plain, tuple((rebase.copy, rebase.copy + rebase.size) for rebase in _rebased(focus)))
 
     def in_focus(self, address: int) -> Optional[int]:
         """The address that has the name of this one in the debugger's symbols, None if this one has no name."""
-        if any(address in one for one in self.plain):
+        if any(address in region for region in self.plain):
             return None
         for start, end, distance in self.copies:
             if start <= address < end:
@@ -46,8 +49,10 @@ class Addresses:
         return None if any(start <= address < end for start, end in self.focus) else address
 
 
-def rebased(rank: Rank) -> tuple[Rebase, ...]:
-    return tuple(one for one in rank.placements if isinstance(one, Rebase) and one.object is not None)
+def _rebased(rank: Rank) -> tuple[Rebase, ...]:
+    return tuple(
+        placement for placement in rank.placements if isinstance(placement, Rebase) and placement.object is not None
+    )
 
 
 def named(text: str, addresses: Addresses, name_after: Callable[[int], str]) -> Optional[str]:
@@ -56,14 +61,14 @@ def named(text: str, addresses: Addresses, name_after: Callable[[int], str]) -> 
     `name_after` gives what the debugger prints after an address in focus: ` <symbol+4>`, or "".
     """
     parts, at = [], 0
-    for found in _ADDRESS.finditer(text):
-        if found["address"] is None:
+    for match in _ADDRESS.finditer(text):
+        if match["address"] is None:
             continue
-        address = int(found["address"], 16)
+        address = int(match["address"], 16)
         if any(start <= address < end for start, end in addresses.focus):
             return None
         same = addresses.in_focus(address)
-        if found["name"] is None and same is not None and same != address:
-            parts.append(text[at : found.end()] + name_after(same))
-            at = found.end()
+        if match["name"] is None and same is not None and same != address:
+            parts.append(text[at : match.end()] + name_after(same))
+            at = match.end()
     return "".join(parts) + text[at:]

@@ -40,4 +40,4 @@ def is_in(rank: int, text: str) -> bool:
     spans = [item for item in chosen if isinstance(item, rankset.Span)]
     if len(spans) < len(chosen):
         raise UsageError(f"{text!r} has ranks that are not numbers", "write 3 or 0-3,7")
-    return any(one.first <= rank <= one.last for one in spans)
+    return any(span.first <= rank <= span.last for span in spans)

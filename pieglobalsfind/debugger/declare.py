@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextBlock:
     """One or more lines as they are."""
 
     text: str
@@ -51,11 +51,11 @@ class Finding:
     hint: str = ""
 
 
-Block = Union[Text, Table, Finding]
+Block = Union[TextBlock, Table, Finding]
 
 
 @dataclass(frozen=True)
-class Value:
+class ExpressionValue:
     """What an expression gave: `text` as the debugger prints it, `address` of its lvalue (None: it is none)."""
 
     text: str
@@ -110,10 +110,12 @@ class Debugger(Protocol):
     def frames(self, rank: int, limit: int = 0, variables: bool = False) -> Iterator[Frame]:
         """The rank's stack, innermost first, ending at the rank's entry; `limit` 0: all of it."""
 
-    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[Value, Absent]:
+    def evaluate(self, rank: int, expression: str, form: str = "") -> Union[ExpressionValue, Absent]:
         """An expression in a rank; `form` is a format such as "/x". Absent: the debugger's own refusal."""
 
-    def values(self, numbers: Sequence[int], expression: str, form: str = "") -> Mapping[int, Union[Value, Absent]]:
+    def values(
+        self, numbers: Sequence[int], expression: str, form: str = ""
+    ) -> Mapping[int, Union[ExpressionValue, Absent]]:
         """What `evaluate` gives in some of the ranks, by number: where the debugger can tell it without going there."""
 
     def address(self, expression: str) -> int:

@@ -26,7 +26,7 @@ _CALL = re.compile(r"\s*\(")  # after an operand
 
 
 @dataclass(frozen=True)
-class Piece:
+class ExpressionPiece:
     """A part of an expression as it stands there.
 
     `is_name`: the name of a variable, a type or a constant. `member`: the name of the member that it selects, or "".
@@ -37,9 +37,9 @@ class Piece:
     member: str = ""
 
 
-def pieces(expression: str) -> Optional[tuple[Piece, ...]]:
+def pieces(expression: str) -> Optional[tuple[ExpressionPiece, ...]]:
     """The expression in pieces, None if it may do more than read variables."""
-    found: list[Piece] = []
+    expression_pieces: list[ExpressionPiece] = []
     at = 0
     while at < len(expression):
         token = _TOKENS.match(expression, at)
@@ -49,15 +49,15 @@ def pieces(expression: str) -> Optional[tuple[Piece, ...]]:
         if token.lastgroup in _OPERANDS and _CALL.match(expression, at):
             return None
         member = token.group().lstrip("->. ") if token.lastgroup == "member" else ""
-        found.append(Piece(token.group(), token.lastgroup == "name", member.strip()))
-    return tuple(found) if any(piece.is_name for piece in found) else None
+        expression_pieces.append(ExpressionPiece(token.group(), token.lastgroup == "name", member.strip()))
+    return tuple(expression_pieces) if any(piece.is_name for piece in expression_pieces) else None
 
 
-def names(found: tuple[Piece, ...]) -> tuple[str, ...]:
+def names(expression_pieces: tuple[ExpressionPiece, ...]) -> tuple[str, ...]:
     """Each name once, in the order in which they come."""
-    return tuple(dict.fromkeys(piece.text for piece in found if piece.is_name))
+    return tuple(dict.fromkeys(piece.text for piece in expression_pieces if piece.is_name))
 
 
-def replaced(found: tuple[Piece, ...], instead: Callable[[str], str]) -> str:
+def replaced(expression_pieces: tuple[ExpressionPiece, ...], instead: Callable[[str], str]) -> str:
     """The expression with `instead(name)` for each name."""
-    return "".join(instead(piece.text) if piece.is_name else piece.text for piece in found)
+    return "".join(instead(piece.text) if piece.is_name else piece.text for piece in expression_pieces)

@@ -49,9 +49,9 @@ class Location:
     thread_local: bool
 
 
-def needs(rank: Rank, found: Object, is_elsewhere: bool = False) -> bool:
+def needs(rank: Rank, elf_object: Object, is_elsewhere: bool = False) -> bool:
     """Whether some of the object's variables lie apart on this rank; `is_elsewhere` as in `Instance`."""
-    return is_elsewhere or lies_apart(rank, found)
+    return is_elsewhere or lies_apart(rank, elf_object)
 
 
 @dataclass(frozen=True)
@@ -65,24 +65,28 @@ class Instance:
     object: Object
     is_elsewhere: bool = False
 
-    def place(self, one: Location) -> Union[int, Absent]:
-        found = self._place(one)
+    def place(self, location: Location) -> Union[int, Absent]:
+        """Return where a rank keeps what a location describes; unreadable if the rank has none."""
+        found = self._place(location)
         # Nothing of this process, or of its thread, may be taken for the rank's: no program has such an address.
-        is_nowhere = one.thread_local and isinstance(found, Absent)
-        return UNREADABLE + one.value if is_nowhere or self._has_other_pages(found) else found
+        is_nowhere = location.thread_local and isinstance(found, Absent)
+        return UNREADABLE + location.value if is_nowhere or self._has_other_pages(found) else found
 
-    def _place(self, one: Location) -> Union[int, Absent]:
+    def _place(self, location: Location) -> Union[int, Absent]:
         if self.rank is None:
-            return NO_RANK if one.thread_local else one.value + self.object.load_bias
-        if one.thread_local:
-            return thread_local_place(self.rank, self.object, one.value)
-        return data_place(self.rank, self.object, one.value + self.object.load_bias)
+            return NO_RANK if location.thread_local else location.value + self.object.load_bias
+        if location.thread_local:
+            return thread_local_place(self.rank, self.object, location.value)
+        return data_place(self.rank, self.object, location.value + self.object.load_bias)
 
     def _has_other_pages(self, address: Union[int, Absent]) -> bool:
         """Processes share all memory, or else the ranks' ranges alone: then the object has no copies."""
         if self.rank is None:
             return False
-        is_copied = any(isinstance(one, Rebase) and one.object == self.object.index for one in self.rank.placements)
+        is_copied = any(
+            isinstance(placement, Rebase) and placement.object == self.object.index
+            for placement in self.rank.placements
+        )
         in_range = isinstance(self.rank.range, Region) and address in self.rank.range
         return self.is_elsewhere and not is_copied and not in_range
 
@@ -109,15 +113,15 @@ class Apart:
         """The file for a rank's instance; `bias` is what the debugger will add to every address. Raises OSError."""
         if path not in self._locations:
             self._locations[path] = tuple(locations(path, variables))
-        changes = [(one, instance.place(one)) for one in self._locations[path]]
+        changes = [(location, instance.place(location)) for location in self._locations[path]]
         made = self._new_file(path)
         shutil.copyfile(path, made)
         with made.open("r+b") as file:
-            for one, place in changes:
-                if os.pread(file.fileno(), _WORD.size, one.position) != _WORD.pack(one.value):
+            for location, place in changes:
+                if os.pread(file.fileno(), _WORD.size, location.position) != _WORD.pack(location.value):
                     raise OSError(errno.ESTALE, "has been built anew", path)
                 if isinstance(place, int):
-                    write(file.fileno(), one, (place - bias) & _MASK)
+                    write(file.fileno(), location, (place - bias) & _MASK)
         return str(made)
 
     def drop(self, path: str) -> None:
@@ -136,24 +140,25 @@ class Apart:
         return folder / Path(path).name
 
 
-def write(descriptor: int, one: Location, address: int) -> None:
-    os.pwrite(descriptor, _WORD.pack(address), one.position)
-    if one.thread_local:
-        os.pwrite(descriptor, bytes((dw.DW_OP_addr,)), one.position - 1)
-        os.pwrite(descriptor, bytes((dw.DW_OP_nop,)), one.position + _WORD.size)
+def write(descriptor: int, location: Location, address: int) -> None:
+    """Write an address into a location expression."""
+    os.pwrite(descriptor, _WORD.pack(address), location.position)
+    if location.thread_local:
+        os.pwrite(descriptor, bytes((dw.DW_OP_addr,)), location.position - 1)
+        os.pwrite(descriptor, bytes((dw.DW_OP_nop,)), location.position + _WORD.size)
 
 
 def locations(path: str, variables: Iterable[Variable]) -> Iterator[Location]:
     """Where the addresses of variables stand in the file's debug information."""
     known = tuple(variables)
-    addresses = frozenset(one.address for one in known if one.address is not None)
-    offsets = frozenset(one.tls_offset for one in known if one.tls_offset is not None)
+    addresses = frozenset(variable.address for variable in known if variable.address is not None)
+    offsets = frozenset(variable.tls_offset for variable in known if variable.tls_offset is not None)
     with open_elf(path) as elf:
         for section in elf.sections:
             if section.name == ".debug_info":
                 for start, data in pieces(elf, section):
-                    yield from found_by(ADDRESS, start, data, addresses, False)
-                    yield from found_by(THREAD_LOCAL, start, data, offsets, True)
+                    yield from _found_by(ADDRESS, start, data, addresses, False)
+                    yield from _found_by(THREAD_LOCAL, start, data, offsets, True)
             elif section.name == ".debug_addr":
                 for start, data in pieces(elf, section):
                     yield from entries(start, data[:PIECE], addresses)
@@ -166,7 +171,7 @@ def pieces(elf: ElfFile, section: Section) -> Iterator[tuple[int, bytes]]:
         yield start, elf.read(start, min(PIECE + LONGEST, end - start))
 
 
-def found_by(
+def _found_by(
     pattern: re.Pattern[bytes], start: int, data: bytes, wanted: frozenset[int], thread_local: bool
 ) -> Iterator[Location]:
     for match in pattern.finditer(data):

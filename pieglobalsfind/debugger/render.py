@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from pieglobalsfind.debugger.declare import Block, Column, Finding, Table, Text
+from pieglobalsfind.debugger.declare import Block, Column, Finding, Table, TextBlock
 from pieglobalsfind.shell.escape import escape
 
 GAP = "  "
@@ -20,15 +20,15 @@ ELLIPSIS = "..."
 def render(blocks: Iterable[Block], width: int = 0) -> Iterable[str]:
     """One text per block, as soon as the block is there; `width` 0: unlimited."""
     for block in blocks:
-        if isinstance(block, Text):
+        if isinstance(block, TextBlock):
             yield escape(block.text)
         elif isinstance(block, Table):
-            yield "\n".join(table_lines(block, width))
+            yield "\n".join(_table_lines(block, width))
         else:
-            yield finding_text(block)
+            yield _finding_text(block)
 
 
-def finding_text(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     sentence = f"warning: {escape(finding.sentence)}"
     return f"{sentence}\n  {escape(finding.hint)}" if finding.hint else sentence
 
@@ -46,7 +46,7 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def table_lines(table: Table, width: int) -> Iterable[str]:
+def _table_lines(table: Table, width: int) -> Iterable[str]:
     rows = [[escape(cell).replace("\n", " ") for cell in row] for row in table.rows]
     cells = [[column.title for column in table.columns], *rows]
     needed = [max(columns_of(row[index]) for row in cells) for index in range(len(table.columns))]

@@ -94,13 +94,13 @@ class SameVariable:
         try:
             walker = self._moment.walker
             walked = walker.activations(rank)
-            found = user_frame(self._moment, rank.rank, walked[0], lookup_of) if walked is not None else None
-            place = walker.place(found.lookup) if found is not None else Absent("")
+            activation = user_frame(self._moment, rank.rank, walked[0], _lookup_of) if walked is not None else None
+            place = walker.place(activation.lookup) if activation is not None else Absent("")
         except RanklensError:
             return None
-        if found is None or isinstance(place, Absent):
+        if activation is None or isinstance(place, Absent):
             return None
-        return UserFrame(rank, found, *place)
+        return UserFrame(rank, activation, *place)
 
     def variable(self, frame: UserFrame, name: str, address: int, size: int) -> Optional[InMemory]:
         """The variable of `size` bytes that a name means in a frame, and that lies at an address there."""
@@ -113,18 +113,22 @@ class SameVariable:
         return found if found is not None and self.address(frame, found) == address else None
 
     def _in_frame(self, frame: UserFrame, name: str, distance: int) -> Optional[InFrame]:
-        known = self._locals_at(frame)
-        if known is None or known.frame_base != CFA_ALONE:
+        locals_at = self._locals_at(frame)
+        if locals_at is None or locals_at.frame_base != CFA_ALONE:
             return None
-        places = [one.steps for one in known.variables if one.name == name]
+        places = [variable.steps for variable in locals_at.variables if variable.name == name]
         if not all(len(steps) == 1 and steps[0].atom == dw.DW_OP_fbreg for steps in places):
             return None
         return InFrame(distance) if any(signed(steps[0].number) == distance for steps in places) else None
 
     def register(self, frame: UserFrame, name: str, size: int) -> Optional[InRegister]:
         """The variable of `size` bytes that a name means in a frame, if it is in a register."""
-        known = self._locals_at(frame)
-        places = [one.steps for one in known.variables if one.name == name] if known is not None else []
+        locals_at = self._locals_at(frame)
+        places = (
+            [variable.steps for variable in locals_at.variables if variable.name == name]
+            if locals_at is not None
+            else []
+        )
         if len(places) != 1 or len(places[0]) != 1 or not 0 < size <= WORD:
             return None
         number = places[0][0].atom - dw.DW_OP_reg0
@@ -153,13 +157,13 @@ class SameVariable:
         """Where a rank has its instance; None if it has none, or one whose parts lie apart."""
         if isinstance(variable, InFrame):
             return (frame.activation.cfa + variable.distance) & MASK
-        known = self._moment.table.objects[variable.object]
-        first = data_place(frame.rank, known, variable.original)
-        last = data_place(frame.rank, known, variable.original + variable.size - 1)
+        elf_object = self._moment.table.objects[variable.object]
+        first = data_place(frame.rank, elf_object, variable.original)
+        last = data_place(frame.rank, elf_object, variable.original + variable.size - 1)
         if isinstance(first, Absent) or isinstance(last, Absent) or last - first != variable.size - 1:
             return None
         return first
 
 
-def lookup_of(activation: Activation) -> int:
+def _lookup_of(activation: Activation) -> int:
     return activation.lookup

@@ -17,7 +17,7 @@ Scalar = Union[Base, Enum, Pointer]
 
 
 @dataclass(frozen=True)
-class Part:
+class ScalarPart:
     """One scalar: `path` follows the variable's name (`[2].weight`), `offset` is in bytes from its start."""
 
     path: str
@@ -25,15 +25,15 @@ class Part:
     type: Scalar
 
 
-def parts(types: TypeTable, index: int) -> Iterator[Part]:
+def parts(types: TypeTable, index: int) -> Iterator[ScalarPart]:
     """The scalars of a variable of type `index`, in ascending order of place; unions have all members'."""
     return islice(_parts(types, index, "", 0), MOST)
 
 
-def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[Part]:
+def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[ScalarPart]:
     found = types.strip(index)
     if isinstance(found, (Base, Enum, Pointer)):
-        yield Part(path, offset, found)
+        yield ScalarPart(path, offset, found)
     elif isinstance(found, Struct):
         for member in found.members:
             if not member.bit_size and member.location is None:
@@ -43,9 +43,9 @@ def _parts(types: TypeTable, index: int, path: str, offset: int) -> Iterator[Par
         yield from _elements(types, found, path, offset)
 
 
-def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterator[Part]:
+def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterator[ScalarPart]:
     """C's nested dimensions, or Fortran's, the first of which varies fastest."""
-    bounds = [(one.count, one.lower) for one in array.dimensions]
+    bounds = [(dimension.count, dimension.lower) for dimension in array.dimensions]
     known = [(count, lower) for count, lower in bounds if isinstance(count, int) and isinstance(lower, int)]
     size = types.size(array.element)
     if len(known) != len(bounds) or size <= 0:
@@ -65,4 +65,4 @@ def _elements(types: TypeTable, array: Array, path: str, offset: int) -> Iterato
 def _subscript(array: Array, indices: list[int]) -> str:
     if array.column_major:
         return f"({','.join(map(str, indices))})"
-    return "".join(f"[{one}]" for one in reversed(indices))
+    return "".join(f"[{index}]" for index in reversed(indices))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional, Union
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, TextBlock
 from pieglobalsfind.debugger.scalars import Scalar, parts
 from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.types import Base, Variable, Variables
@@ -68,23 +68,24 @@ def found(face: Debugger, text: str) -> Iterator[Block]:
     numbers = job.select(chosen, face.location)
     shown = 0
     moment = job.processes[0].moment
-    for found in (one for one in moment.table.objects if one.privatized):
-        declared = declared_by(moment, found)
+    for elf_object in (elf_object for elf_object in moment.table.objects if elf_object.privatized):
+        declared = _declared_by(moment, elf_object)
         if isinstance(declared, Absent):
-            if found.is_program:
-                yield Finding(f"{found.path} was not looked through, {declared.reason}", declared.hint)
+            if elf_object.is_program:
+                yield Finding(f"{elf_object.path} was not looked through, {declared.reason}", declared.hint)
             continue
-        for line in lines(job, found, declared, sought, numbers):
+        for line in lines(job, elf_object, declared, sought, numbers):
             shown += 1
             if shown <= MOST_ROWS:
-                yield Text(line)
+                yield TextBlock(line)
     if shown > MOST_ROWS:
-        yield Text(f"... {shown - MOST_ROWS} more")
+        yield TextBlock(f"... {shown - MOST_ROWS} more")
     elif not shown:
-        yield Text(f"No global of {rankset.compact(numbers) or 'any rank'} holds {words[0]}")
+        yield TextBlock(f"No global of {rankset.compact(numbers) or 'any rank'} holds {words[0]}")
 
 
 def number_of(word: str) -> Union[int, float]:
+    """Return a word as a number, not a number if it is none."""
     try:
         return int(word, 0)
     except ValueError:
@@ -97,22 +98,24 @@ def number_of(word: str) -> Union[int, float]:
         ) from None
 
 
-def declared_by(moment: ProcessView, found: Object) -> Union[Variables, Absent]:
-    path = object_path(moment.target, identity_of(found))
+def _declared_by(moment: ProcessView, elf_object: Object) -> Union[Variables, Absent]:
+    path = object_path(moment.target, identity_of(elf_object))
     if isinstance(path, Absent):
         return path
     try:
-        return variable_cache.declared(path, found.build_id)
+        return variable_cache.declared(path, elf_object.build_id)
     except ObjectFileError as error:
         return Absent(error.sentence, error.hint)
 
 
-def lines(job: JobView, found: Object, declared: Variables, sought: Sought, numbers: tuple[int, ...]) -> Iterator[str]:
+def lines(
+    job: JobView, elf_object: Object, declared: Variables, sought: Sought, numbers: tuple[int, ...]
+) -> Iterator[str]:
     """`place[1] (solver.c:27): 2-3,6-7`, one per scalar that holds the value somewhere."""
     for variable in declared:
         if not 0 < variable.size <= LARGEST:
             continue
-        contents = {number: content(job.of(number), found, variable, number) for number in numbers}
+        contents = {number: content(job.of(number), elf_object, variable, number) for number in numbers}
         wanted = [(part, sought.pattern(part.type)) for part in parts(declared.types, variable.type)]
         for part, pattern in wanted:
             if pattern is None:
@@ -124,9 +127,9 @@ def lines(job: JobView, found: Object, declared: Variables, sought: Sought, numb
                 yield f"{variable.name}{part.path} ({file}:{variable.line}): {rankset.compact(holders)}"
 
 
-def content(moment: ProcessView, found: Object, variable: Variable, number: int) -> bytes:
+def content(moment: ProcessView, elf_object: Object, variable: Variable, number: int) -> bytes:
     """The variable's bytes on a rank; none if they can't be had."""
-    rank, found_there = moment.rank(number), counterpart(moment, found)
+    rank, found_there = moment.rank(number), counterpart(moment, elf_object)
     if found_there is None:
         return b""
     address, space = place(rank, found_there, variable), in_address_space(moment.target, rank.pages_of)

@@ -53,11 +53,13 @@ def element_text(rank: Rank) -> str:
 
 
 def known(value: Union[int, Absent]) -> str:
+    """Return a value, or why it is absent."""
     return str(value)
 
 
-def file_name(found: Object) -> str:
-    return found.path.rpartition("/")[2]
+def file_name(elf_object: Object) -> str:
+    """Return the file's name without its folder."""
+    return elf_object.path.rpartition("/")[2]
 
 
 def frame_text(frame: Frame) -> str:
@@ -67,7 +69,7 @@ def frame_text(frame: Frame) -> str:
     pc = f"{frame.pc:#018x} in " if frame.shows_pc else ""
     place = f" at {frame.file}:{frame.line}" if frame.file else f" from {frame.library}" if frame.library else ""
     line = f"#{frame.level:<2} {pc}{frame.function or '??'} ({frame.arguments}){place}"
-    return "\n".join([line, *(INDENT + one for one in frame.variables.splitlines())])
+    return "\n".join([line, *(INDENT + line for line in frame.variables.splitlines())])
 
 
 def owner_text(moment: ProcessView, owner: Owner) -> str:

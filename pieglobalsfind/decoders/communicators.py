@@ -31,10 +31,10 @@ def communicators(target: Target, table: RankTable) -> Communicators:
     if table.runtime == "SMPI":
         from pieglobalsfind.decoders.smpi.requests import Requests
 
-        waited = {one.waiting.communicator for one in table.ranks if one.waiting is not None}
+        waited = {rank.waiting.communicator for rank in table.ranks if rank.waiting is not None}
         return Requests(target, table).members(waited - {0})
     found: Communicators = members_of_world(table)
-    unnamed = (one.waiting is not None and one.waiting.communicator == OF_WORLD for one in table.ranks)
+    unnamed = (rank.waiting is not None and rank.waiting.communicator == OF_WORLD for rank in table.ranks)
     if table.evidence.tier == REGISTRY and any(unnamed):
         found[OF_WORLD] = tuple(range(table.rank_count))
     attempts: dict[int, int] = {}
@@ -51,7 +51,7 @@ def communicators(target: Target, table: RankTable) -> Communicators:
 
 def of_world(table: RankTable, members: Communicators) -> RankTable:
     """The table with peers as ranks of MPI_COMM_WORLD, where their communicator's members are known."""
-    return replace(table, ranks=tuple(in_world(one, members) for one in table.ranks))
+    return replace(table, ranks=tuple(in_world(rank, members) for rank in table.ranks))
 
 
 def in_world(rank: Rank, members: Communicators) -> Rank:
@@ -82,22 +82,27 @@ def places(target: Target, table: RankTable) -> Iterator[tuple[int, int]]:
 
 
 def _waiting(table: RankTable) -> Iterator[tuple[Rank, Waiting]]:
-    if table.record_size >= struct.calcsize("<" + layout.FORMS[layout.Rank]):
-        for one in table.ranks:
-            if one.record and one.waiting is not None and one.state not in (EXITED, MIGRATED_OUT):
-                yield one, one.waiting
+    if table.record_size >= struct.calcsize("<" + layout.FORMS[layout.RankRecord]):
+        for rank in table.ranks:
+            if rank.record and rank.waiting is not None and rank.state not in (EXITED, MIGRATED_OUT):
+                yield rank, rank.waiting
 
 
-def _record(target: Target, table: RankTable, rank: Rank) -> Optional[layout.Rank]:
+def _record(target: Target, table: RankTable, rank: Rank) -> Optional[layout.RankRecord]:
     """The rank's record, None if it is that of another moment than the table's."""
     try:
         content = target.read(rank.record, table.record_size)
     except RanklensError:
         return None
-    (one,) = layout.parse_records(layout.Rank, content, table.record_size, table.byte_order)
-    now = one.rank, one.switches, table.calls[one.call] if one.call < len(table.calls) else "", one.wait_communicator
+    (rank_record,) = layout.parse_records(layout.RankRecord, content, table.record_size, table.byte_order)
+    now = (
+        rank_record.rank,
+        rank_record.switches,
+        table.calls[rank_record.call] if rank_record.call < len(table.calls) else "",
+        rank_record.wait_communicator,
+    )
     then = rank.rank, rank.switches, *((rank.waiting.call, rank.waiting.communicator) if rank.waiting else ())
-    return one if now == then else None
+    return rank_record if now == then else None
 
 
 def _members(target: Target, table: RankTable, rank: Rank) -> Optional[tuple[int, ...]]:

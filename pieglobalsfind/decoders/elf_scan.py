@@ -26,7 +26,7 @@ _UNKNOWN = Absent("a scan of memory can't tell", "let the program's runtime publ
 
 
 @dataclass(frozen=True)
-class Found:
+class CopiedObject:
     """A loaded object, and where its copies begin, ascending."""
 
     original: LoadedElf
@@ -37,14 +37,14 @@ class Found:
 def decode(target: Target) -> Optional[RankTable]:
     """The ranks that copies in memory speak for; None without any copy."""
     maps = target.maps()
-    copies = _headers(target, (one for one in maps if one.readable and _is_anonymous(one)))
+    copies = _headers(target, (mapping for mapping in maps if mapping.readable and _is_anonymous(mapping)))
     if not copies:
         return None
     found = []
     for original, path in _loaded(target, maps):
-        same = tuple(one.base for one in copies if _is_copy(target, one, original))
+        same = tuple(copy.base for copy in copies if _is_copy(target, copy, original))
         if same:
-            found.append(Found(original, path, same))
+            found.append(CopiedObject(original, path, same))
     return _table(found) if found else None
 
 
@@ -57,9 +57,9 @@ def _is_anonymous(mapping: MemoryMapping) -> bool:
 
 def _headers(target: Target, mappings: Iterable[MemoryMapping]) -> list[LoadedElf]:
     found = []
-    for one in mappings:
+    for mapping in mappings:
         try:
-            elf = LoadedElf(target.read, one.start)
+            elf = LoadedElf(target.read, mapping.start)
         except (ObjectFileError, MemoryUnreadable):
             continue
         found.append(elf)
@@ -68,8 +68,8 @@ def _headers(target: Target, mappings: Iterable[MemoryMapping]) -> list[LoadedEl
 
 def _loaded(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[LoadedElf, str]]:
     """Every ELF file that is mapped from its beginning."""
-    paths = {one.start: one.path for one in maps if one.offset == 0 and one.path.startswith("/")}
-    files = (one for one in maps if one.start in paths and one.readable and not _is_anonymous(one))
+    paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0 and mapping.path.startswith("/")}
+    files = (mapping for mapping in maps if mapping.start in paths and mapping.readable and not _is_anonymous(mapping))
     return [(elf, paths[elf.base]) for elf in _headers(target, files)]
 
 
@@ -81,18 +81,21 @@ def _is_copy(target: Target, copy: LoadedElf, original: LoadedElf) -> bool:
     return same and copy.build_id == original.build_id
 
 
-def _table(found: list[Found]) -> RankTable:
-    most = max(len(one.copies) for one in found)
+def _table(copied_objects: list[CopiedObject]) -> RankTable:
+    most = max(len(copied_object.copies) for copied_object in copied_objects)
     warnings = [NUMBERED]
-    if any(len(one.copies) != most for one in found):
+    if any(len(copied_object.copies) != most for copied_object in copied_objects):
         warnings.append(UNEQUAL)
-    objects = tuple(object_of(index, one.original, one.path) for index, one in enumerate(found))
+    objects = tuple(
+        object_of(index, copied_object.original, copied_object.path)
+        for index, copied_object in enumerate(copied_objects)
+    )
     return RankTable(
         method="",
         runtime="",
         rank_count=most,
         objects=objects,
-        ranks=tuple(_rank(number, found, objects) for number in range(most)),
+        ranks=tuple(_rank(number, copied_objects, objects) for number in range(most)),
         evidence=EVIDENCE,
         warnings=tuple(warnings),
     )
@@ -100,7 +103,7 @@ def _table(found: list[Found]) -> RankTable:
 
 def object_of(index: int, elf: LoadedElf, path: str, is_program: bool = False) -> Object:
     """An object by what is mapped of it; one with a function of these names is a program whatever the caller says."""
-    headers = {one.type: one for one in elf.program_headers}
+    headers = {header.type: header for header in elf.program_headers}
     dynamic, tls = headers.get(PT_DYNAMIC), headers.get(PT_TLS)
     return Object(
         index=index,
@@ -110,7 +113,8 @@ def object_of(index: int, elf: LoadedElf, path: str, is_program: bool = False) -
         load_bias=elf.load_bias,
         span=elf.span,
         segments=tuple(
-            Segment(one.vaddr - elf.low, one.memory_size, one.file_size, one.flags & 7) for one in elf.segments
+            Segment(segment.vaddr - elf.low, segment.memory_size, segment.file_size, segment.flags & 7)
+            for segment in elf.segments
         ),
         privatized=True,
         is_program=is_program or any(elf.symbol(name) is not None for name in ENTRIES),
@@ -120,11 +124,11 @@ def object_of(index: int, elf: LoadedElf, path: str, is_program: bool = False) -
     )
 
 
-def _rank(number: int, found: list[Found], objects: tuple[Object, ...]) -> model.Rank:
+def _rank(number: int, copied_objects: list[CopiedObject], objects: tuple[Object, ...]) -> model.Rank:
     placements = tuple(
-        Rebase(known.index, known.base, known.span, one.copies[number])
-        for known, one in zip(objects, found)
-        if number < len(one.copies)
+        Rebase(elf_object.index, elf_object.base, elf_object.span, copied_object.copies[number])
+        for elf_object, copied_object in zip(objects, copied_objects)
+        if number < len(copied_object.copies)
     )
     return model.Rank(
         rank=number,

@@ -39,20 +39,20 @@ def with_unique(
 ) -> dict[int, tuple[Placement, ...]]:
     """The placements of ranks whose copies are files in one namespace: the special goes before the general."""
     found = dict(placements)
-    for known in objects:
+    for elf_object in objects:
         copies = {
             rank: one.copy
             for rank, held in placements.items()
             for one in held
-            if isinstance(one, Rebase) and one.object == known.index
+            if isinstance(one, Rebase) and one.object == elf_object.index
         }
-        for rank, moved in redirections(target, known, LoadedElf(target.read, known.base), copies).items():
+        for rank, moved in redirections(target, elf_object, LoadedElf(target.read, elf_object.base), copies).items():
             found[rank] = (*moved, *found[rank])
     return found
 
 
 def redirections(
-    target: Target, known: Object, loaded: LoadedElf, copies: Mapping[int, int]
+    target: Target, elf_object: Object, loaded: LoadedElf, copies: Mapping[int, int]
 ) -> dict[int, tuple[Redirect, ...]]:
     """By rank, where its unique variables are; `copies` are where the ranks' copies of the object begin."""
     named = list(_named(target, loaded))
@@ -67,8 +67,8 @@ def redirections(
     return {
         rank: tuple(
             Redirect(
-                known.index,
-                known.base + one.variable,
+                elf_object.index,
+                elf_object.base + one.variable,
                 one.size,
                 at,
                 copies[rank] + one.slot if one.is_got else 0,

@@ -17,12 +17,12 @@ LACKING = (MAY_RUN, NO_CONTEXT)
 
 def completed(target: Target, table: RankTable) -> RankTable:
     """The table as it is if it lacks nothing."""
-    if not table.objects or any(one.context in LACKING for one in table.ranks):
+    if not table.objects or any(rank.context in LACKING for rank in table.ranks):
         from pieglobalsfind.decoders.ampi import decode as ampi
 
-        found = ampi.decode(target)
-        if found is not None and found.evidence.tier == ampi.EVIDENCE.tier:
-            table = _filled(table, found)
+        rank_table = ampi.decode(target)
+        if rank_table is not None and rank_table.evidence.tier == ampi.EVIDENCE.tier:
+            table = _filled(table, rank_table)
     if table.runtime.startswith("AMPI"):
         from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 
@@ -30,18 +30,18 @@ def completed(target: Target, table: RankTable) -> RankTable:
     return with_running(table, target.threads())
 
 
-def _filled(table: RankTable, found: RankTable) -> RankTable:
-    known = {one.rank: one for one in found.ranks}
+def _filled(table: RankTable, rank_table: RankTable) -> RankTable:
+    known = {rank.rank: rank for rank in rank_table.ranks}
     with_images = not table.objects
-    ranks = tuple(_with(one, known.get(one.rank), with_images) for one in table.ranks)
+    ranks = tuple(_with(rank, known.get(rank.rank), with_images) for rank in table.ranks)
     return replace(
         table,
         ranks=ranks,
-        objects=table.objects or found.objects,
-        method=table.method or found.method,
-        context_layout=table.context_layout or found.context_layout,
-        entry_function=table.entry_function or found.entry_function,
-        entry_function_size=table.entry_function_size or found.entry_function_size,
+        objects=table.objects or rank_table.objects,
+        method=table.method or rank_table.method,
+        context_layout=table.context_layout or rank_table.context_layout,
+        entry_function=table.entry_function or rank_table.entry_function,
+        entry_function_size=table.entry_function_size or rank_table.entry_function_size,
     )
 
 

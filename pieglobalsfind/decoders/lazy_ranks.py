@@ -51,10 +51,10 @@ class RanksOnDemand(Sequence[Rank]):
         if isinstance(index, slice):
             return tuple(map(self.__getitem__, range(len(self))[index]))
         index = range(len(self))[index]
-        found = self._known.get(index)
-        if found is None:
-            found = self._known[index] = self._make(index)
-        return found
+        rank = self._known.get(index)
+        if rank is None:
+            rank = self._known[index] = self._make(index)
+        return rank
 
     def __iter__(self) -> Iterator[Rank]:
         if self._whole is None:
@@ -82,17 +82,17 @@ def columns_of(ranks: Sequence[Rank]) -> Columns:
     """What is asked of all of them at once, whatever they are in."""
     if isinstance(ranks, RanksOnDemand):
         return ranks.columns
-    copies = (part for one in ranks for part in one.placements if isinstance(part, Rebase))
+    copies = (part for rank in ranks for part in rank.placements if isinstance(part, Rebase))
     return Columns(
-        tuple(one.rank for one in ranks),
-        [_extent(one) for one in ranks],
-        sorted(one.copy for one in copies if one.object is not None),
+        tuple(rank.rank for rank in ranks),
+        [_extent(rank) for rank in ranks],
+        sorted(copy.copy for copy in copies if copy.object is not None),
     )
 
 
-def _extent(one: Rank) -> Extent:
-    if isinstance(one.stack, Region) and one.state != MIGRATED_OUT:
-        return one.stack.start, one.stack.end
+def _extent(rank: Rank) -> Extent:
+    if isinstance(rank.stack, Region) and rank.state != MIGRATED_OUT:
+        return rank.stack.start, rank.stack.end
     return NOWHERE
 
 
@@ -100,4 +100,4 @@ def with_changes(ranks: Sequence[Rank], changes: Mapping[int, Rank]) -> Sequence
     """The ranks with those of some indices replaced, which stay where they were."""
     if isinstance(ranks, RanksOnDemand):
         return ranks.changed(changes)
-    return tuple(changes.get(index, one) for index, one in enumerate(ranks))
+    return tuple(changes.get(index, rank) for index, rank in enumerate(ranks))

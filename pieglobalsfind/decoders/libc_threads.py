@@ -144,13 +144,13 @@ def _list_head(target: Target, maps: Sequence[MemoryMapping]) -> int:
 def _apart(found: Sequence[ControlBlock]) -> list[ControlBlock]:
     """In order of address; of a mapping that several share each has what is its own, up to the end of its page."""
     apart: list[ControlBlock] = []
-    for one in sorted(found, key=lambda block: block.address):
-        start = one.mapping.start
+    for control_block in sorted(found, key=lambda block: block.address):
+        start = control_block.mapping.start
         if apart and start <= apart[-1].address:
             before = apart[-1]
             start = before.address // PAGE * PAGE + PAGE
             apart[-1] = replace(before, mapping=before.mapping._replace(end=start))
-        apart.append(replace(one, mapping=one.mapping._replace(start=start)))
+        apart.append(replace(control_block, mapping=control_block.mapping._replace(start=start)))
     return apart
 
 

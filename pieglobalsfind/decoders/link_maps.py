@@ -24,7 +24,7 @@ EXTENDED = 2  # r_version of struct r_debug_extended (glibc 2.35), which the nex
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkMap:
     """An entry of the list; `dynamic` is where the object's dynamic section is."""
 
     bias: int
@@ -33,10 +33,10 @@ class Link:
     preceding: int
 
 
-def link(target: Target, address: int) -> Link:
+def link(target: Target, address: int) -> LinkMap:
     """Raises `MemoryUnreadable`."""
     bias, _, dynamic, following, preceding = struct.unpack("<5Q", target.read(address, 40))
-    return Link(bias, dynamic, following, preceding)
+    return LinkMap(bias, dynamic, following, preceding)
 
 
 def chain(target: Target, address: int) -> Iterator[int]:
@@ -89,7 +89,7 @@ def placed(
 
     `programs` are the entries of the ranks' programs. Raises `MemoryUnreadable`.
     """
-    paths = {one.start: one.path for one in maps if one.offset == 0}
+    paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0}
     objects: list[Object] = []
     placements: dict[int, tuple[Placement, ...]] = {}
     for rank, entries in chains.items():
@@ -99,16 +99,16 @@ def placed(
             loaded = LoadedElf(target.read, bias) if bias in paths and bias not in shared else None
             if loaded is None or not loaded.segments or not loaded.build_id:
                 continue
-            known = next((one for one in objects if _is_same(one, loaded)), None)
-            if known is None:
-                known = object_of(len(objects), loaded, paths[bias], is_program=address == programs[rank])
-                objects.append(known)
-            held.append(Rebase(known.index, known.base, known.span, loaded.base))
-        if not any(objects[one.object or 0].is_program for one in held):
+            elf_object = next((elf_object for elf_object in objects if _is_same(elf_object, loaded)), None)
+            if elf_object is None:
+                elf_object = object_of(len(objects), loaded, paths[bias], is_program=address == programs[rank])
+                objects.append(elf_object)
+            held.append(Rebase(elf_object.index, elf_object.base, elf_object.span, loaded.base))
+        if not any(objects[rebase.object or 0].is_program for rebase in held):
             return None
         placements[rank] = tuple(held)
     return tuple(objects), placements
 
 
-def _is_same(known: Object, loaded: LoadedElf) -> bool:
-    return bool(known.build_id) and known.build_id == loaded.build_id and known.span == loaded.span
+def _is_same(elf_object: Object, loaded: LoadedElf) -> bool:
+    return bool(elf_object.build_id) and elf_object.build_id == loaded.build_id and elf_object.span == loaded.span

@@ -42,5 +42,5 @@ def convention_of(table: RankTable, library: str = "") -> Optional[Convention]:
 
 def members_of_world(table: RankTable) -> dict[int, tuple[int, ...]]:
     """The members of MPI_COMM_WORLD by the number that calls have for it, where that is known."""
-    known = convention_of(table)
-    return {} if known is None else {known.world: tuple(range(table.rank_count))}
+    convention = convention_of(table)
+    return {} if convention is None else {convention.world: tuple(range(table.rank_count))}

@@ -24,7 +24,7 @@ def with_running(table: RankTable, threads: Sequence[KernelThread]) -> RankTable
     starts = [start for (start, _), _ in stacks]
     changes = {}
     for thread in threads:
-        pointer = stack_pointer(thread, [one.dwarf_register for one in table.context_layout])
+        pointer = stack_pointer(thread, [register_rule.dwarf_register for register_rule in table.context_layout])
         at = bisect_right(starts, pointer) - 1
         if at >= 0 and pointer < stacks[at][0][1]:
             index = stacks[at][1]
@@ -36,7 +36,7 @@ def stack_pointer(thread: KernelThread, registers: Sequence[int] = STACK_POINTER
     """The thread's stack pointer, -1 if it is unknown; `registers` are those that the target's processor has."""
     if isinstance(thread.registers, Absent):
         return -1
-    numbers = [one for one in registers if one in STACK_POINTERS]
+    numbers = [register for register in registers if register in STACK_POINTERS]
     return thread.registers.get(numbers[0] if numbers else STACK_POINTERS[0], -1)
 
 

@@ -34,7 +34,7 @@ class KnownRanks:
         marks = _marks(target, self.table)
         if marks != self.marks or None in marks:
             return None
-        contexts = _words(target, [one.context_at for one in self.table.ranks])
+        contexts = _words(target, [rank.context_at for rank in self.table.ranks])
         if any(word is None and one.context_at for word, one in zip(contexts, self.table.ranks)):
             return None
         current = set(_words(target, self.table.currents)) if self.table.runtime == AMPI else set()
@@ -67,7 +67,7 @@ def _now(rank: Rank, context: Optional[int], is_current: bool) -> Rank:
 
 
 def _marks(target: Target, table: RankTable) -> Marks:
-    return tuple(read_many(target, [(one.thread, WORD) for one in table.ranks if one.thread]))
+    return tuple(read_many(target, [(rank.thread, WORD) for rank in table.ranks if rank.thread]))
 
 
 def _words(target: Target, places: Sequence[int]) -> list[Optional[int]]:

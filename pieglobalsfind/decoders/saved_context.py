@@ -84,14 +84,14 @@ def registers(target: Target, kind: str, address: int) -> Registers:
 
 def _read(target: Target, kind: str, address: int, layout: Layout) -> Registers:
     try:
-        data = target.read(address, max(one.offset for one in layout) + WORD)
+        data = target.read(address, max(register_rule.offset for register_rule in layout) + WORD)
     except MemoryUnreadable as error:
         raise RanklensError(f"there is no {kind} at {address:#x}, {error.sentence}") from error
     return {
-        one.dwarf_register: struct.unpack_from("<Q", data, one.offset)[0]
-        if one.saved
-        else (address + one.offset) & _MASK
-        for one in layout
+        register_rule.dwarf_register: struct.unpack_from("<Q", data, register_rule.offset)[0]
+        if register_rule.saved
+        else (address + register_rule.offset) & _MASK
+        for register_rule in layout
     }
 
 
@@ -145,14 +145,14 @@ def pointer_guard(target: Target, maps: Sequence[MemoryMapping]) -> int:
 
 def guard_places(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, int]]:
     """Where the auxiliary vector says where the random bytes are, and where these are; None if it can't be found."""
-    found = (_random_bytes(target, one) for one in _stacks(maps))
+    found = (_random_bytes(target, stack) for stack in _stacks(maps))
     return next((one for one in found if one is not None), None)
 
 
 def _stacks(maps: Sequence[MemoryMapping]) -> Iterator[MemoryMapping]:
     """Where the first thread's stack may be, the likeliest first; core files don't name it."""
-    named = [one for one in maps if one.path == "[stack]"]
-    anonymous = [one for one in reversed(maps) if not one.path and one.readable and one.writable]
+    named = [mapping for mapping in maps if mapping.path == "[stack]"]
+    anonymous = [mapping for mapping in reversed(maps) if not mapping.path and mapping.readable and mapping.writable]
     yield from named or anonymous[:MOST_STACKS]
 
 

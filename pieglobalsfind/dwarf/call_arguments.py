@@ -146,8 +146,8 @@ class ArgumentReader:
                 now = self.expression(die, dw.DW_AT_location, vaddr)
                 kind = self._kind(die)
                 is_address = kind is not None and self._reader.tag(kind) in ADDRESSES
-                found = Parameter(now, register, self._may_be_nowhere(kind), self._constant(die), is_address)
-                yield self._reader.string(die, dw.DW_AT_name), found
+                parameter = Parameter(now, register, self._may_be_nowhere(kind), self._constant(die), is_address)
+                yield self._reader.string(die, dw.DW_AT_name), parameter
 
     def _constant(self, die: Die) -> Optional[bytes]:
         number = self._reader.number(die, dw.DW_AT_const_value)
@@ -180,7 +180,7 @@ class ArgumentReader:
         return self._site_in(dies[-1], return_address) if dies else None
 
     def _site_in(self, function: Die, return_address: int) -> Optional[Die]:
-        for die, tag, _ in walk(self._reader, function, True, holds_calls):
+        for die, tag, _ in walk(self._reader, function, True, _holds_calls):
             if tag in CALL_SITES and self._returns_to(die, return_address):
                 return die
         return None
@@ -193,15 +193,15 @@ class ArgumentReader:
             if self._reader.tag(die) in CALL_PARAMETERS:
                 where = self.expression(die, dw.DW_AT_location, return_address)
                 values = (self.expression(die, code, return_address) for code in CALL_VALUES)
-                value = next((one for one in values if one), ())
+                value = next((value for value in values if value), ())
                 if value and len(where) == 1 and dw.DW_OP_reg0 <= where[0].atom < dw.DW_OP_reg0 + 32:
                     has_data = any(self._reader.has(die, code) for code in CALL_DATA_VALUES)
                     yield where[0].atom - dw.DW_OP_reg0, Passed(value, has_data)
 
     def _address(self, die: Die, code: int) -> Optional[int]:
-        found, value = Attribute(), c_uint64()
+        attribute, value = Attribute(), c_uint64()
         lib = self._reader.lib
-        if not lib.dwarf_attr(die, code, found) or lib.dwarf_formaddr(byref(found), byref(value)) != 0:
+        if not lib.dwarf_attr(die, code, attribute) or lib.dwarf_formaddr(byref(attribute), byref(value)) != 0:
             return None
         return value.value
 
@@ -209,36 +209,36 @@ class ArgumentReader:
 
     def expression(self, die: Die, code: int, vaddr: int) -> Steps:
         """An attribute's expression at an address, () if there is none there."""
-        found = Attribute()
+        attribute = Attribute()
         lib = self._reader.lib
-        if not lib.dwarf_attr_integrate(die, code, found):
+        if not lib.dwarf_attr_integrate(die, code, attribute):
             return ()
         operations, count = POINTER(Operation)(), c_size_t()
-        if lib.dwarf_getlocation_addr(byref(found), vaddr, byref(operations), byref(count), 1) != 1:
+        if lib.dwarf_getlocation_addr(byref(attribute), vaddr, byref(operations), byref(count), 1) != 1:
             return ()
-        return self._steps(found, operations, count.value)
+        return self._steps(attribute, operations, count.value)
 
-    def _steps(self, found: Attribute, operations: ctypes._Pointer[Operation], count: int) -> Steps:
+    def _steps(self, attribute: Attribute, operations: ctypes._Pointer[Operation], count: int) -> Steps:
         """Too long ones end in an operation that nobody knows."""
-        steps = [self._step(found, operations[index]) for index in range(min(count, MOST_OPERATIONS))]
+        steps = [self._step(attribute, operations[index]) for index in range(min(count, MOST_OPERATIONS))]
         return (*steps, Step(0)) if count > MOST_OPERATIONS else tuple(steps)
 
-    def _step(self, found: Attribute, operation: Operation) -> Step:
+    def _step(self, attribute: Attribute, operation: Operation) -> Step:
         lib, atom = self._reader.lib, operation.atom
         inner = Attribute()
         if atom in ENTRY_VALUES:
             operations, count = POINTER(Operation)(), c_size_t()
             if (
-                lib.dwarf_getlocation_attr(byref(found), byref(operation), byref(inner)) != 0
+                lib.dwarf_getlocation_attr(byref(attribute), byref(operation), byref(inner)) != 0
                 or lib.dwarf_getlocation(byref(inner), byref(operations), byref(count)) != 0
             ):
                 return Step(0)
             return Step(ENTRY_VALUES[0], inner=self._steps(inner, operations, count.value))
         if atom == dw.DW_OP_implicit_value:
             return Step(0)
-        resolved, number = self._reader.operand(found, operation)
+        resolved, number = self._reader.operand(attribute, operation)
         return Step(resolved, number, operation.number2)
 
 
-def holds_calls(die: Die, tag: int, around: bool) -> Optional[bool]:
+def _holds_calls(die: Die, tag: int, around: bool) -> Optional[bool]:
     return True if tag in (dw.DW_TAG_lexical_block, dw.DW_TAG_inlined_subroutine) else None

@@ -205,7 +205,7 @@ def _in_linkage_table(operations: list[Operation], vaddr: int) -> Optional[tuple
 
     CFA = rsp + 8 + ((rip & 15) >= N) * 8: from its Nth byte on, an entry has pushed a word. None for anything else.
     """
-    if [one.atom for one in operations[:4] + operations[5:]] != LINKAGE_TABLE:
+    if [operation.atom for operation in operations[:4] + operations[5:]] != LINKAGE_TABLE:
         return None
     has_pushed = (vaddr & 15) >= operations[4].atom - dw.DW_OP_lit0
     return operations[0].atom - dw.DW_OP_breg0, _signed(operations[0].number) + (8 if has_pushed else 0)
@@ -213,7 +213,7 @@ def _in_linkage_table(operations: list[Operation], vaddr: int) -> Optional[tuple
 
 def _from_cfa(operations: list[Operation]) -> Optional[int]:
     """The offset in `CFA` or `CFA + offset`, None for anything else."""
-    atoms = [one.atom for one in operations]
+    atoms = [operation.atom for operation in operations]
     if atoms == [dw.DW_OP_call_frame_cfa]:
         return 0
     return _signed(operations[1].number) if atoms == [dw.DW_OP_call_frame_cfa, dw.DW_OP_plus_uconst] else None

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Optional
 
 from pieglobalsfind.dwarf.libdw import Module
-from pieglobalsfind.dwarf.lines import Line, LineReader
+from pieglobalsfind.dwarf.lines import LineReader, SourceLine
 from pieglobalsfind.elf.demangle import demangle
 
 if TYPE_CHECKING:  # types and variables are most of it, and lines need none
@@ -64,7 +64,7 @@ class DebugInfo:
 
         return root(self._module, type_name)
 
-    def line(self, vaddr: int) -> Optional[Line]:
+    def line(self, vaddr: int) -> Optional[SourceLine]:
         """The source line of the code at `vaddr`, or None."""
         return self._lines.line(vaddr)
 

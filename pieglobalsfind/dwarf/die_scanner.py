@@ -28,7 +28,7 @@ from pieglobalsfind.dwarf.forms import (
     behind_value,
     leb128,
 )
-from pieglobalsfind.dwarf.libdw import Die, Module, Section, Unit
+from pieglobalsfind.dwarf.libdw import Die, DwarfSection, Module, Unit
 
 Value = Union[int, bytes, None]
 Place = tuple[int, Optional[Callable[[bytes, int], tuple[Any, ...]]]]
@@ -90,7 +90,7 @@ LETTER = re.compile(r"\d*[A-Za-z]")  # one of struct's
 
 
 @dataclass(frozen=True)
-class Segment:
+class AttributeRun:
     """Attributes of fixed size, and the one of variable size that follows them, if one does."""
 
     codes: tuple[int, ...]
@@ -113,7 +113,7 @@ class Abbreviation:
     has_children: bool
     forms: dict[int, int]
     constants: dict[int, int]
-    segments: tuple[Segment, ...]
+    segments: tuple[AttributeRun, ...]
     size: int
     location: int
     text: int
@@ -131,7 +131,7 @@ class Abbreviation:
             return None
         behind_text = (first.last, *more[0].codes) if more else ()
         codes = [*first.codes, *behind_text, LENGTH, OPERATION, ADDRESS, *self.constants, *WANTED]
-        *forms_before, form = (one.form for one in (first, *more))
+        *forms_before, form = (attribute_run.form for attribute_run in (first, *more))
         pick = itemgetter(*(codes.index(code) for code in WANTED))
         constants = (*self.constants.values(), *(None for _ in WANTED))
         return Told(forms_before[0] if forms_before else None, struct.Struct(form.format + LOCATION), constants, pick)
@@ -169,11 +169,12 @@ class Kinds:
 
     def __init__(self, abbreviations: dict[int, Abbreviation]) -> None:
         self.abbreviations = abbreviations
-        self._tables: dict[bool, Table] = {}
+        self._tables: dict[bool, AbbreviationTable] = {}
 
-    def table(self, qualified: bool) -> Table:
+    def table(self, qualified: bool) -> AbbreviationTable:
+        """Return the unit's abbreviations for one way of scanning."""
         if qualified not in self._tables:
-            self._tables[qualified] = Table(self.abbreviations, qualified)
+            self._tables[qualified] = AbbreviationTable(self.abbreviations, qualified)
         return self._tables[qualified]
 
     @cached_property
@@ -212,14 +213,14 @@ class KnownKinds:
 class UnitBytes:
     """One unit in the bytes of its section. Raises `UnreadableError`."""
 
-    def __init__(self, module: Module, unit: Unit, section: Section, known: KnownKinds) -> None:
+    def __init__(self, module: Module, unit: Unit, section: DwarfSection, known_kinds: KnownKinds) -> None:
         self._section = section
         self.data = section.data
         self.first = (unit.die.addr or 0) - section.address  # where the unit's own DIE is
         self.begin = self.first - module.offset_in_unit(unit.die)
         self._read_header()
         place = section.address, self._abbreviations_at, self._long, self._version == 2
-        self._kinds = known.of(unit.die, place, self._letters())
+        self._kinds = known_kinds.of(unit.die, place, self._letters())
 
     def _read_header(self) -> None:
         """DWARF 5, 7.5.1; libdw has judged it already, but tells neither the end nor the size of offsets."""
@@ -332,15 +333,15 @@ class UnitBytes:
         """Where the DIE's attributes end."""
         if found.size >= 0:
             return body + found.size
-        for one in found.segments:
-            body += one.form.size
-            if one.last_form == dw.DW_FORM_exprloc and data[body] < 128:
+        for segment in found.segments:
+            body += segment.form.size
+            if segment.last_form == dw.DW_FORM_exprloc and data[body] < 128:
                 body += 1 + data[body]
-            elif one.last:
-                body = behind_value(data, body, one.last_form)
+            elif segment.last:
+                body = behind_value(data, body, segment.last_form)
         return body
 
-    def _behind_children(self, data: bytes, at: int, table: Table) -> int:
+    def _behind_children(self, data: bytes, at: int, table: AbbreviationTable) -> int:
         depth = 1
         while depth:
             code, body = leb128(data, at)
@@ -375,7 +376,7 @@ class UnitBytes:
         if set(lengths) != {ADDRESS_LENGTH} or set(operations) != {dw.DW_OP_addr}:
             is_plain = map((ADDRESS_LENGTH, dw.DW_OP_addr).__eq__, zip(lengths, operations))
             addresses = tuple(map(mul, addresses, is_plain))
-        return (*told.pick((*read, *([one] * len(places) for one in told.constants))), addresses)
+        return (*told.pick((*read, *([constant] * len(places) for constant in told.constants))), addresses)
 
     def sizes_told(self, distances: Iterable[int]) -> list[Optional[int]]:
         """Of types whose DIEs are so far from the unit's begin: their sizes, where those say them plainly."""
@@ -422,7 +423,7 @@ def places_of(wanted: int, kinds: dict[int, Abbreviation], without: Sequence[int
     return by_code(found, None)
 
 
-class Table:
+class AbbreviationTable:
     """A unit's abbreviations by what is done about them, for one way of going through it."""
 
     def __init__(self, abbreviations: dict[int, Abbreviation], qualified: bool) -> None:
@@ -460,6 +461,7 @@ class Table:
 
 
 def located(found: Abbreviation, told: Optional[Told]) -> Located:
+    """Return what the scan keeps of a variable's DIE."""
     return found.text, found.location, found.after, found, told
 
 
@@ -484,7 +486,7 @@ def abbreviation(
 ) -> Abbreviation:
     """`attributes`: (code, form, the value if the form says that it stands here)."""
     constants: dict[int, int] = {}
-    segments: list[Segment] = []
+    segments: list[AttributeRun] = []
     codes: list[int] = []
     format_of_segment = "<"
     sibling = -1
@@ -500,14 +502,14 @@ def abbreviation(
                 and form not in (dw.DW_FORM_string, dw.DW_FORM_block, dw.DW_FORM_exprloc)
             ):
                 raise UnreadableError
-            segments.append(Segment(tuple(codes), struct.Struct(format_of_segment), code, form))
+            segments.append(AttributeRun(tuple(codes), struct.Struct(format_of_segment), code, form))
             codes, format_of_segment = [], "<"
             continue
         if not segments and code == dw.DW_AT_sibling and form == dw.DW_FORM_ref4:
             sibling = struct.calcsize(format_of_segment)
         codes.append(code)
         format_of_segment += letter
-    segments.append(Segment(tuple(codes), struct.Struct(format_of_segment), 0, 0))
+    segments.append(AttributeRun(tuple(codes), struct.Struct(format_of_segment), 0, 0))
     size = segments[0].form.size if len(segments) == 1 else -1
     location, text = (
         where_location_is(segments)
@@ -519,7 +521,7 @@ def abbreviation(
     return Abbreviation(tag, has_children, forms, constants, tuple(segments), size, location, text, after, sibling)
 
 
-def where_location_is(segments: list[Segment]) -> tuple[int, int]:
+def where_location_is(segments: list[AttributeRun]) -> tuple[int, int]:
     """`Abbreviation.location` and `.text`."""
     if len(segments) < 2 or (segments[-2].last, segments[-2].last_form) != (dw.DW_AT_location, dw.DW_FORM_exprloc):
         return -1, -1

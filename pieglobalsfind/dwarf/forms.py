@@ -99,11 +99,11 @@ def behind_value(data: bytes, at: int, form: int) -> int:
         if end < 0:
             raise UnreadableError
         return end + 1
-    length, at = block_length(data, at, form)
+    length, at = _block_length(data, at, form)
     return at + length
 
 
-def block_length(data: bytes, at: int, form: int) -> tuple[int, int]:
+def _block_length(data: bytes, at: int, form: int) -> tuple[int, int]:
     if form in COUNTED:
         counted = struct.Struct("<" + COUNTED[form])
         return counted.unpack_from(data, at)[0], at + counted.size

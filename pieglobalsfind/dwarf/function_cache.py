@@ -30,13 +30,15 @@ def kept_functions(file: Optional[FileState], unit: int) -> Optional[list[Functi
     if data is None:
         return None
     try:
-        found = [FunctionRange(*row) for row in json.loads(data)]
+        function_ranges = [FunctionRange(*row) for row in json.loads(data)]
     except (ValueError, TypeError, RecursionError):
         return None
     is_sound = all(
-        type(one.low) is type(one.high) is type(one.die) is int and isinstance(one.scope, str) for one in found
+        type(function_range.low) is type(function_range.high) is type(function_range.die) is int
+        and isinstance(function_range.scope, str)
+        for function_range in function_ranges
     )
-    return found if is_sound else None
+    return function_ranges if is_sound else None
 
 
 def keep_functions(file: Optional[FileState], unit: int, functions: Sequence[FunctionRange]) -> None:

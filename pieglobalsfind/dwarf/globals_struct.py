@@ -32,17 +32,17 @@ def root(module: Module, type_name: str) -> Optional[Variables]:
                 index = types.index(die)
                 file, line = reader.declared_at(die, {unit.die.cu: unit})
                 table = TypeTable(types)
-                found = Variable(type_name, "", file, line, index, table.size(index), ROOT, language, None)
-                return Variables((found,), table)
+                variable = Variable(type_name, "", file, line, index, table.size(index), ROOT, language, None)
+                return Variables((variable,), table)
     return None
 
 
 def definitions(reader: Reader, unit: Die) -> Iterator[Die]:
     """Named types that a unit defines, in namespaces, modules and functions too."""
-    for die, tag, _ in walk(reader, unit, True, holds_types):
+    for die, tag, _ in walk(reader, unit, True, _holds_types):
         if (tag in RECORDS or tag == dw.DW_TAG_typedef) and not reader.has(die, dw.DW_AT_declaration):
             yield die
 
 
-def holds_types(die: Die, tag: int, around: bool) -> Optional[bool]:
+def _holds_types(die: Die, tag: int, around: bool) -> Optional[bool]:
     return True if tag in (dw.DW_TAG_namespace, dw.DW_TAG_module, dw.DW_TAG_subprogram) else None

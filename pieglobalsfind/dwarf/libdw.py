@@ -262,7 +262,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Section:
+class DwarfSection:
     """A section's bytes, and where libdw has them, decompressed: DIEs' addresses lie there."""
 
     address: int
@@ -281,6 +281,7 @@ class Reader:
         self._section = (0, 0)  # where the one is that had the last inline string
 
     def tag(self, die: Die) -> int:
+        """Return a DIE's tag."""
         return int(self._tag(die))
 
     def offset(self, die: Die) -> int:
@@ -289,8 +290,8 @@ class Reader:
 
     def die_at(self, unit: Die, offset: int) -> Optional[Die]:
         """The DIE at an offset in the section of a unit; None if there can't be one."""
-        found = Die()
-        return found if self.lib.dwarf_offdie(self.lib.dwarf_cu_getdwarf(unit.cu), offset, found) else None
+        die = Die()
+        return die if self.lib.dwarf_offdie(self.lib.dwarf_cu_getdwarf(unit.cu), offset, die) else None
 
     def children(self, die: Die) -> Iterator[Die]:
         """The DIE's children in order. Stops where a damaged file would lead backwards."""
@@ -309,6 +310,7 @@ class Reader:
                 return
 
     def has(self, die: Die, code: int) -> bool:
+        """Return whether a DIE itself has an attribute."""
         return bool(self._own(die, code, self._attribute))
 
     def _find(self, die: Die, code: int, inherited: bool = False) -> Optional[Attribute]:
@@ -317,77 +319,83 @@ class Reader:
 
     def string(self, die: Die, code: int) -> str:
         """A string attribute, of the DIE or of what it specifies or was made from; "" without one."""
-        found = self._find(die, code, inherited=True)
-        return self._text(found) if found is not None else ""
+        attribute = self._find(die, code, inherited=True)
+        return self._text(attribute) if attribute is not None else ""
 
     def own_string(self, die: Die, code: int) -> str:
-        found = self._find(die, code)
-        return self._text(found) if found is not None else ""
+        """Return a DIE's own string attribute, or ""."""
+        attribute = self._find(die, code)
+        return self._text(attribute) if attribute is not None else ""
 
-    def _text(self, found: Attribute) -> str:
+    def _text(self, attribute: Attribute) -> str:
         """libdw has seen to the end of strings in string sections, not of those in a DIE."""
-        address = self.lib.dwarf_formstring(byref(found))
-        if found.form != dw.DW_FORM_string or not address:
+        address = self.lib.dwarf_formstring(byref(attribute))
+        if attribute.form != dw.DW_FORM_string or not address:
             return text(address)
         if not self._section[0] <= address < self._section[1]:
-            places = section_places(self.lib.dwarf_cu_getdwarf(found.cu))
-            around = (one for one in places if one[0] <= address < sum(one))
+            places = section_places(self.lib.dwarf_cu_getdwarf(attribute.cu))
+            around = (place for place in places if place[0] <= address < sum(place))
             start, size = next(around, (address, 0))
             self._section = start, start + size
         return inline_text(address, self._section[1])
 
     def flag(self, die: Die, code: int) -> bool:
-        found = self._find(die, code, inherited=True)
+        """Return whether a DIE, or what it refers to, has a flag set."""
+        attribute = self._find(die, code, inherited=True)
         value = c_bool()
-        return found is not None and self.lib.dwarf_formflag(byref(found), byref(value)) == 0 and value.value
+        return attribute is not None and self.lib.dwarf_formflag(byref(attribute), byref(value)) == 0 and value.value
 
     def number(self, die: Die, code: int) -> Optional[int]:
         """A constant attribute; negative where its form says so (DWARF 5, 7.5.5). None without one."""
-        found = self._find(die, code)
-        if found is None or found.form in BLOCK_FORMS or found.form in REFERENCE_FORMS:
+        attribute = self._find(die, code)
+        if attribute is None or attribute.form in BLOCK_FORMS or attribute.form in REFERENCE_FORMS:
             return None
-        if found.form in SIGNED_FORMS:
+        if attribute.form in SIGNED_FORMS:
             signed = ctypes.c_int64()
-            return signed.value if self.lib.dwarf_formsdata(byref(found), byref(signed)) == 0 else None
+            return signed.value if self.lib.dwarf_formsdata(byref(attribute), byref(signed)) == 0 else None
         value = c_uint64()
-        return value.value if self.lib.dwarf_formudata(byref(found), byref(value)) == 0 else None
+        return value.value if self.lib.dwarf_formudata(byref(attribute), byref(value)) == 0 else None
 
     def block(self, die: Die, code: int) -> Optional[bytes]:
         """A block or expression attribute as bytes, or None (also when it is absurdly long)."""
-        found = self._find(die, code)
+        attribute = self._find(die, code)
         block = Block()
-        if found is None or found.form not in BLOCK_FORMS or self.lib.dwarf_formblock(byref(found), byref(block)):
+        if (
+            attribute is None
+            or attribute.form not in BLOCK_FORMS
+            or self.lib.dwarf_formblock(byref(attribute), byref(block))
+        ):
             return None
         return ctypes.string_at(block.data, block.length) if block.data and block.length <= LONGEST_BLOCK else None
 
     def reference(self, die: Die, code: int, inherited: bool = False) -> Optional[Die]:
         """The DIE that a reference attribute names (any unit, type units and supplementary files included)."""
-        found = self._find(die, code, inherited)
+        attribute = self._find(die, code, inherited)
         named = Die()
-        if found is None or not self.lib.dwarf_formref_die(byref(found), byref(named)):
+        if attribute is None or not self.lib.dwarf_formref_die(byref(attribute), byref(named)):
             return None
         return named
 
     def location(self, die: Die) -> tuple[tuple[int, int], ...]:
         """DW_AT_location as (operation, operand); indexed addresses and constants (split units) resolved."""
-        found = self._find(die, dw.DW_AT_location)
-        if found is None:
+        attribute = self._find(die, dw.DW_AT_location)
+        if attribute is None:
             return ()
         operations, count = POINTER(Operation)(), c_size_t()
-        if self.lib.dwarf_getlocation(byref(found), byref(operations), byref(count)) != 0 or count.value > 16:
+        if self.lib.dwarf_getlocation(byref(attribute), byref(operations), byref(count)) != 0 or count.value > 16:
             return ()
-        return tuple(self.operand(found, operations[index]) for index in range(count.value))
+        return tuple(self.operand(attribute, operations[index]) for index in range(count.value))
 
     def operand(self, location: Attribute, operation: Operation) -> tuple[int, int]:
         """An operation with its first operand; an index into a table becomes what stands there."""
         if operation.atom not in INDEXED:
             return operation.atom, operation.number
-        found, value = Attribute(), c_uint64()
-        if self.lib.dwarf_getlocation_attr(byref(location), byref(operation), byref(found)) != 0:
+        attribute, value = Attribute(), c_uint64()
+        if self.lib.dwarf_getlocation_attr(byref(location), byref(operation), byref(attribute)) != 0:
             return 0, 0
         meant = INDEXED[operation.atom]
         read = self.lib.dwarf_formaddr if meant == dw.DW_OP_addr else self.lib.dwarf_formudata
-        return (meant, value.value) if read(byref(found), byref(value)) == 0 else (0, 0)
+        return (meant, value.value) if read(byref(attribute), byref(value)) == 0 else (0, 0)
 
     def declared_at(self, die: Die, units: dict[Optional[int], Unit]) -> tuple[str, int]:
         """DW_AT_decl_file as the line table names it, and DW_AT_decl_line; "" and 0 when unknown.
@@ -400,10 +408,10 @@ class Reader:
 
     def _number_inherited(self, die: Die, code: int) -> tuple[int, Optional[int]]:
         """An unsigned attribute and the unit (Dwarf_CU) in which it stands."""
-        found, value = self._find(die, code, inherited=True), c_uint64()
-        if found is None or self.lib.dwarf_formudata(byref(found), byref(value)) != 0:
+        attribute, value = self._find(die, code, inherited=True), c_uint64()
+        if attribute is None or self.lib.dwarf_formudata(byref(attribute), byref(value)) != 0:
             return 0, None
-        return value.value, found.cu
+        return value.value, attribute.cu
 
     def file_name(self, unit: Unit, number: int) -> str:
         """A file of the unit's line table by its number, "" if there is none."""
@@ -423,6 +431,7 @@ class Reader:
             yield low.value, high.value
 
     def language(self, unit: Die) -> int:
+        """Return a unit's DW_LANG code."""
         return int(self.lib.dwarf_srclang(byref(unit)))
 
 
@@ -438,7 +447,7 @@ class Module:
         self._units: Optional[tuple[Unit, ...]] = None
         self.lib = library()
         self._places: Optional[list[tuple[int, int]]] = None
-        self._sections: dict[int, Section] = {}
+        self._sections: dict[int, DwarfSection] = {}
         self._callbacks = Callbacks(
             find_elf=ctypes.cast(self.lib.dwfl_build_id_find_elf, c_void_p).value,
             find_debuginfo=ctypes.cast(find_debug_file, c_void_p).value,
@@ -469,6 +478,7 @@ class Module:
 
     @property
     def has_debug_information(self) -> bool:
+        """Return whether the module has DWARF."""
         return bool(self._dwarf)
 
     @property
@@ -479,8 +489,8 @@ class Module:
     @property
     def missing(self) -> tuple[str, ...]:
         """Names of the files in which units of this one are said to be, and are not."""
-        bare = (one.skeleton for one in self.units() if one.is_skeleton and one.die is one.skeleton)
-        return tuple(self._own_string(one, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for one in bare)
+        bare = (unit.skeleton for unit in self.units() if unit.is_skeleton and unit.die is unit.skeleton)
+        return tuple(self._own_string(die, dw.DW_AT_dwo_name, dw.DW_AT_GNU_dwo_name)[1] for die in bare)
 
     def call_frame_tables(self) -> tuple[int, ...]:
         """Dwarf_CFI handles of .eh_frame and .debug_frame, those that there are; they live as long as the module."""
@@ -536,19 +546,19 @@ class Module:
 
     def _own_string(self, die: Die, *codes: int) -> tuple[int, str]:
         """The first of these attributes that the DIE has: where its text lies in our memory, and the text."""
-        found = Attribute()
+        attribute = Attribute()
         for code in codes:
-            if self.lib.dwarf_attr(die, code, found):
-                address = self.lib.dwarf_formstring(found)
+            if self.lib.dwarf_attr(die, code, attribute):
+                address = self.lib.dwarf_formstring(attribute)
                 return address or 0, text(address)
         return 0, ""
 
-    def section(self, address: Optional[int]) -> Optional[Section]:
+    def section(self, address: Optional[int]) -> Optional[DwarfSection]:
         """The section in which a DIE of the file itself lies; None for one of another file (split units)."""
         for start, size in self._section_places():
             if address is not None and start <= address < start + size:
                 if start not in self._sections:
-                    self._sections[start] = Section(start, ctypes.string_at(start, size))
+                    self._sections[start] = DwarfSection(start, ctypes.string_at(start, size))
                 return self._sections[start]
         return None
 

@@ -22,7 +22,7 @@ from pieglobalsfind.dwarf.line_table import LineTable
 MOST_RANGES = 3_000_000  # of all units and functions; in a damaged file each may name the same long list
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A place in the source: the file as DWARF names it, and its line."""
 
     file: str
@@ -37,14 +37,15 @@ class FunctionDie:
     scope: str
 
 
-class Intervals:
+class NumberedIntervals:
     """Half-open intervals with a number each; of overlapping ones the one that starts last wins."""
 
     def __init__(self, intervals: Iterable[tuple[int, int, int]]) -> None:
-        self._intervals = sorted(one for one in intervals if one[0] < one[1])
+        self._intervals = sorted(interval for interval in intervals if interval[0] < interval[1])
         self._starts = [low for low, _, _ in self._intervals]
 
     def find(self, address: int) -> Optional[int]:
+        """Return the number of the interval that has an address, or None."""
         for index in range(bisect_right(self._starts, address) - 1, -1, -1):
             low, high, number = self._intervals[index]
             if low <= address < high:
@@ -64,9 +65,9 @@ class LineReader:
         self._reader = Reader()
         self._units = list(module.units())
         self._ranges_read = 0
-        self._unit_at = Intervals(self._unit_ranges())
+        self._unit_at = NumberedIntervals(self._unit_ranges())
         self._tables: dict[int, LineTable] = {}
-        self._functions: dict[int, tuple[Intervals, list[FunctionRange]]] = {}
+        self._functions: dict[int, tuple[NumberedIntervals, list[FunctionRange]]] = {}
 
     def _unit_ranges(self) -> Iterator[tuple[int, int, int]]:
         for number, unit in enumerate(self._units):
@@ -86,7 +87,7 @@ class LineReader:
         number = self._unit_at.find(address)
         return None if number is None else self._units[number]
 
-    def line(self, address: int) -> Optional[Line]:
+    def line(self, address: int) -> Optional[SourceLine]:
         """The line whose code lies at `address`, or None."""
         number = self._unit_at.find(address)
         if number is None:
@@ -94,12 +95,12 @@ class LineReader:
         if number not in self._tables:
             self._tables[number] = LineTable(self._units[number].skeleton)
         found = self._tables[number].find(address)
-        return Line(*found) if found is not None else None
+        return SourceLine(*found) if found is not None else None
 
     def function(self, address: int) -> Optional[str]:
         """The function (not the inlined one) whose code lies at `address`, named as its language does."""
-        found = self.function_at(address)
-        return None if found is None else self._name(found.die)
+        function_die = self.function_at(address)
+        return None if function_die is None else self._name(function_die.die)
 
     def function_at(self, address: int) -> Optional[FunctionDie]:
         """The DIE of the function (not the inlined one) whose code lies at `address`, or None."""
@@ -108,7 +109,9 @@ class LineReader:
             return None
         if number not in self._functions:
             functions = self._functions_of(number)
-            intervals = Intervals((one.low, one.high, index) for index, one in enumerate(functions))
+            intervals = NumberedIntervals(
+                (function_range.low, function_range.high, index) for index, function_range in enumerate(functions)
+            )
             self._functions[number] = intervals, functions
         intervals, functions = self._functions[number]
         index = intervals.find(address)
@@ -126,9 +129,9 @@ class LineReader:
         kept = kept_functions(file, number)
         if kept is not None:
             return kept
-        found = list(self._walked_functions(unit.die))
-        keep_functions(file, number, found)
-        return found
+        function_ranges = list(self._walked_functions(unit.die))
+        keep_functions(file, number, function_ranges)
+        return function_ranges
 
     def _walked_functions(self, unit: Die) -> Iterator[FunctionRange]:
         for die, tag, scope in walk(self._reader, unit, "", self._inside):

@@ -63,18 +63,18 @@ class LocalReader:
             return None
         found: list[Local] = []
         for die, call in zip(dies, self._file.calls(vaddr)):
-            for one in self._in_scope(die, call, vaddr, 0):
+            for local in self._in_scope(die, call, vaddr, 0):
                 if len(found) < MOST_LOCALS:
-                    found.append(one)
+                    found.append(local)
         return LocalsAt(tuple(found), self._expressions.expression(dies[-1], dw.DW_AT_frame_base, vaddr))
 
     def _in_scope(self, scope: Die, call: CallAt, vaddr: int, depth: int) -> Iterator[Local]:
         for die in self._reader.children(scope):
             tag = self._reader.tag(die)
             if tag in (dw.DW_TAG_formal_parameter, dw.DW_TAG_variable):
-                found = self._local(die, vaddr) if not self._comes_later(die, tag, call) else None
-                if found is not None:
-                    yield found
+                local = self._local(die, vaddr) if not self._comes_later(die, tag, call) else None
+                if local is not None:
+                    yield local
             elif tag == dw.DW_TAG_lexical_block and depth < DEEPEST and self._covers(die, vaddr):
                 yield from self._in_scope(die, call, vaddr, depth + 1)
 

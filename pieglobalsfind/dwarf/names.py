@@ -9,13 +9,13 @@ from __future__ import annotations
 from pieglobalsfind.dwarf.types import (
     Array,
     Base,
+    CharacterType,
     Enum,
     Function,
     MemberPointer,
     Pointer,
     Qualified,
     Struct,
-    Text,
     Type,
     Types,
     Void,
@@ -26,7 +26,7 @@ MOST_PARTS = 1000  # types that one name is made of
 MOST_PARAMETERS = 200  # of a function that are spelled out
 
 
-class Parts:
+class NameParts:
     """The types that a name is made of, as many as are spelled out."""
 
     def __init__(self, types: Types) -> None:
@@ -42,7 +42,7 @@ def type_name(types: Types, index: int, language: str = "C", declarator: str = "
     """The type as a declaration in `language` ("C", "C++", "Fortran"): `int (*)(double)`, `struct cell *[4]`."""
     if language == "Fortran":
         return fortran_name(types, index, depth)
-    types = Parts(types) if depth == 0 else types
+    types = NameParts(types) if depth == 0 else types
     found = types[index]
     if depth > DEEPEST:
         return "..." + declarator
@@ -58,7 +58,7 @@ def type_name(types: Types, index: int, language: str = "C", declarator: str = "
     if isinstance(found, Array):
         return array_name(types, found, language, declarator, depth)
     if isinstance(found, Function):
-        inner = declarator + c_parameters(types, found, language, depth)
+        inner = declarator + _c_parameters(types, found, language, depth)
         return type_name(types, found.result, language, inner, depth + 1)
     return spaced(plain_name(found, language), declarator)
 
@@ -75,7 +75,7 @@ def plain_name(found: object, language: str) -> str:
         if not found.name:
             return f"{kind} {{...}}"
         return found.name if language == "C++" else f"{kind} {found.name}"
-    if isinstance(found, Text):
+    if isinstance(found, CharacterType):
         return f"character({found.size})"
     return str(getattr(found, "name", "")) or "?"
 
@@ -90,37 +90,44 @@ def in_parentheses(types: Types, target: int, declarator: str) -> str:
     return f"({declarator})" if isinstance(found, (Array, Function)) else declarator
 
 
-def qualified_name(types: Types, found: Qualified, language: str, declarator: str, depth: int) -> str:
+def qualified_name(types: Types, qualified: Qualified, language: str, declarator: str, depth: int) -> str:
     """`const int`, but `int * const`: a qualifier follows the pointer it qualifies."""
-    target = types[found.target]
+    target = types[qualified.target]
     if isinstance(target, (Pointer, MemberPointer)):
-        return type_name(types, found.target, language, f" {found.qualifier}{spaced_after(declarator)}", depth + 1)
+        return type_name(
+            types, qualified.target, language, f" {qualified.qualifier}{_spaced_after(declarator)}", depth + 1
+        )
     if isinstance(target, Array):
-        return array_name(types, target, language, declarator, depth, found.qualifier)
-    return f"{found.qualifier} " + type_name(types, found.target, language, declarator, depth + 1)
+        return array_name(types, target, language, declarator, depth, qualified.qualifier)
+    return f"{qualified.qualifier} " + type_name(types, qualified.target, language, declarator, depth + 1)
 
 
-def array_name(types: Types, found: Array, language: str, declarator: str, depth: int, qualifier: str = "") -> str:
+def array_name(types: Types, array: Array, language: str, declarator: str, depth: int, qualifier: str = "") -> str:
     """Qualifiers of an array are its elements' (C11 6.7.3p9): said once, whichever of them DWARF says."""
-    element = types[found.element]
+    element = types[array.element]
     if qualifier and not (isinstance(element, Qualified) and element.qualifier == qualifier):
-        return f"{qualifier} " + type_name(types, found.element, language, declarator + c_dimensions(found), depth + 1)
-    return type_name(types, found.element, language, declarator + c_dimensions(found), depth + 1)
+        return f"{qualifier} " + type_name(types, array.element, language, declarator + _c_dimensions(array), depth + 1)
+    return type_name(types, array.element, language, declarator + _c_dimensions(array), depth + 1)
 
 
-def spaced_after(declarator: str) -> str:
+def _spaced_after(declarator: str) -> str:
     return f" {declarator}" if declarator and not declarator.startswith("[") else declarator
 
 
-def c_dimensions(found: Array) -> str:
-    if found.vector:
-        return f" __attribute__ ((vector_size({found.dimensions[0].count if found.dimensions else '?'})))"
-    return "".join(f"[{one.count if isinstance(one.count, int) else ''}]" for one in found.dimensions) or "[]"
+def _c_dimensions(array: Array) -> str:
+    if array.vector:
+        return f" __attribute__ ((vector_size({array.dimensions[0].count if array.dimensions else '?'})))"
+    return (
+        "".join(f"[{dimension.count if isinstance(dimension.count, int) else ''}]" for dimension in array.dimensions)
+        or "[]"
+    )
 
 
-def c_parameters(types: Types, found: Function, language: str, depth: int) -> str:
-    names = [type_name(types, one, language, "", depth + 1) for one in found.parameters[:MOST_PARAMETERS]]
-    names += ["..."] if found.variadic or len(found.parameters) > MOST_PARAMETERS else []
+def _c_parameters(types: Types, function: Function, language: str, depth: int) -> str:
+    names = [
+        type_name(types, parameter, language, "", depth + 1) for parameter in function.parameters[:MOST_PARAMETERS]
+    ]
+    names += ["..."] if function.variadic or len(function.parameters) > MOST_PARAMETERS else []
     return f"({', '.join(names) or 'void'})"
 
 
@@ -141,19 +148,19 @@ def fortran_name(types: Types, index: int, depth: int = 0) -> str:
         return "PROCEDURE"
     if isinstance(found, Struct):
         return f"Type {found.name}"
-    if isinstance(found, Text):
+    if isinstance(found, CharacterType):
         return f"character*{found.size}"
     return found.name if isinstance(found, (Base, Void, Enum)) else plain_name(found, "Fortran")
 
 
-def fortran_bounds(found: Array) -> list[str]:
+def fortran_bounds(array: Array) -> list[str]:
     """`10` for 1:10, `0:9` for other lower bounds, `:` for what is only known at run time."""
     bounds = []
-    for one in found.dimensions:
-        if not isinstance(one.lower, int) or not isinstance(one.count, int):
+    for dimension in array.dimensions:
+        if not isinstance(dimension.lower, int) or not isinstance(dimension.count, int):
             bounds.append(":")
-        elif one.lower == 1:
-            bounds.append(str(one.count))
+        elif dimension.lower == 1:
+            bounds.append(str(dimension.count))
         else:
-            bounds.append(f"{one.lower}:{one.lower + one.count - 1}")
+            bounds.append(f"{dimension.lower}:{dimension.lower + dimension.count - 1}")
     return bounds

@@ -58,10 +58,10 @@ def refers_to(path: str) -> tuple[bytes, bytes]:
     """The name and build-id of the supplementary file that a file, or its debug file, refers to; b"" twice without."""
     with suppress(ObjectFileError), ElfFile(path) as elf:
         debug = debug_path(elf)
-        with ElfFile(debug or path) as found:
-            section = found.section(".gnu_debugaltlink")
+        with ElfFile(debug or path) as elf_file:
+            section = elf_file.section(".gnu_debugaltlink")
             if section is not None and section.size <= LARGEST_LINK:
-                name, _, build_id = found.section_bytes(section).partition(b"\0")
+                name, _, build_id = elf_file.section_bytes(section).partition(b"\0")
                 return name, build_id
     return b"", b""
 
@@ -70,8 +70,8 @@ def opened_supplementary(path: str) -> int:
     """The same of the supplementary file that belongs to a file; -1 if it is not where it is said to be."""
     name, build_id = refers_to(path)
     for place in _supplementary_places(path, os.fsdecode(name), build_id.hex()):
-        with suppress(ObjectFileError), ElfFile(str(place)) as found:
-            if build_id and found.build_id == build_id:
+        with suppress(ObjectFileError), ElfFile(str(place)) as elf_file:
+            if build_id and elf_file.build_id == build_id:
                 return opened(str(place))
     return -1
 

@@ -21,6 +21,7 @@ from pieglobalsfind.dwarf.types import (
     Array,
     Base,
     Bound,
+    CharacterType,
     Dimension,
     Enum,
     Enumerator,
@@ -31,7 +32,6 @@ from pieglobalsfind.dwarf.types import (
     Pointer,
     Qualified,
     Struct,
-    Text,
     Type,
     Typedef,
     Void,
@@ -211,7 +211,7 @@ class TypeReader:
         return Function(self._target(die), tuple(self.parameters(die)), variadic)
 
     def _text(self, die: Die, tag: int) -> Type:
-        return Text(self._size(die))
+        return CharacterType(self._size(die))
 
     def _enum(self, die: Die, tag: int) -> Type:
         die, name = self._defined(die)
@@ -221,7 +221,7 @@ class TypeReader:
             )
             for child, _ in self.parts(die, dw.DW_TAG_enumerator)
         )
-        signed = any(one.value < 0 for one in enumerators)
+        signed = any(enumerator.value < 0 for enumerator in enumerators)
         return Enum(name, self._size(die), enumerators, signed)
 
     def _array(self, die: Die, tag: int) -> Type:
@@ -328,12 +328,12 @@ def nothing(address: int, size: int) -> bytes:
     raise MemoryUnreadable(address, size)
 
 
-def within(found: Member, size: int) -> Member:
+def within(member: Member, size: int) -> Member:
     """A member of a struct of that size; of a bit field that ends behind it nobody can read the value."""
-    begin, end = (found.bit_offset, found.bit_offset + found.bit_size) if found.bit_size else (0, 0)
-    if 0 <= found.offset <= size and 0 <= begin <= end <= 8 * size and found.bit_size <= 128:
-        return found
-    return Member(found.name, OUTSIDE, 0, is_base=found.is_base)
+    begin, end = (member.bit_offset, member.bit_offset + member.bit_size) if member.bit_size else (0, 0)
+    if 0 <= member.offset <= size and 0 <= begin <= end <= 8 * size and member.bit_size <= 128:
+        return member
+    return Member(member.name, OUTSIDE, 0, is_base=member.is_base)
 
 
 def wrapped(number: int) -> int:
@@ -387,6 +387,7 @@ def with_size(found: Type, types: dict[int, Type]) -> Type:
 
 
 def size_of(index: int, types: dict[int, Type]) -> int:
+    """Return a type's size in bytes, 0 for functions."""
     found = types[index]
     while isinstance(found, (Typedef, Qualified)):
         found = types[found.target]

@@ -151,7 +151,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Text:
+class CharacterType:
     """A Fortran CHARACTER of `size` bytes."""
 
     size: int
@@ -159,12 +159,16 @@ class Text:
 
 @dataclass(frozen=True)
 class Enumerator:
+    """A name of an enumeration, and its value."""
+
     name: str
     value: int
 
 
 @dataclass(frozen=True)
 class Enum:
+    """An enumeration (DW_TAG_enumeration_type)."""
+
     name: str
     size: int
     enumerators: tuple[Enumerator, ...]
@@ -173,6 +177,8 @@ class Enum:
 
 @dataclass(frozen=True)
 class Typedef:
+    """Another name of a type (DW_TAG_typedef)."""
+
     name: str
     target: int
 
@@ -187,13 +193,15 @@ class Qualified:
 
 @dataclass(frozen=True)
 class Function:
+    """The type of a function (DW_TAG_subroutine_type)."""
+
     result: int
     parameters: tuple[int, ...]
     variadic: bool = False
 
 
 # What is left when typedefs and qualifiers are taken off.
-Bare = Union[Void, Base, Pointer, MemberPointer, Struct, Array, Text, Enum, Function]
+Bare = Union[Void, Base, Pointer, MemberPointer, Struct, Array, CharacterType, Enum, Function]
 Type = Union[Bare, Typedef, Qualified]
 
 
@@ -261,7 +269,7 @@ class TypeTable:
 
     def _found_place(self, index: int, name: str, depth: int) -> Place:
         bare = self.strip(index)
-        members = [one for one in bare.members if one.location is None] if isinstance(bare, Struct) else []
+        members = [member for member in bare.members if member.location is None] if isinstance(bare, Struct) else []
         for one in members:
             if one.name == name and not one.is_base:
                 return one.offset, one.type

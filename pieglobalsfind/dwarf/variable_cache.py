@@ -65,26 +65,26 @@ def declared(path: str, build_id: bytes) -> Variables:
         except (ValueError, struct.error):
             pass  # a damaged cache is no cache
     information = DebugInfo.open(path, build_id)
-    found = information.declared
+    variables = information.declared
     is_whole = information.is_there and not information.missing
-    encoded = encode(found, information.reader) if file is not None and is_whole else None
+    encoded = encode(variables, information.reader) if file is not None and is_whole else None
     if encoded is not None:
         store(file, KIND, encoded)
-    return found
+    return variables
 
 
 def declared_or_why(path: str, build_id: bytes) -> Union[Variables, Absent]:
     """What the ELF file `path` declares, which may be nothing, or why nobody can tell."""
     try:
-        found = declared(path, build_id)
-        if found.variables:
-            return found
+        variables = declared(path, build_id)
+        if variables.variables:
+            return variables
         information = DebugInfo.open(path, build_id)
         if information.missing:
             reason = f"debug information of {path} is in {information.missing[0]}, which can't be read"
             return Absent(reason, "put it back where it was when the program was built")
         if information.is_there:
-            return found
+            return variables
     except ObjectFileError as error:
         return Absent(error.sentence, error.hint)
     return Absent(f"{path} has no debug information", "compile with -g")
@@ -164,9 +164,9 @@ def unknown(reason: str) -> Types:
 # ---- as bytes ----
 
 
-def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
+def encode(variables: Variables, reader: VariableReader) -> Optional[bytes]:
     """All variables, and where their types are; None if something has no room, or a type is in another file."""
-    columns: Columns = tuple(zip(*found.variables)) if found.variables else ((),) * len(COLUMNS)
+    columns: Columns = tuple(zip(*variables.variables)) if variables.variables else ((),) * len(COLUMNS)
     if not reader.has_all(columns[TYPE]):
         return None
     words = list(dict.fromkeys(chain([""], *(columns[column] for column in TEXTS if any(columns[column])))))
@@ -177,24 +177,24 @@ def encode(found: Variables, reader: VariableReader) -> Optional[bytes]:
         numbers = [array(code, list(column)) for code, column in zip(COLUMNS, in_numbers(columns, starts))]
     except OverflowError:
         return None
-    head = HEAD.pack(len(found.variables), len(text))
-    return b"".join([head, *(one.tobytes() for one in numbers), text])
+    head = HEAD.pack(len(variables.variables), len(text))
+    return b"".join([head, *(number.tobytes() for number in numbers), text])
 
 
 def in_numbers(columns: Columns, starts: dict[str, int]) -> Iterator[Sequence[int]]:
     """The fields of all rows as numbers, in the order of `COLUMNS`."""
     names, linkages, files, lines, kinds, sizes, storages, languages, addresses, offsets, functions, blocks = columns
     is_local = [address is None for address in addresses]
-    yield from (starts_of(one, starts) for one in (names, linkages, files))
+    yield from (_starts_of(one, starts) for one in (names, linkages, files))
     yield from (lines, kinds, sizes)
     yield list(map(STORAGE_NUMBERS.__getitem__, storages))
     yield list(map(LANGUAGE_NUMBERS.__getitem__, languages))
     yield [offset if local else address for address, offset, local in zip(addresses, offsets, is_local)]
     yield is_local
-    yield from (starts_of(one, starts) for one in (functions, blocks))
+    yield from (_starts_of(one, starts) for one in (functions, blocks))
 
 
-def starts_of(texts: tuple[str, ...], starts: dict[str, int]) -> Sequence[int]:
+def _starts_of(texts: tuple[str, ...], starts: dict[str, int]) -> Sequence[int]:
     return list(map(starts.__getitem__, texts)) if any(texts) else bytes(len(texts))  # "" is the first of all
 
 

@@ -132,14 +132,14 @@ class Within(NamedTuple):
     block: str
 
 
-class Place(NamedTuple):
+class VariablePlace(NamedTuple):
     """Where a variable lies: a vaddr, or an offset in the module's TLS block."""
 
     offset: int
     thread_local: bool
 
 
-class FileNames(dict[Optional[int], str]):
+class UnitFiles(dict[Optional[int], str]):
     """The files of a unit by their numbers, looked up once."""
 
     def __init__(self, reader: Reader, unit: Unit) -> None:
@@ -155,20 +155,20 @@ class FileNames(dict[Optional[int], str]):
 class TypesTold(dict[Optional[int], tuple[int, int]]):
     """The types that a unit's DIEs name by their distance from its header: index, and size if their DIEs say it."""
 
-    def __init__(self, number: int, found: UnitBytes) -> None:
+    def __init__(self, number: int, unit_bytes: UnitBytes) -> None:
         super().__init__({None: (VOID, 0)})
-        self._found = found
-        self._first_index = index_at(number, 0) - found.first
+        self._found = unit_bytes
+        self._first_index = index_at(number, 0) - unit_bytes.first
 
     def fill(self, distances: Iterable[Optional[int]]) -> None:
         """Look up all that are not known yet."""
-        found, more = self._found, self._first_index + self._found.begin
-        low, high = found.first - found.begin, found.end - found.begin
+        unit_bytes, more = self._found, self._first_index + self._found.begin
+        low, high = unit_bytes.first - unit_bytes.begin, unit_bytes.end - unit_bytes.begin
         unknown = [one or 0 for one in set(distances).difference(self)]
         inside = [one for one in unknown if low < one < high]
         if len(inside) < len(unknown):
             self.update(dict.fromkeys(unknown, (UNREADABLE, 0)))
-        for one, size in zip(inside, found.sizes_told(inside)):
+        for one, size in zip(inside, unit_bytes.sizes_told(inside)):
             self[one] = more + one, size if size and size <= LARGEST_SIZE else UNTOLD
 
 
@@ -200,20 +200,20 @@ class VariableReader:
         # units of types first: they say in which namespaces the types of variables are
         units = sorted(self._list, key=lambda one: not one.holds_type)
         rows = [row for unit in units for row in self._rows(unit)]
-        found = [
+        variables = [
             row if scope is ANYWHERE and not declared else self._placed(row, scope, declared)
             for row, scope, declared in rows
         ]
-        fixed, local = found, list[Variable]()
-        if None in map(itemgetter(ADDRESS), found):
-            fixed = [row for row in found if row.address is not None]
-            local = [row for row in found if row.address is None]
-        found = [*in_order(local, TLS_OFFSET), *in_order(fixed, ADDRESS)]
-        if UNTOLD in map(itemgetter(SIZE), found):
-            for number, row in enumerate(found):
+        fixed, local = variables, list[Variable]()
+        if None in map(itemgetter(ADDRESS), variables):
+            fixed = [row for row in variables if row.address is not None]
+            local = [row for row in variables if row.address is None]
+        variables = [*in_order(local, TLS_OFFSET), *in_order(fixed, ADDRESS)]
+        if UNTOLD in map(itemgetter(SIZE), variables):
+            for number, row in enumerate(variables):
                 if row.size == UNTOLD:
-                    found[number] = row._replace(size=self._table.size(row.type))
-        return Variables(found, self._table, [address or 0 for address in map(itemgetter(ADDRESS), found)])
+                    variables[number] = row._replace(size=self._table.size(row.type))
+        return Variables(variables, self._table, [address or 0 for address in map(itemgetter(ADDRESS), variables)])
 
     def has_all(self, indices: Iterable[int]) -> bool:
         """Whether indices are of types in this file, in units that are read as bytes."""
@@ -226,8 +226,8 @@ class VariableReader:
 
     def _has(self, index: int) -> bool:
         number, distance = place_of(index)
-        found = self.bytes_of(self._list[number]) if 0 <= number < len(self._list) else None
-        return found is not None and distance < found.end - found.first
+        unit_bytes = self.bytes_of(self._list[number]) if 0 <= number < len(self._list) else None
+        return unit_bytes is not None and distance < unit_bytes.end - unit_bytes.first
 
     def bytes_of(self, unit: Unit) -> Optional[UnitBytes]:
         """The unit as bytes, None where it has to be read by libdw."""
@@ -266,13 +266,13 @@ class VariableReader:
 
     # ---- as bytes ----
 
-    def _scan(self, unit: Unit, found: UnitBytes) -> list[Found]:
+    def _scan(self, unit: Unit, unit_bytes: UnitBytes) -> list[Found]:
         """Most variables' DIEs tell all that there is to say: they are noted first, and then read all at once."""
         inside, scope, scopes = 0, ANYWHERE, [(0, ANYWHERE)]
         noted = defaultdict[Abbreviation, list[Note]](list)
         rows: list[Optional[Found]] = []
-        cu, first = unit.die.cu, found.address(0)
-        for lowest, depth, at, kind, told in found.entries(self._language == "C++"):
+        cu, first = unit.die.cu, unit_bytes.address(0)
+        for lowest, depth, at, kind, told in unit_bytes.entries(self._language == "C++"):
             if depth <= inside or lowest <= inside:
                 while scopes[-1][0] >= min(lowest, depth):
                     scopes.pop()
@@ -286,12 +286,12 @@ class VariableReader:
                 if inner is not None:
                     inside, scope = depth, inner
                     scopes.append((depth, inner))
-        files, types = FileNames(self._reader, unit), TypesTold(self._numbers[cu], found)
-        plain = self._plain_functions(found, chain.from_iterable(noted.values()))
+        files, types = UnitFiles(self._reader, unit), TypesTold(self._numbers[cu], unit_bytes)
+        plain = self._plain_functions(unit_bytes, chain.from_iterable(noted.values()))
         for kind, notes in noted.items():
             places, around = zip(*notes)
             functions = list(map(plain.get, map(id, around)))
-            columns = self._described(found, places, kind, files, types)
+            columns = self._described(unit_bytes, places, kind, files, types)
             if None not in functions and self._are_all_told(columns):
                 rows += zip(columns.rows(functions, self._language), repeat(ANYWHERE), repeat(0))
                 continue
@@ -301,7 +301,7 @@ class VariableReader:
                 rows.append((row, outer, 0) if is_told else self._variable(Die(first + at, cu), kind.tag, outer))
         return [row for row in rows if row is not None]
 
-    def _plain_functions(self, found: UnitBytes, notes: Iterable[Note]) -> dict[int, str]:
+    def _plain_functions(self, unit_bytes: UnitBytes, notes: Iterable[Note]) -> dict[int, str]:
         """Scopes, by their `id`, in which a variable is all that its DIE tells: names of the functions that they are.
 
         The name is "" outside of functions.
@@ -309,14 +309,14 @@ class VariableReader:
         names = {id(ANYWHERE): ""}
         if self._language == "C++":
             return names
-        start, places = found.address(found.begin), dict[int, int]()
+        start, places = unit_bytes.address(unit_bytes.begin), dict[int, int]()
         for scope in {id(scope): scope for _, scope in notes}.values():
             prefix, die, kind = scope
             if die is not None and not prefix and kind == FUNCTION_STATIC:
                 place = die.addr or 0
                 if self._scopes[place] is ANYWHERE:
                     places[id(scope)] = place - start
-        told = {one: name for one, name in zip(places, found.names_told(places.values())) if name is not None}
+        told = {one: name for one, name in zip(places, unit_bytes.names_told(places.values())) if name is not None}
         texts = zip(told, self._module.texts(list(told.values())) if told else ())
         names.update((one, text) for one, text in texts if text and len(text) < LONGEST_STRING - 1)
         return names
@@ -327,11 +327,11 @@ class VariableReader:
         return is_here and all(columns.names)
 
     def _described(
-        self, found: UnitBytes, places: Sequence[int], kind: Abbreviation, files: FileNames, types: TypesTold
+        self, unit_bytes: UnitBytes, places: Sequence[int], kind: Abbreviation, files: UnitFiles, types: TypesTold
     ) -> Described:
         """What `_describe` gives for each DIE of this kind, in a tenth of the time."""
         assert kind.told is not None
-        names, linkages, numbers, lines, distances, external, addresses = found.columns(places, kind.told)
+        names, linkages, numbers, lines, distances, external, addresses = unit_bytes.columns(places, kind.told)
         types.fill(distances)
         indices, sizes = zip(*map(types.__getitem__, distances))
         return Described(
@@ -404,7 +404,7 @@ class VariableReader:
         place = self._place(die)
         return None if place is None else self._describe(die, scope, place)
 
-    def _place(self, die: Die) -> Optional[Place]:
+    def _place(self, die: Die) -> Optional[VariablePlace]:
         """DW_AT_location, if it is a fixed place in memory that this file has."""
         expression = self._reader.block(die, dw.DW_AT_location)
         if not expression or dw.DW_OP_reg0 <= expression[0] <= dw.DW_OP_fbreg:  # registers and frame offsets: locals
@@ -418,9 +418,9 @@ class VariableReader:
         if added is None or (first[0] != dw.DW_OP_addr and not thread_local):
             return None
         place = first[1] + added
-        return Place(place, thread_local) if thread_local or self._low < place < self._high else None
+        return VariablePlace(place, thread_local) if thread_local or self._low < place < self._high else None
 
-    def _describe(self, die: Die, scope: Scope, place: Place) -> Optional[Found]:
+    def _describe(self, die: Die, scope: Scope, place: VariablePlace) -> Optional[Found]:
         name = self._name(die)
         if not name:
             return None
@@ -481,8 +481,8 @@ class VariableReader:
                 break
             around.append(self._told_of(outer))
             outer = around[-1].scope.function
-        for one in reversed(around):
-            self._names[one.die.addr or 0] = self._name_of_function(one)
+        for function_told in reversed(around):
+            self._names[function_told.die.addr or 0] = self._name_of_function(function_told)
 
     def _told_of(self, function: Die) -> FunctionTold:
         scope, own = self._scopes.get(function.addr or 0, ANYWHERE), self._own_name(function)
@@ -494,37 +494,37 @@ class VariableReader:
             scope = self._scopes.get(declared.addr or 0, scope)
         return FunctionTold(function, self._name(function), scope, declared)
 
-    def _name_of_function(self, told: FunctionTold) -> str:
-        name = self._qualified(self._qualifier(told.scope), told.name)
-        if self._language_of(told.die.cu) != "C++":
+    def _name_of_function(self, function_told: FunctionTold) -> str:
+        name = self._qualified(self._qualifier(function_told.scope), function_told.name)
+        if self._language_of(function_told.die.cu) != "C++":
             return name
-        linkage = self._linkage_name(told.die)
+        linkage = self._linkage_name(function_told.die)
         readable = self._demangle(linkage) if linkage else ""
-        return readable if readable and readable != linkage else f"{name}({self._parameters(told)})"
+        return readable if readable and readable != linkage else f"{name}({self._parameters(function_told)})"
 
     def _own_name(self, die: Die) -> str:
         """A name that stands in .debug_str and of which nothing is said elsewhere, "" otherwise."""
-        found = self._bytes.get(die.cu)
-        at = (die.addr or 0) - found.address(0) if found is not None else 0
-        if found is None or not found.first <= at < found.end:
+        unit_bytes = self._bytes.get(die.cu)
+        at = (die.addr or 0) - unit_bytes.address(0) if unit_bytes is not None else 0
+        if unit_bytes is None or not unit_bytes.first <= at < unit_bytes.end:
             return ""
-        return self._module.text(found.names_told([at - found.begin])[0])
+        return self._module.text(unit_bytes.names_told([at - unit_bytes.begin])[0])
 
-    def _parameters(self, told: FunctionTold) -> str:
+    def _parameters(self, function_told: FunctionTold) -> str:
         """Functions of local classes have no linkage name in DWARF: spell their parameters as demanglers do."""
-        found = list(islice(self.types.parameters(told.die), MOST_PARAMETERS))
-        if not found and told.declared is not None:  # as link-time optimization leaves it
-            found = list(islice(self.types.parameters(told.declared), MOST_PARAMETERS))
+        found = list(islice(self.types.parameters(function_told.die), MOST_PARAMETERS))
+        if not found and function_told.declared is not None:  # as link-time optimization leaves it
+            found = list(islice(self.types.parameters(function_told.declared), MOST_PARAMETERS))
         return ", ".join(type_name(self._table, one, "C++") for one in found)
 
 
-def in_order(found: list[Variable], place: int) -> list[Variable]:
+def in_order(variables: list[Variable], place: int) -> list[Variable]:
     """By place and name; of those that have these and the line in common the first."""
-    if len(set(map(itemgetter(place), found))) == len(found):
-        return sorted(found, key=itemgetter(place))
+    if len(set(map(itemgetter(place), variables))) == len(variables):
+        return sorted(variables, key=itemgetter(place))
     known = set[tuple[object, str, int]]()
     left = []
-    for row in sorted(found, key=itemgetter(place, NAME)):
+    for row in sorted(variables, key=itemgetter(place, NAME)):
         if (row[place], row.name, row.line) not in known:
             known.add((row[place], row.name, row.line))
             left.append(row)

@@ -241,7 +241,7 @@ class ElfFile:
     @cached_property
     def segments(self) -> tuple[ProgramHeader, ...]:
         """The PT_LOADs."""
-        return tuple(one for one in self.program_headers if one.type == PT_LOAD)
+        return tuple(header for header in self.program_headers if header.type == PT_LOAD)
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -263,7 +263,7 @@ class ElfFile:
 
     def section(self, name: str) -> Optional[Section]:
         """The first section of that name, or None."""
-        return next((one for one in self.sections if one.name == name), None)
+        return next((section for section in self.sections if section.name == name), None)
 
     def section_bytes(self, section: Section) -> bytes:
         """What the file holds of a section: nothing for SHT_NOBITS."""
@@ -271,21 +271,21 @@ class ElfFile:
 
     def at(self, vaddr: int, size: int) -> bytes:
         """`size` bytes at a vaddr, zeros where a segment has memory and no file; raises `ObjectFileError`."""
-        for one in self.segments:
-            if one.vaddr <= vaddr and vaddr + size <= one.end and size >= 0:
-                start = vaddr - one.vaddr
-                held = max(0, min(size, one.file_size - start))
+        for segment in self.segments:
+            if segment.vaddr <= vaddr and vaddr + size <= segment.end and size >= 0:
+                start = vaddr - segment.vaddr
+                held = max(0, min(size, segment.file_size - start))
                 if size - held > self.size:
                     break
-                return (self.read(one.offset + start, held) if held else b"") + bytes(size - held)
+                return (self.read(segment.offset + start, held) if held else b"") + bytes(size - held)
         raise ObjectFileError(f"{self.path} is damaged, it has no segment with {size} bytes at vaddr {vaddr:#x}")
 
     @cached_property
     def build_id(self) -> bytes:
         """The build-id, b"" if there is none."""
-        for one in self.program_headers:
-            if one.type == PT_NOTE and one.offset + one.file_size <= self.size:
-                found = build_id_in(self.read(one.offset, one.file_size), self.header.order, one.align)
+        for header in self.program_headers:
+            if header.type == PT_NOTE and header.offset + header.file_size <= self.size:
+                found = build_id_in(self.read(header.offset, header.file_size), self.header.order, header.align)
                 if found:
                     return found
         for note in self.sections:  # relocatable files and some debug files have no program headers for them
@@ -298,9 +298,9 @@ class ElfFile:
     @cached_property
     def dynamic(self) -> tuple[tuple[int, int], ...]:
         """The dynamic section as (tag, value), up to DT_NULL; () if there is none."""
-        for one in self.program_headers:
-            if one.type == PT_DYNAMIC and one.file_size:
-                return parse_dynamic(self.read(one.offset, one.file_size), self.header.order)
+        for header in self.program_headers:
+            if header.type == PT_DYNAMIC and header.file_size:
+                return parse_dynamic(self.read(header.offset, header.file_size), self.header.order)
         return ()
 
     def dynamic_value(self, tag: int) -> Optional[int]:
@@ -310,7 +310,7 @@ class ElfFile:
     @cached_property
     def tls(self) -> Optional[ProgramHeader]:
         """PT_TLS, or None."""
-        return next((one for one in self.program_headers if one.type == PT_TLS), None)
+        return next((header for header in self.program_headers if header.type == PT_TLS), None)
 
     def relocations(self) -> Iterator[Relocation]:
         """Every dynamic relocation: RELR, REL, RELA, then those of the PLT."""

@@ -60,7 +60,9 @@ class LoadedElf:
     @cached_property
     def segments(self) -> tuple[ProgramHeader, ...]:
         """The PT_LOADs in order of address."""
-        return tuple(sorted((one for one in self.program_headers if one.type == PT_LOAD), key=lambda one: one.vaddr))
+        return tuple(
+            sorted((header for header in self.program_headers if header.type == PT_LOAD), key=lambda one: one.vaddr)
+        )
 
     @property
     def low(self) -> int:
@@ -75,7 +77,7 @@ class LoadedElf:
     @property
     def span(self) -> int:
         """Bytes from `base` to the end of the highest PT_LOAD."""
-        return max((one.end for one in self.segments), default=0) - self.low
+        return max((segment.end for segment in self.segments), default=0) - self.low
 
     def is_laid_out(self, size: int) -> bool:
         """Whether a loader has mapped it, if the mapping at `base` has `size` bytes.
@@ -96,10 +98,10 @@ class LoadedElf:
     @cached_property
     def build_id(self) -> bytes:
         """The build-id, b"" if there is none."""
-        for one in self.program_headers:
-            if one.type == PT_NOTE and one.memory_size <= LARGEST_NOTE:
-                notes = self._try(self.load_bias + one.vaddr, one.memory_size)
-                found = build_id_in(notes, self.header.order, one.align)
+        for header in self.program_headers:
+            if header.type == PT_NOTE and header.memory_size <= LARGEST_NOTE:
+                notes = self._try(self.load_bias + header.vaddr, header.memory_size)
+                found = build_id_in(notes, self.header.order, header.align)
                 if found:
                     return found
         return b""
@@ -107,9 +109,9 @@ class LoadedElf:
     @cached_property
     def dynamic(self) -> dict[int, int]:
         """The first value of each tag; addresses as the loader left them."""
-        for one in self.program_headers:
-            if one.type == PT_DYNAMIC and one.memory_size <= LARGEST_DYNAMIC:
-                data = self._try(self.load_bias + one.vaddr, one.memory_size)
+        for header in self.program_headers:
+            if header.type == PT_DYNAMIC and header.memory_size <= LARGEST_DYNAMIC:
+                data = self._try(self.load_bias + header.vaddr, header.memory_size)
                 return dict(reversed(parse_dynamic(data, self.header.order)))
         return {}
 
@@ -210,10 +212,10 @@ def sysv_hash(name: bytes) -> int:
 
 def build_id_in_maps(maps: Sequence[MemoryMapping], path: str, read: Read) -> Optional[bytes]:
     """The build-id of the ELF file `path` as it is mapped, or None."""
-    for one in of_files(maps, path):
-        if one.path == path and one.offset == 0 and one.readable:
+    for file in of_files(maps, path):
+        if file.path == path and file.offset == 0 and file.readable:
             try:
-                return LoadedElf(read, one.start).build_id or None
+                return LoadedElf(read, file.start).build_id or None
             except RanklensError:
                 continue
     return None

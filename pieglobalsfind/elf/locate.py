@@ -21,7 +21,7 @@ LARGEST_LINK = 4096  # bytes of .gnu_debuglink: a file's name and a checksum
 
 
 @dataclass(frozen=True)
-class Identity:
+class LoadedIdentity:
     """What memory tells of a loaded file. `extents`: (memory size, file size, flags) of each PT_LOAD."""
 
     path: str
@@ -29,23 +29,23 @@ class Identity:
     extents: tuple[tuple[int, int, int], ...]
 
 
-def identity_of(found: Object) -> Identity:
+def identity_of(elf_object: Object) -> LoadedIdentity:
     """What the rank table knows of an object."""
-    extents = tuple((one.memory_size, one.file_size, one.protection) for one in found.segments)
-    return Identity(found.path, found.build_id, extents)
+    extents = tuple((segment.memory_size, segment.file_size, segment.protection) for segment in elf_object.segments)
+    return LoadedIdentity(elf_object.path, elf_object.build_id, extents)
 
 
-def identity_by_headers(path: str, build_id: bytes, headers: Sequence[ProgramHeader]) -> Identity:
+def identity_by_headers(path: str, build_id: bytes, headers: Sequence[ProgramHeader]) -> LoadedIdentity:
     """What the program headers in memory tell."""
-    return Identity(path, build_id, _extents(headers))
+    return LoadedIdentity(path, build_id, _extents(headers))
 
 
 def _extents(headers: Sequence[ProgramHeader]) -> tuple[tuple[int, int, int], ...]:
-    loads = sorted((one for one in headers if one.type == PT_LOAD), key=lambda one: one.vaddr)
-    return tuple((one.memory_size, one.file_size, one.flags & 7) for one in loads)
+    loads = sorted((header for header in headers if header.type == PT_LOAD), key=lambda one: one.vaddr)
+    return tuple((load.memory_size, load.file_size, load.flags & 7) for load in loads)
 
 
-def object_path(target: Target, wanted: Identity, folders: Sequence[str] = ()) -> Union[str, Absent]:
+def object_path(target: Target, wanted: LoadedIdentity, folders: Sequence[str] = ()) -> Union[str, Absent]:
     """Where the very file that the target runs can be opened; Absent names both files if another is in its place.
 
     `folders` of the user's are looked into after the file's own place.
@@ -70,7 +70,7 @@ def _places(target: Target, path: str, folders: Sequence[str]) -> Iterator[str]:
             yield elsewhere
 
 
-def _difference(place: str, wanted: Identity) -> Optional[Absent]:
+def _difference(place: str, wanted: LoadedIdentity) -> Optional[Absent]:
     """Why the file at `place` is not the wanted one; None if it is."""
     try:
         with ElfFile(place) as elf:
@@ -93,10 +93,10 @@ def debug_path(elf: ElfFile) -> Optional[str]:
 
 def _belongs(place: str, elf: ElfFile) -> bool:
     try:
-        with ElfFile(place) as found:
+        with ElfFile(place) as elf_file:
             if elf.build_id:
-                return found.build_id == elf.build_id
-            return _checksum(found) == _linked_checksum(elf)
+                return elf_file.build_id == elf.build_id
+            return _checksum(elf_file) == _linked_checksum(elf)
     except ObjectFileError:
         return False
 

@@ -134,6 +134,7 @@ class Symbols:
     tls: SymbolTable
 
     def encode(self) -> bytes:
+        """Return the symbols as bytes for the cache."""
         first = self.addresses.encode()
         return struct.pack("=Q", len(first)) + first + self.tls.encode()
 
@@ -167,11 +168,11 @@ def read_symbols(elf: ElfFile, debug: Optional[ElfFile] = None) -> Symbols:
 def _tables(elf: ElfFile, debug: Optional[ElfFile]) -> Iterator[tuple[bytes, bytes]]:
     """Entries and strings of the tables to use."""
     for file in (elf, debug):
-        full = [one for one in file.sections if one.type == SHT_SYMTAB] if file else []
+        full = [section for section in file.sections if section.type == SHT_SYMTAB] if file else []
         if file is not None and full:
             yield from (_section_table(file, one) for one in full)
             return
-    exported = [one for one in elf.sections if one.type == SHT_DYNSYM]
+    exported = [section for section in elf.sections if section.type == SHT_DYNSYM]
     if exported:
         yield from (_section_table(elf, one) for one in exported)
     elif elf.dynamic_value(DT_SYMTAB) is not None:
@@ -228,9 +229,15 @@ def _is_mark(kind: int, name: bytes) -> bool:
 def _extents(elf: ElfFile) -> list[tuple[int, int]]:
     """[start, end) of the sections (else of the segments) that a symbol without size may cover, ascending."""
     code = SHF_ALLOC | SHF_EXECINSTR
-    found = [(one.address, one.address + one.size) for one in elf.sections if one.flags & code == code]
-    found += [(one.address, one.address + one.size) for one in elf.sections if one.flags & code == SHF_ALLOC]
-    return sorted(found or [(one.vaddr, one.end) for one in elf.segments])
+    found = [
+        (section.address, section.address + section.size) for section in elf.sections if section.flags & code == code
+    ]
+    found += [
+        (section.address, section.address + section.size)
+        for section in elf.sections
+        if section.flags & code == SHF_ALLOC
+    ]
+    return sorted(found or [(segment.vaddr, segment.end) for segment in elf.segments])
 
 
 def _sorted_table(candidates: Iterable[Candidate], extents: Sequence[tuple[int, int]]) -> SymbolTable:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from pieglobalsfind.jobs.processes import Process, ancestors, descendants
+from pieglobalsfind.jobs.processes import HostProcess, ancestors, descendants
 
 # Programs that start processes of one job, and nothing else.
 MPICH = ("mpiexec.hydra", "hydra_pmi_proxy", "mpiexec.mpich", "mpirun.mpich")
@@ -20,7 +20,7 @@ LAUNCHERS = frozenset(("charmrun", "mpirun", "mpiexec", "srun", "slurmstepd", *M
 
 
 @dataclass(frozen=True)
-class Place:
+class JobPosition:
     """The process's index in its job, which has `count` processes."""
 
     index: int
@@ -36,47 +36,51 @@ class Launch:
     count: int
 
 
-PlaceOf = Callable[[int], Optional[Place]]  # by pid; None for one without ranks
+PlaceOf = Callable[[int], Optional[JobPosition]]  # by pid; None for one without ranks
 
 
-def launch_of(pid: int, known: Mapping[int, Process], place_of: PlaceOf) -> Launch:
+def launch_of(pid: int, known: Mapping[int, HostProcess], place_of: PlaceOf) -> Launch:
     """The launch that a process belongs to, which has a place."""
     place = place_of(pid)
     assert place is not None
     if place.count == 1:
         return Launch("", ((0, pid),), 1)
     own = known[pid]
-    alike = {one.pid for one in known.values() if own.program and (one.program, one.marks) == (own.program, own.marks)}
+    alike = {
+        host_process.pid
+        for host_process in known.values()
+        if own.program and (host_process.program, host_process.marks) == (own.program, own.marks)
+    }
     places = {one: its for one in alike | {pid} for its in (place_of(one),) if its and its.count == place.count}
     if own.launch:
         found = first_of_each(places, known, places)
-        if is_each_once(found, places):
+        if _is_each_once(found, places):
             return Launch(own.launch, in_order(found, places), place.count)
     return Launch("", in_order(kin(pid, known, places), places), place.count)
 
 
-def launches_below(pid: int, known: Mapping[int, Process], place_of: PlaceOf) -> list[Launch]:
+def launches_below(pid: int, known: Mapping[int, HostProcess], place_of: PlaceOf) -> list[Launch]:
     """The launches that a process has started, or a process that it has started."""
-    found: list[Launch] = []
+    launches: list[Launch] = []
     seen: set[int] = set()
-    for one in descendants(pid, known):
-        if one not in seen and place_of(one) is not None:
-            found.append(launch_of(one, known, place_of))
-            seen.update(number for _, number in found[-1].found)
-    return found
+    for descendant in descendants(pid, known):
+        if descendant not in seen and place_of(descendant) is not None:
+            launches.append(launch_of(descendant, known, place_of))
+            seen.update(number for _, number in launches[-1].found)
+    return launches
 
 
-def kin(pid: int, known: Mapping[int, Process], places: Mapping[int, Place]) -> list[int]:
+def kin(pid: int, known: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
     """Those with places below the launcher of `pid`; without one, below the nearest that has all of a job below it."""
     launcher = launcher_of(pid, known)
     if launcher is not None:
         family = first_of_each(_below(launcher, known, places), known, places)
-        if is_each_once(family, places):
+        if _is_each_once(family, places):
             return family
     best = [pid]
     for one in (pid, *ancestors(pid, known)):
         family = first_of_each(_below(one, known, places), known, places)
-        if not is_each_once(family, places):
+        if not _is_each_once(family, places):
             break
         best = family
         if len(best) == places[pid].count:
@@ -84,35 +88,38 @@ def kin(pid: int, known: Mapping[int, Process], places: Mapping[int, Place]) -> 
     return best
 
 
-def _below(pid: int, known: Mapping[int, Process], places: Mapping[int, Place]) -> list[int]:
+def _below(pid: int, known: Mapping[int, HostProcess], places: Mapping[int, JobPosition]) -> list[int]:
     return [one for one in (pid, *descendants(pid, known)) if one in places]
 
 
-def launcher_of(pid: int, known: Mapping[int, Process]) -> Optional[int]:
+def launcher_of(pid: int, known: Mapping[int, HostProcess]) -> Optional[int]:
     """The nearest launcher above; of launchers that start one another, the first."""
     found = None
-    for one in ancestors(pid, known):
-        if known[one].name in LAUNCHERS:
-            found = one
+    for ancestor in ancestors(pid, known):
+        if known[ancestor].name in LAUNCHERS:
+            found = ancestor
         elif found is not None:
             break
     return found
 
 
-def first_of_each(family: Iterable[int], known: Mapping[int, Process], places: Mapping[int, Place]) -> list[int]:
+def first_of_each(
+    family: Iterable[int], known: Mapping[int, HostProcess], places: Mapping[int, JobPosition]
+) -> list[int]:
     """Without those that are mere copies: forked by a process that has the same place."""
     return [one for one in family if not any(places.get(above) == places[one] for above in ancestors(one, known))]
 
 
-def is_each_once(family: Iterable[int], places: Mapping[int, Place]) -> bool:
+def _is_each_once(family: Iterable[int], places: Mapping[int, JobPosition]) -> bool:
     indices = [places[one].index for one in family]
     return len(set(indices)) == len(indices)
 
 
-def in_order(family: Iterable[int], places: Mapping[int, Place]) -> tuple[tuple[int, int], ...]:
+def in_order(family: Iterable[int], places: Mapping[int, JobPosition]) -> tuple[tuple[int, int], ...]:
+    """Return (index in the job, pid) in ascending order."""
     return tuple(sorted((places[one].index, one) for one in family))
 
 
-def named(name: str, known: Mapping[int, Process]) -> Iterator[int]:
+def named(name: str, known: Mapping[int, HostProcess]) -> Iterator[int]:
     """The processes whose environment names a launch."""
-    return (one.pid for one in known.values() if name and one.launch == name)
+    return (host_process.pid for host_process in known.values() if name and host_process.launch == name)

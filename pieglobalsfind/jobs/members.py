@@ -21,8 +21,8 @@ from pieglobalsfind.decoders.registry import layout as layout
 from pieglobalsfind.decoders.registry.layout import parse_header, text
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError, UsageError
 from pieglobalsfind.jobs import launch
-from pieglobalsfind.jobs.launch import Place
-from pieglobalsfind.jobs.processes import Process, descendants, listens, pids, processes, program
+from pieglobalsfind.jobs.launch import JobPosition
+from pieglobalsfind.jobs.processes import HostProcess, descendants, listens, pids, processes, program
 from pieglobalsfind.jobs.unreadable_processes import doubtful
 from pieglobalsfind.model import MIGRATED_OUT, Rank
 from pieglobalsfind.target import Target
@@ -39,7 +39,7 @@ DESCRIPTION = "job"  # in the folder of a checkpoint or of snapshots: what says 
 
 
 @dataclass(frozen=True)
-class Member:
+class JobMember:
     """One process of a job; `index` in the job, -1 if it does not say. `core`: it is one in a file."""
 
     index: int
@@ -48,6 +48,7 @@ class Member:
 
     @property
     def name(self) -> str:
+        """Return what messages call the process."""
         return Path(self.core).name if self.core else f"process {self.pid}"
 
     def saying(self, sentence: str) -> str:
@@ -67,14 +68,14 @@ class Members:
     """
 
     name: str
-    found: tuple[Member, ...]
+    found: tuple[JobMember, ...]
     count: int
     doubtful: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What is amiss, a sentence each."""
-        return (*missing((one.index for one in self.found), self.count), *self.doubtful)
+        return (*missing((job_member.index for job_member in self.found), self.count), *self.doubtful)
 
 
 def strength(rank: Rank) -> tuple[int, bool]:
@@ -99,7 +100,11 @@ def members_of(job: str) -> Members:
         raise UsageError(
             "process 1 is above all that run here, and no job's launcher", "give a pid of the job, or its id"
         )
-    below = {one.job_id for one in map(identity, descendants(int(job), processes())) if one is not None}
+    below = {
+        member_identity.job_id
+        for member_identity in map(identity, descendants(int(job), processes()))
+        if member_identity is not None
+    }
     if len(below) == 1 and "" not in below:
         return by_id(below.pop(), job)
     if below - {""}:
@@ -116,6 +121,7 @@ def is_folder(name: str) -> bool:
 
 
 def several(pid: object, count: int) -> UsageError:
+    """Return the error for a process that has started several jobs."""
     return UsageError(f"process {pid} has started {count} jobs", "give the pid of one of their own processes")
 
 
@@ -128,7 +134,7 @@ def launcher_error(pid: int) -> Optional[UsageError]:
         members = members_of(str(pid))
     except RanklensError:
         return None
-    pids = [one.pid for one in members.found]
+    pids = [job_member.pid for job_member in members.found]
     if not pids or pid in pids:
         return None
     if members.count == 1:
@@ -147,28 +153,28 @@ def in_checkpoint(folder: Path) -> Members:
     """The newest whole checkpoint in a folder, or the one that it is; or the snapshots that it holds of a job."""
     if not folder.is_dir():
         raise TargetError(f"{folder} is no folder", "give the folder that rankrun --checkpoint wrote to")
-    numbered = sorted(one for one in folder.iterdir() if len(one.name) == 6 and one.name.isdecimal())
+    numbered = sorted(path for path in folder.iterdir() if len(path.name) == 6 and path.name.isdecimal())
     whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
     if not whole:
         check_is_none(str(folder))
         raise TargetError(f"{folder} holds no whole checkpoint", "give the folder that rankrun --checkpoint wrote to")
     with (whole[-1] / DESCRIPTION).open(errors="replace") as file:
-        said = dict(one.partition(" ")[::2] for one in file.read(LARGEST_DESCRIPTION).splitlines())
+        said = dict(line.partition(" ")[::2] for line in file.read(LARGEST_DESCRIPTION).splitlines())
     count = said.get("processes", "")
     if "end" not in said or not NUMBER.fullmatch(count) or not 0 < int(count) <= MOST_PROCESSES:
         raise TargetError(f"{whole[-1] / DESCRIPTION} is damaged", "take an older checkpoint")
     is_snapshot = any(whole[-1].glob("process-*.snapshot"))
     form, suffix = ("snapshot", "snapshot") if is_snapshot else ("checkpoint", "core")
     files = [(index, whole[-1] / f"process-{index}.{suffix}") for index in range(int(count))]
-    found = tuple(Member(index, core=str(file)) for index, file in files if file.is_file())
-    return Members(f"{form} {whole[-1].name}", found, int(count))
+    job_members = tuple(JobMember(index, core=str(file)) for index, file in files if file.is_file())
+    return Members(f"{form} {whole[-1].name}", job_members, int(count))
 
 
 # ---- processes with a registry ----
 
 
 @dataclass(frozen=True)
-class Identity:
+class MemberIdentity:
     """What a process's registry says it is."""
 
     job_id: str
@@ -177,7 +183,7 @@ class Identity:
     own_pid: int
 
 
-def identity(pid: int) -> Optional[Identity]:
+def identity(pid: int) -> Optional[MemberIdentity]:
     """None if the process has no registry, or it may not be read, or is none that this reader knows."""
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
@@ -190,31 +196,36 @@ def identity(pid: int) -> Optional[Identity]:
         return None
     if header.abi_version != layout.ABI_VERSION or not header.process_index < header.process_count <= MOST_PROCESSES:
         return None
-    return Identity(text(header.job_id), header.process_index, header.process_count, header.process_id)
+    return MemberIdentity(text(header.job_id), header.process_index, header.process_count, header.process_id)
 
 
 def by_id(job_id: str, asked: str) -> Members:
     """All processes of this host whose registry names the job; of those that share one, the one that it names."""
-    known = {pid: one for pid in pids() for one in (identity(pid),) if one is not None and one.job_id == job_id}
+    known = {
+        pid: member_identity
+        for pid in pids()
+        for member_identity in (identity(pid),)
+        if member_identity is not None and member_identity.job_id == job_id
+    }
     if not known:
         named = by_name(job_id)
         if named is not None:
             return named
         raise TargetError(f"no process of job {asked} can be found here", "is it still running, and yours?")
     chosen: dict[int, int] = {}
-    for pid, one in sorted(known.items()):
-        if one.index not in chosen or one.own_pid == pid:
-            chosen[one.index] = pid
-    count = max(one.count for one in known.values())
-    found = tuple(Member(index, pid) for index, pid in sorted(chosen.items()))
-    return with_doubtful(Members(f"job {job_id}", found, count))
+    for pid, member_identity in sorted(known.items()):
+        if member_identity.index not in chosen or member_identity.own_pid == pid:
+            chosen[member_identity.index] = pid
+    count = max(member_identity.count for member_identity in known.values())
+    job_members = tuple(JobMember(index, pid) for index, pid in sorted(chosen.items()))
+    return with_doubtful(Members(f"job {job_id}", job_members, count))
 
 
 def with_doubtful(members: Members) -> Members:
     """With what there is to say of processes that may be those that are missing."""
     if len(members.found) == members.count:
         return members
-    return replace(members, doubtful=doubtful([one.pid for one in members.found]))
+    return replace(members, doubtful=doubtful([job_member.pid for job_member in members.found]))
 
 
 def missing(indices: Iterable[int], count: int) -> tuple[str, ...]:
@@ -234,8 +245,8 @@ def by_launch(pid: int) -> Members:
     known, place_of = processes(), lru_cache(maxsize=None)(place)
     if pid in known and place_of(pid) is not None:
         return _members(pid, launch.launch_of(pid, known, place_of))
-    found = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
-    different = list(dict.fromkeys(found))
+    launches = [*launch.launches_below(pid, known, place_of), *_elsewhere(pid, known, place_of)]
+    different = list(dict.fromkeys(launches))
     if not different:
         with suppress(NotVirtualizedError):
             decode(open_target(pid=pid))  # says so if it is somebody else's and may not be read, or has a bad registry
@@ -246,14 +257,18 @@ def by_launch(pid: int) -> Members:
 
 
 def _elsewhere(
-    pid: int, known: Mapping[int, Process], place_of: Callable[[int], Optional[Place]]
+    pid: int, known: Mapping[int, HostProcess], place_of: Callable[[int], Optional[JobPosition]]
 ) -> Iterator[launch.Launch]:
     """The launches of charmruns that are not above their processes, as when ssh has started them.
 
     Such a process knows where its charmrun listens.
     """
     asked = (pid, *descendants(pid, known))
-    for name in {one.launch for one in known.values() if any(_is_charmrun(each, one.launch) for each in asked)}:
+    for name in {
+        host_process.launch
+        for host_process in known.values()
+        if any(_is_charmrun(each, host_process.launch) for each in asked)
+    }:
         first = next((one for one in launch.named(name, known) if place_of(one) is not None), None)
         if first is not None:
             yield launch.launch_of(first, known, place_of)
@@ -276,13 +291,13 @@ def by_name(name: str) -> Optional[Members]:
 
 def _members(pid: int, found: launch.Launch) -> Members:
     name = f"job {found.name}" if found.name else f"the job of process {pid}" if found.count > 1 else f"process {pid}"
-    return with_doubtful(Members(name, tuple(Member(*one) for one in found.found), found.count))
+    return with_doubtful(Members(name, tuple(JobMember(*one) for one in found.found), found.count))
 
 
-def place(pid: int) -> Optional[Place]:
+def place(pid: int) -> Optional[JobPosition]:
     """What a process's runtime says of its place; None if it holds no ranks, or may not be read."""
     try:
         table = decode(open_target(pid=pid))
     except RanklensError:
         return None
-    return Place(table.process_index, table.process_count)
+    return JobPosition(table.process_index, table.process_count)

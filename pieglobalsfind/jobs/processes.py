@@ -21,7 +21,7 @@ LISTENS = "0A"  # state of a socket in /proc/PID/net/tcp
 
 
 @dataclass(frozen=True)
-class Process:
+class HostProcess:
     """A process; `program` is its file, `marks` what launchers put into the environment of all that they launch.
 
     `launch` is the mark that names one launch, "" if the environment has none.
@@ -35,25 +35,27 @@ class Process:
 
     @property
     def name(self) -> str:
+        """Return the program's name."""
         return Path(self.program).name
 
 
-def processes() -> dict[int, Process]:
+def processes() -> dict[int, HostProcess]:
     """All of them by pid; of those that may not be read, program and marks are empty."""
     return {pid: _process(pid) for pid in pids()}
 
 
-def _process(pid: int) -> Process:
+def _process(pid: int) -> HostProcess:
     said = environment(pid)
     # The first number is the process's own.
     launch = said.get(NETSTART, "").partition(" ")[2] or said.get(NAMESPACE, "")
-    return Process(pid, parent(pid), program(pid), launch, (launch, *(said.get(one, "") for one in STEP)))
+    return HostProcess(pid, parent(pid), program(pid), launch, (launch, *(said.get(one, "") for one in STEP)))
 
 
 def pids() -> Iterator[int]:
-    for one in Path("/proc").iterdir():
-        if one.name.isdecimal():
-            yield int(one.name)
+    """Yield the pids of this host."""
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            yield int(path.name)
 
 
 def program(pid: int) -> str:
@@ -107,7 +109,7 @@ def environment(pid: int) -> dict[str, str]:
     return {name: text for name, text in found.items() if text.isprintable()}
 
 
-def descendants(pid: int, known: Mapping[int, Process]) -> Iterator[int]:
+def descendants(pid: int, known: Mapping[int, HostProcess]) -> Iterator[int]:
     """Below a process, nearest first."""
     children: dict[int, list[int]] = defaultdict(list)
     for process in known.values():
@@ -121,7 +123,7 @@ def descendants(pid: int, known: Mapping[int, Process]) -> Iterator[int]:
             waiting += sorted(children.get(one, ()))
 
 
-def ancestors(pid: int, known: Mapping[int, Process]) -> Iterator[int]:
+def ancestors(pid: int, known: Mapping[int, HostProcess]) -> Iterator[int]:
     """Above a process, nearest first, without the first process of all."""
     seen = {pid}
     while pid in known and known[pid].parent > 1 and known[pid].parent not in seen:
@@ -143,9 +145,9 @@ def listens(pid: int, port: int) -> bool:
 
 def _open_files(pid: int) -> Iterator[str]:
     """What a process has open, by the kernel's names; files that it closes meanwhile are left out."""
-    for one in Path(f"/proc/{pid}/fd").iterdir():
+    for path in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
-            yield str(one.readlink())
+            yield str(path.readlink())
 
 
 def _lines(path: str) -> Iterable[str]:

@@ -12,7 +12,7 @@ from typing import Optional
 
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetEndedError
-from pieglobalsfind.jobs.processes import Process, ancestors, descendants, name_of, processes, user_of
+from pieglobalsfind.jobs.processes import HostProcess, ancestors, descendants, name_of, processes, user_of
 from pieglobalsfind.targets import open_target
 
 
@@ -23,11 +23,15 @@ def doubtful(found: Collection[int]) -> tuple[str, ...]:
     if starter is None:
         return ()
     names = {name_of(one) for one in found}
-    alike = [one for one in descendants(starter, known) if one not in found and name_of(one) in names]
+    alike = [
+        descendant
+        for descendant in descendants(starter, known)
+        if descendant not in found and name_of(descendant) in names
+    ]
     return tuple(sentence for one in sorted(alike) for sentence in said_of(one))
 
 
-def common_ancestor(found: Collection[int], known: Mapping[int, Process]) -> Optional[int]:
+def common_ancestor(found: Collection[int], known: Mapping[int, HostProcess]) -> Optional[int]:
     """The nearest process above all of them."""
     chains = [list(ancestors(one, known)) for one in found]
     return next((one for one in chains[0] if all(one in other for other in chains)), None) if chains else None
@@ -42,10 +46,10 @@ def said_of(pid: int) -> Iterator[str]:
     except RanklensError as error:
         if not name_of(pid):
             return  # it has ended meanwhile
-        yield f"process {pid} of user {user_name(user_of(pid))} may be one that can't be found: {error.sentence}"
+        yield f"process {pid} of user {_user_name(user_of(pid))} may be one that can't be found: {error.sentence}"
 
 
-def user_name(user: int) -> str:
+def _user_name(user: int) -> str:
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

@@ -64,9 +64,11 @@ def job_stacks(pid: int) -> Stacks:
     `pid` is that of the job's launcher or of any of its processes. Raises `RanklensError` if none of them can be read.
     """
     targets = [
-        target for target in (one.open() for one in members_of(str(pid)).found) if isinstance(target, LiveTarget)
+        target
+        for target in (job_member.open() for job_member in members_of(str(pid)).found)
+        if isinstance(target, LiveTarget)
     ]
-    found = at_one_moment([plan_for(one, False) for one in targets], False, _stacks_of_all)
+    found = at_one_moment([plan_for(target, False) for target in targets], False, _stacks_of_all)
     return {rank: found[rank] for rank in sorted(found)}
 
 
@@ -75,7 +77,7 @@ def _stacks_of_all(targets: Sequence[PausedTarget]) -> Stacks:
     best: dict[int, tuple[int, bool]] = {}
     stacks: Stacks = {}
     for view in map(view_of, targets):
-        mine = [one for one in view.table.ranks if one.rank not in best or strength(one) > best[one.rank]]
+        mine = [rank for rank in view.table.ranks if rank.rank not in best or strength(rank) > best[rank.rank]]
         best.update((one.rank, strength(one)) for one in mine)
         stacks.update(stacks_of(view, [one.rank for one in mine], runtime=False))
     return stacks
@@ -85,7 +87,7 @@ def _kill(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
     """A launcher can't end its processes any more when it is killed."""
     members: tuple[int, ...] = ()
     with suppress(RanklensError):
-        members = tuple(one.pid for one in members_of(str(process.pid)).found)
+        members = tuple(job_member.pid for job_member in members_of(str(process.pid)).found)
     for pid in {process.pid, *descendants(process.pid, processes()), *members}:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)

@@ -70,7 +70,7 @@ class Job:
 
     def ranks(self) -> tuple[Rank, ...]:
         """Return the ranks in ascending order, with the MPI call that each one waits in."""
-        return self._ask(lambda view: tuple(view.shown(one.rank) for one in view.table.ranks))
+        return self._ask(lambda view: tuple(view.shown(rank.rank) for rank in view.table.ranks))
 
     def owner(self, address: int) -> Owner:
         """Return which rank an address belongs to, and what lies there."""
@@ -156,7 +156,7 @@ def _held(pid: int) -> Job:
     target = FrozenTarget(pid)
     try:
         job = Job(target, THROUGHOUT)
-        others = {one.address_space for one in job.table().ranks} - {0, *(one.tid for one in target.threads())}
+        others = {rank.address_space for rank in job.table().ranks} - {0, *(thread.tid for thread in target.threads())}
         if others:
             target.stop_also(sorted(others))
             job = Job(target, THROUGHOUT)

@@ -31,13 +31,13 @@ class Stack:
 
     def __str__(self) -> str:
         """One line for each frame, as debuggers print them."""
-        shown = [harmless(f"#{number:<2} {_frame(one)}") for number, one in enumerate(self.frames)]
+        shown = [harmless(f"#{number:<2} {_frame(call)}") for number, call in enumerate(self.frames)]
         return "\n".join([*shown, *([f"({harmless(self.ends)})"] if self.ends else [])])
 
 
 def stacks_of(view: ProcessView, ranks: Optional[Sequence[int]], runtime: bool) -> dict[int, Union[Stack, Absent]]:
     """The stacks of some ranks, or of all; raises `UsageError` for a rank that the process does not have."""
-    wanted = [view.rank(one) for one in (ranks if ranks is not None else [one.rank for one in view.table.ranks])]
+    wanted = [view.rank(one) for one in (ranks if ranks is not None else [rank.rank for rank in view.table.ranks])]
     path = "" if runtime else runtime_path(view.table, view.translator)
     found: dict[int, Union[Stack, Absent]] = {}
     for rank, walked in view.walker.stacks(wanted):
@@ -51,7 +51,7 @@ def stacks_of(view: ProcessView, ranks: Optional[Sequence[int]], runtime: bool) 
 
 def tree(stacks: Mapping[int, Union[Stack, Absent]]) -> str:
     """All stacks as one call tree, each call with the ranks that are in it, and below it why ranks have none."""
-    known = [(rank, one.frames[::-1]) for rank, one in stacks.items() if isinstance(one, Stack)]
+    known = [(rank, stack.frames[::-1]) for rank, stack in stacks.items() if isinstance(stack, Stack)]
     shown = [harmless(line) for line in lines(merge(known))]
     reasons: dict[str, list[int]] = {}
     for rank, one in stacks.items():

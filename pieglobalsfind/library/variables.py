@@ -24,8 +24,8 @@ from pieglobalsfind.shell.escape import harmless
 from pieglobalsfind.target import Target
 from pieglobalsfind.targets import in_address_space
 from pieglobalsfind.values.address_names import AddressNames
-from pieglobalsfind.values.variable_text import Object as Bytes
 from pieglobalsfind.values.variable_text import Surroundings, decode
+from pieglobalsfind.values.variable_text import VariableBytes as Bytes
 
 LARGEST = 1 << 30  # bytes of one variable
 FLOATS = {4: "<f", 8: "<d"}
@@ -69,20 +69,24 @@ def values_of(view: ProcessView, name: str, file: str) -> dict[int, Union[Value,
     if chosen.variable.size > LARGEST:
         raise UsageError(f"{name} has {chosen.variable.size} bytes", "read a part of it by its address")
     names = AddressNames(view.table, view.translator, view.symbolizer)
-    ranks = (one for one in view.table.ranks if one.state != MIGRATED_OUT)
+    ranks = (rank for rank in view.table.ranks if rank.state != MIGRATED_OUT)
     return {rank.rank: _value(view.target, rank, chosen, names) for rank in ranks}
 
 
 def _the_one(view: ProcessView, name: str, file: str) -> Declared:
-    found: list[Declared] = []
+    declareds: list[Declared] = []
     missing: list[Absent] = []
-    for known in (one for one in view.table.objects if one.privatized or one.is_program):
-        declared = _declared(view, known)
+    for elf_object in (
+        elf_object for elf_object in view.table.objects if elf_object.privatized or elf_object.is_program
+    ):
+        declared = _declared(view, elf_object)
         if isinstance(declared, Absent):
-            missing += [declared] if known.is_program else []
+            missing += [declared] if elf_object.is_program else []
         else:
-            found += [Declared(known, declared.types, one) for one in _matching(declared, name, file)]
-    different = {(one.object.index, one.variable.address, one.variable.tls_offset): one for one in found}
+            declareds += [
+                Declared(elf_object, declared.types, variable) for variable in _matching(declared, name, file)
+            ]
+    different = {(one.object.index, one.variable.address, one.variable.tls_offset): one for one in declareds}
     if not different and missing:
         raise RanklensError(missing[0].reason, missing[0].hint)
     where = f" in {file}" if file else ""
@@ -94,15 +98,15 @@ def _the_one(view: ProcessView, name: str, file: str) -> Declared:
     return next(iter(different.values()))
 
 
-def _declared(view: ProcessView, known: Object) -> Union[Variables, Absent]:
-    path = object_path(view.target, identity_of(known))
-    return path if isinstance(path, Absent) else variable_cache.declared_or_why(path, known.build_id)
+def _declared(view: ProcessView, elf_object: Object) -> Union[Variables, Absent]:
+    path = object_path(view.target, identity_of(elf_object))
+    return path if isinstance(path, Absent) else variable_cache.declared_or_why(path, elf_object.build_id)
 
 
 def _matching(declared: Variables, name: str, file: str) -> Iterator[Variable]:
-    for one in declared:
-        if one.size > 0 and name in (one.name, one.linkage_name) and _ends_with(one.file, file):
-            yield one
+    for variable in declared:
+        if variable.size > 0 and name in (variable.name, variable.linkage_name) and _ends_with(variable.file, file):
+            yield variable
 
 
 def _ends_with(path: str, end: str) -> bool:

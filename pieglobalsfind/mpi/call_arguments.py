@@ -11,14 +11,14 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.mpi_constants import Convention
 from pieglobalsfind.model import Absent, Waiting
-from pieglobalsfind.stacks.frame_arguments import Stack, Where, plain
+from pieglobalsfind.stacks.frame_arguments import RankStack, Where, plain
 
 ANY, NONE = -1, -2  # Waiting.peer and .tag
 INVERSE = 1 << 64
 
 
 @dataclass(frozen=True)
-class Shape:
+class CallSignature:
     """How many parameters a call has in C, and at which place which one is; Fortran's calls have one more."""
 
     count: int
@@ -28,46 +28,46 @@ class Shape:
     root: Optional[int] = None
 
 
-SEND, PROBE = Shape(6, 5, 3, 4), Shape(4, 2, 0, 1)
+SEND, PROBE = CallSignature(6, 5, 3, 4), CallSignature(4, 2, 0, 1)
 SHAPES = {
-    "MPI_Recv": Shape(7, 5, 3, 4),
+    "MPI_Recv": CallSignature(7, 5, 3, 4),
     "MPI_Send": SEND,
     "MPI_Ssend": SEND,
     "MPI_Bsend": SEND,
     "MPI_Rsend": SEND,
     "MPI_Probe": PROBE,
-    "MPI_Sendrecv": Shape(12, 10, 8, 9),
-    "MPI_Sendrecv_replace": Shape(9, 7, 5, 6),
-    "MPI_Barrier": Shape(1, 0),
-    "MPI_Bcast": Shape(5, 4, root=3),
-    "MPI_Gather": Shape(8, 7),
-    "MPI_Gatherv": Shape(9, 8),
-    "MPI_Scatter": Shape(8, 7, root=6),
-    "MPI_Scatterv": Shape(9, 8, root=7),
-    "MPI_Allgather": Shape(7, 6),
-    "MPI_Allgatherv": Shape(8, 7),
-    "MPI_Alltoall": Shape(7, 6),
-    "MPI_Alltoallv": Shape(9, 8),
-    "MPI_Alltoallw": Shape(9, 8),
-    "MPI_Reduce": Shape(7, 6),
-    "MPI_Allreduce": Shape(6, 5),
-    "MPI_Reduce_scatter": Shape(6, 5),
-    "MPI_Reduce_scatter_block": Shape(6, 5),
-    "MPI_Scan": Shape(6, 5),
-    "MPI_Exscan": Shape(6, 5),
-    "MPI_Comm_dup": Shape(2, 0),
-    "MPI_Comm_split": Shape(4, 0),
-    "MPI_Comm_create": Shape(3, 0),
+    "MPI_Sendrecv": CallSignature(12, 10, 8, 9),
+    "MPI_Sendrecv_replace": CallSignature(9, 7, 5, 6),
+    "MPI_Barrier": CallSignature(1, 0),
+    "MPI_Bcast": CallSignature(5, 4, root=3),
+    "MPI_Gather": CallSignature(8, 7),
+    "MPI_Gatherv": CallSignature(9, 8),
+    "MPI_Scatter": CallSignature(8, 7, root=6),
+    "MPI_Scatterv": CallSignature(9, 8, root=7),
+    "MPI_Allgather": CallSignature(7, 6),
+    "MPI_Allgatherv": CallSignature(8, 7),
+    "MPI_Alltoall": CallSignature(7, 6),
+    "MPI_Alltoallv": CallSignature(9, 8),
+    "MPI_Alltoallw": CallSignature(9, 8),
+    "MPI_Reduce": CallSignature(7, 6),
+    "MPI_Allreduce": CallSignature(6, 5),
+    "MPI_Reduce_scatter": CallSignature(6, 5),
+    "MPI_Reduce_scatter_block": CallSignature(6, 5),
+    "MPI_Scan": CallSignature(6, 5),
+    "MPI_Exscan": CallSignature(6, 5),
+    "MPI_Comm_dup": CallSignature(2, 0),
+    "MPI_Comm_split": CallSignature(4, 0),
+    "MPI_Comm_create": CallSignature(3, 0),
 }
 IN_REQUESTS = "source or destination (they are in the runtime's requests, not in its arguments)"
 NO_SHAPE = "its communicator (which of its arguments that is, is not known here)"
 OF_WORLD = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
 
 
-class Call:
+class MpiCall:
     """One rank's MPI call: its arguments by their places, from the C function's frame or from Fortran's around it."""
 
-    def __init__(self, stack: Stack, frame: int, name: str) -> None:
+    def __init__(self, stack: RankStack, frame: int, name: str) -> None:
         self._stack, self._frame, self._name = stack, frame, name
         self._shape = SHAPES[name]
 
@@ -86,14 +86,14 @@ class Call:
         return plain(self._stack.functions(frame)[-1]) == f"{self._name.lower()}_"
 
 
-def waiting(stack: Stack, frame: int, name: str, rank: int, convention: Convention) -> Waiting:
+def waiting(stack: RankStack, frame: int, name: str, rank: int, convention: Convention) -> Waiting:
     """What a rank waits for that is in the call `name` at a frame of its stack."""
     if name in OF_WORLD:
         return Waiting(name, communicator=convention.world)
     shape = SHAPES.get(name)
     if shape is None:
         return Waiting(name, unknown=IN_REQUESTS if name.startswith("MPI_Wait") else NO_SHAPE)
-    call = Call(stack, frame, name)
+    call = MpiCall(stack, frame, name)
     wanted = {
         "communicator": shape.communicator,
         "source or destination": shape.peer,

@@ -64,8 +64,8 @@ def _is_task(table: RankTable, rank: Rank) -> bool:
 
 def outermost_call(functions: Iterable[str]) -> Optional[str]:
     """The first MPI call, functions' outermost first; None if a stack has none."""
-    names = (MPI_CALL.fullmatch(one.partition("(")[0]) for one in functions)
-    return next((one[1] for one in names if one is not None), None)
+    names = (MPI_CALL.fullmatch(function.partition("(")[0]) for function in functions)
+    return next((name[1] for name in names if name is not None), None)
 
 
 def _by_arguments(table: RankTable, walker: Walker, rank: Rank, name: str) -> Waiting:
@@ -112,15 +112,15 @@ def with_calls(target: Target, table: RankTable, walker: Walker) -> RankTable:
     if table.evidence.tier not in TIERS:
         return table
     requests = requests_of(target, table) if table.runtime == SMPI else None
-    found = [as_blocked(target, table, walker, one, requests) for one in table.ranks]
+    ranks = [as_blocked(target, table, walker, rank, requests) for rank in table.ranks]
     if target.is_live:
         from pieglobalsfind.decoders import decode
 
-        after = {one.rank: one for one in decode(target).ranks}
-        found = [
-            now if now is was or _stood_still(was, after.get(was.rank)) else was for was, now in zip(table.ranks, found)
+        after = {rank.rank: rank for rank in decode(target).ranks}
+        ranks = [
+            now if now is was or _stood_still(was, after.get(was.rank)) else was for was, now in zip(table.ranks, ranks)
         ]
-    return replace(table, ranks=tuple(found))
+    return replace(table, ranks=tuple(ranks))
 
 
 def _stood_still(before: Rank, after: object) -> bool:

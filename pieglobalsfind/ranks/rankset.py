@@ -133,7 +133,7 @@ def _within(span: Span, present: Iterable[int]) -> set[int]:
 
 def no_such_rank(rank: int, table: RankTable, several: bool = False) -> UsageError:
     """Why `rank` can't be looked at here; `several`: the table is that of more than one process."""
-    here = compact(one.rank for one in table.ranks) or "no ranks"
+    here = compact(rank.rank for rank in table.ranks) or "no ranks"
     if 0 <= rank < table.rank_count:
         return UsageError(
             f"rank {rank} lives in another process of the job", f"{'these have' if several else 'this one has'} {here}"
@@ -163,4 +163,4 @@ def spans_of(ranks: Iterable[int]) -> list[Span]:
 
 def written(spans: Iterable[Span]) -> str:
     """Spans as a person would write them."""
-    return ",".join(str(one.first) if one.first == one.last else f"{one.first}-{one.last}" for one in spans)
+    return ",".join(str(span.first) if span.first == span.last else f"{span.first}-{span.last}" for span in spans)

@@ -15,7 +15,7 @@ from pieglobalsfind.cache import build_id_cache
 from pieglobalsfind.elf.demangle import demangle
 from pieglobalsfind.elf.file import ElfFile
 from pieglobalsfind.elf.loaded import LoadedElf
-from pieglobalsfind.elf.locate import Identity, debug_path, identity_by_headers, identity_of, object_path
+from pieglobalsfind.elf.locate import LoadedIdentity, debug_path, identity_by_headers, identity_of, object_path
 from pieglobalsfind.elf.symbol_table import KIND, FileSymbol, Symbols, read_symbols
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError
 from pieglobalsfind.model import Absent, Owner, RankTable, Region, Symbol
@@ -32,10 +32,10 @@ _BETWEEN = Absent("it lies between the segments of its file")
 
 
 @dataclass(frozen=True)
-class Place:
+class FileAddress:
     """A vaddr of a file, or with `is_tls` an offset in its thread-local block."""
 
-    names: FileNames
+    names: FileSymbols
     vaddr: int
     kind: str
     is_tls: bool = False
@@ -47,9 +47,9 @@ class Symbolizer:
     def __init__(self, target: Target, table: RankTable) -> None:
         self._target = target
         self._table = table
-        self._objects: dict[int, FileNames] = {}
-        self._libraries: dict[int, Union[tuple[FileNames, int], Absent]] = {}
-        self._named: dict[tuple[FileNames, int, str], Union[Symbol, Absent]] = {}
+        self._objects: dict[int, FileSymbols] = {}
+        self._libraries: dict[int, Union[tuple[FileSymbols, int], Absent]] = {}
+        self._named: dict[tuple[FileSymbols, int, str], Union[Symbol, Absent]] = {}
 
     def symbol(self, owner: Owner) -> Union[Symbol, Absent]:
         """The symbol that covers an owner's address, with its line if debug information has one."""
@@ -68,32 +68,32 @@ class Symbolizer:
             return place
         return (place.names.path, place.vaddr) if isinstance(place.names.path, str) else place.names.path
 
-    def _place(self, owner: Owner) -> Union[Place, Absent]:
+    def _place(self, owner: Owner) -> Union[FileAddress, Absent]:
         if owner.kind in ("range", "unmapped"):
             return _BETWEEN if owner.object is not None else _NO_PLACE
         if owner.object is not None:
             names = self._object(owner.object)
             if owner.kind == "tls":
-                return Place(names, owner.offset, owner.kind, is_tls=True)
-            return Place(names, owner.original - self._table.objects[owner.object].load_bias, owner.kind)
+                return FileAddress(names, owner.offset, owner.kind, is_tls=True)
+            return FileAddress(names, owner.original - self._table.objects[owner.object].load_bias, owner.kind)
         if owner.kind == "runtime" and owner.path.startswith("/"):
             return self._in_library(owner)
         return _NO_PLACE
 
-    def _object(self, number: int) -> FileNames:
+    def _object(self, number: int) -> FileSymbols:
         if number not in self._objects:
-            self._objects[number] = FileNames(self._target, identity_of(self._table.objects[number]), True)
+            self._objects[number] = FileSymbols(self._target, identity_of(self._table.objects[number]), True)
         return self._objects[number]
 
-    def _in_library(self, owner: Owner) -> Union[Place, Absent]:
+    def _in_library(self, owner: Owner) -> Union[FileAddress, Absent]:
         """A library of the host: its headers in memory tell which file it is and how it was placed."""
         base = owner.address - owner.offset
         if base not in self._libraries:
             self._libraries[base] = self._library(owner.path, base)
         found = self._libraries[base]
-        return found if isinstance(found, Absent) else Place(found[0], owner.address - found[1], owner.kind)
+        return found if isinstance(found, Absent) else FileAddress(found[0], owner.address - found[1], owner.kind)
 
-    def _library(self, path: str, base: int) -> Union[tuple[FileNames, int], Absent]:
+    def _library(self, path: str, base: int) -> Union[tuple[FileSymbols, int], Absent]:
         try:
             loaded = LoadedElf(self._target.read, base)
         except ObjectFileError:
@@ -101,30 +101,30 @@ class Symbolizer:
         except MemoryUnreadable as error:
             return Absent(error.sentence)
         identity = identity_by_headers(path, loaded.build_id, loaded.program_headers)
-        return FileNames(self._target, identity, False), loaded.load_bias
+        return FileSymbols(self._target, identity, False), loaded.load_bias
 
 
-class FileNames:
+class FileSymbols:
     """The names in one file. `has_variables`: whether its data is worth reading debug information for."""
 
-    def __init__(self, target: Target, identity: Identity, has_variables: bool) -> None:
+    def __init__(self, target: Target, identity: LoadedIdentity, has_variables: bool) -> None:
         self._target = target
         self._identity = identity
         self._has_variables = has_variables
 
-    def symbol(self, place: Place) -> Union[Symbol, Absent]:
+    def symbol(self, place: FileAddress) -> Union[Symbol, Absent]:
         """The best name: of data what DWARF calls it, else what the symbol table says."""
         symbols = self._symbols
         if isinstance(symbols, Absent):
             return symbols
-        found = (symbols.tls if place.is_tls else symbols.addresses).at(place.vaddr)
+        file_symbol = (symbols.tls if place.is_tls else symbols.addresses).at(place.vaddr)
         if place.kind in ("data", "rodata", "tls", "original", "shared"):
             variable = self._variable(place)
             if variable is not None:
-                return _of_variable(variable, place, found)
+                return _of_variable(variable, place, file_symbol)
         if place.kind in ("code", "original", "shared", "runtime"):
-            return self._of_code(place, found)
-        return _of_symbol(found, place) if found is not None else _NAMELESS
+            return self._of_code(place, file_symbol)
+        return _of_symbol(file_symbol, place) if file_symbol is not None else _NAMELESS
 
     @cached_property
     def path(self) -> Union[str, Absent]:
@@ -147,14 +147,14 @@ class FileNames:
             with ElfFile(path) as elf:
                 place = debug_path(elf) if elf.section(".symtab") is None else None
                 if place is None:
-                    found = read_symbols(elf)
+                    symbols = read_symbols(elf)
                 else:
                     with ElfFile(place) as debug:
-                        found = read_symbols(elf, debug)
+                        symbols = read_symbols(elf, debug)
         except ObjectFileError as error:
             return Absent(error.sentence, error.hint)
-        build_id_cache.store(file, KIND, found.encode())
-        return found
+        build_id_cache.store(file, KIND, symbols.encode())
+        return symbols
 
     # ---- debug information ----
 
@@ -178,24 +178,24 @@ class FileNames:
         except ObjectFileError:
             return None
 
-    def _variable(self, place: Place) -> Optional[Variable]:
+    def _variable(self, place: FileAddress) -> Optional[Variable]:
         """The innermost variable at a place."""
         declared = self._variables if not place.is_tls else None
         if declared is None:
             return None
         at = bisect_right(declared.starts, place.vaddr) - 1
         for number in range(at, max(at - OVERLAPPING, -1), -1):
-            found = declared.variables[number]
-            if found.address is not None and place.vaddr < found.address + max(found.size, 1):
-                return found
+            variable = declared.variables[number]
+            if variable.address is not None and place.vaddr < variable.address + max(variable.size, 1):
+                return variable
         return None
 
-    def _of_code(self, place: Place, found: Optional[FileSymbol]) -> Union[Symbol, Absent]:
-        if found is None:
+    def _of_code(self, place: FileAddress, file_symbol: Optional[FileSymbol]) -> Union[Symbol, Absent]:
+        if file_symbol is None:
             return _NAMELESS
         line = self._debug.line(place.vaddr) if self._debug is not None else None
-        symbol = _of_symbol(found, place)
-        name = self._written(found.name, place.vaddr) or symbol.name
+        symbol = _of_symbol(file_symbol, place)
+        name = self._written(file_symbol.name, place.vaddr) or symbol.name
         file, number = (line.file, line.line) if line is not None else ("", 0)
         return Symbol(name, symbol.linkage_name, symbol.offset, symbol.size, file, number)
 
@@ -210,12 +210,12 @@ class FileNames:
 OVERLAPPING = 64  # variables that may begin before a place and cover it: units' views of a Fortran common block
 
 
-def _of_symbol(found: FileSymbol, place: Place) -> Symbol:
-    return Symbol(demangle(found.name), found.name, place.vaddr - found.start, found.size)
+def _of_symbol(file_symbol: FileSymbol, place: FileAddress) -> Symbol:
+    return Symbol(demangle(file_symbol.name), file_symbol.name, place.vaddr - file_symbol.start, file_symbol.size)
 
 
-def _of_variable(variable: Variable, place: Place, found: Optional[FileSymbol]) -> Symbol:
-    linkage = variable.linkage_name or (found.name if found is not None else variable.name)
+def _of_variable(variable: Variable, place: FileAddress, file_symbol: Optional[FileSymbol]) -> Symbol:
+    linkage = variable.linkage_name or (file_symbol.name if file_symbol is not None else variable.name)
     offset = place.vaddr - (variable.address or 0)
     return Symbol(variable.name, linkage, offset, variable.size, variable.file, variable.line)
 

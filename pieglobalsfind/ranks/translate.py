@@ -87,8 +87,8 @@ class Translator:
     def _levels(self) -> tuple[Intervals, ...]:
         """What may lie within something else comes before it: variables apart, TLS areas, then copies and regions."""
         blocks = list(self._tls())
-        variables = [*self._redirected(), *(one for one in blocks if is_of_object(one))]
-        areas = [one for one in blocks if not is_of_object(one)]
+        variables = [*self._redirected(), *(block for block in blocks if is_of_object(block))]
+        areas = [block for block in blocks if not is_of_object(block)]
         return tuple(Intervals(one) for one in (variables, areas, self._images()))
 
     def _images(self) -> Iterator[Interval]:
@@ -98,14 +98,14 @@ class Translator:
                 yield stack.start, stack.start + stack.size, STACK, index, None
             if isinstance(heap, Region):
                 yield heap.start, heap.start + heap.size, HEAP, index, None
-            for one in rank.placements:
-                if isinstance(one, Rebase) and one.object is not None:
-                    yield one.copy, one.copy + one.size, COPY, index, one
+            for placement in rank.placements:
+                if isinstance(placement, Rebase) and placement.object is not None:
+                    yield placement.copy, placement.copy + placement.size, COPY, index, placement
 
     def _redirected(self) -> Iterator[Interval]:
         """What stays in the original for all needs no telling, unless the original is the copy of one of them."""
-        parts = (one for rank in self._table.ranks for one in rank.placements)
-        owned = {one.object for one in parts if isinstance(one, Rebase) and one.copy == one.original}
+        parts = (placement for rank in self._table.ranks for placement in rank.placements)
+        owned = {part.object for part in parts if isinstance(part, Rebase) and part.copy == part.original}
         for index, rank in enumerate(self._table.ranks):
             for one in rank.placements:
                 if isinstance(one, Redirect) and (
@@ -115,9 +115,9 @@ class Translator:
 
     def _tls(self) -> Iterator[Interval]:
         for index, rank in enumerate(self._table.ranks):
-            for one in rank.placements:
-                if isinstance(one, TlsBlock):
-                    for part in self._tls_parts(one):
+            for placement in rank.placements:
+                if isinstance(placement, TlsBlock):
+                    for part in self._tls_parts(placement):
                         yield part.start, part.start + part.size, TLS, index, part
 
     def _tls_parts(self, block: TlsBlock) -> Iterator[TlsPart]:
@@ -126,9 +126,9 @@ class Translator:
             yield TlsPart(block.object, block.address, block.size)
             return
         yield TlsPart(None, block.address - block.size, block.size)
-        for one in self._table.objects:
-            if one.tls_offset and one.tls_size and block.object in (None, one.index):
-                yield TlsPart(one.index, block.address - one.tls_offset, one.tls_size)
+        for elf_object in self._table.objects:
+            if elf_object.tls_offset and elf_object.tls_size and block.object in (None, elf_object.index):
+                yield TlsPart(elf_object.index, block.address - elf_object.tls_offset, elf_object.tls_size)
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int, int]]:
@@ -152,9 +152,9 @@ class Translator:
     def _copied(self) -> frozenset[int]:
         """The objects that ranks have copies of; while there are no ranks, they still may get them."""
         if not self._table.ranks:
-            return frozenset(one.index for one in self._table.objects)
-        parts = (one for rank in self._table.ranks for one in rank.placements)
-        return frozenset(one.object for one in parts if isinstance(one, Rebase) and one.object is not None)
+            return frozenset(elf_object.index for elf_object in self._table.objects)
+        parts = (placement for rank in self._table.ranks for placement in rank.placements)
+        return frozenset(part.object for part in parts if isinstance(part, Rebase) and part.object is not None)
 
     @cached_property
     def _blocks(self) -> list[tuple[int, int]]:
@@ -162,7 +162,7 @@ class Translator:
 
     @cached_property
     def _map_starts(self) -> list[int]:
-        return [one.start for one in self._maps]
+        return [mapping.start for mapping in self._maps]
 
     @cached_property
     def _bases(self) -> dict[int, int]:
@@ -172,10 +172,12 @@ class Translator:
         """
         last: dict[str, int] = {}
         found: dict[int, int] = {}
-        for one in self._maps:
-            if one.path not in last or (one.offset == 0 and not one.writable):
-                last[one.path] = one.start - one.offset if one.start >= one.offset else one.start
-            found[one.start] = last[one.path]
+        for mapping in self._maps:
+            if mapping.path not in last or (mapping.offset == 0 and not mapping.writable):
+                last[mapping.path] = (
+                    mapping.start - mapping.offset if mapping.start >= mapping.offset else mapping.start
+                )
+            found[mapping.start] = last[mapping.path]
         return found
 
     # ---- forwards: whose is it ----
@@ -203,8 +205,8 @@ class Translator:
             return self._in_copy(address, rank.rank, self._table.objects[part.object], offset)
         if what == REDIRECTED and isinstance(part, Redirect):
             original = part.original + offset
-            known = self._table.objects[part.object]
-            return Owner(address, "data", rank.rank, part.object, original - known.base, original)
+            elf_object = self._table.objects[part.object]
+            return Owner(address, "data", rank.rank, part.object, original - elf_object.base, original)
         if what == TLS and isinstance(part, TlsPart):
             return Owner(address, "tls", rank.rank, part.object, offset)
         if what == HEAP:
@@ -215,23 +217,27 @@ class Translator:
         reason = "several ranks share it"
         if isinstance(part, Redirect):
             original = part.original + offset
-            known = self._table.objects[part.object]
-            return Owner(address, "data", None, part.object, original - known.base, original, reason)
+            elf_object = self._table.objects[part.object]
+            return Owner(address, "data", None, part.object, original - elf_object.base, original, reason)
         return Owner(address, "tls", None, part.object if isinstance(part, TlsPart) else None, offset, reason=reason)
 
-    def _in_copy(self, address: int, rank: int, known: Object, offset: int) -> Owner:
-        kind = segment_kind(known, offset)
+    def _in_copy(self, address: int, rank: int, elf_object: Object, offset: int) -> Owner:
+        kind = segment_kind(elf_object, offset)
         if kind is None:
             reason = "it lies between the segments of a copy"
-            return Owner(address, "range", rank, known.index, offset, known.base + offset, reason)
-        return Owner(address, kind, rank, known.index, offset, known.base + offset)
+            return Owner(address, "range", rank, elf_object.index, offset, elf_object.base + offset, reason)
+        return Owner(address, kind, rank, elf_object.index, offset, elf_object.base + offset)
 
     def _in_heap(self, address: int, rank: Rank, offset: int) -> Owner:
         """The part of the heap that was replayed from the constructors' heap has an original."""
         original = 0
-        for one in rank.placements:
-            if isinstance(one, Rebase) and one.object is None and 0 <= address - one.copy < one.size:
-                original = one.original + address - one.copy
+        for placement in rank.placements:
+            if (
+                isinstance(placement, Rebase)
+                and placement.object is None
+                and 0 <= address - placement.copy < placement.size
+            ):
+                original = placement.original + address - placement.copy
         if original and self._is_block(original):
             return Owner(address, "heap", rank.rank, offset=offset, original=original)
         return Owner(address, "heap", rank.rank, offset=offset)
@@ -251,13 +257,13 @@ class Translator:
         return Owner(address, "range", rank.rank, offset=address - start, reason=reason)
 
     def _of_original(self, address: int) -> Optional[Owner]:
-        for one in self._originals:
-            if one.base <= address < one.end:
-                if segment_kind(one, address - one.base) is None:
+        for original in self._originals:
+            if original.base <= address < original.end:
+                if segment_kind(original, address - original.base) is None:
                     return None
-                kind = "original" if one.index in self._copied else "shared"
-                kind = kind if one.privatized or one.is_program else "runtime"
-                return Owner(address, kind, None, one.index, address - one.base, address, path=one.path)
+                kind = "original" if original.index in self._copied else "shared"
+                kind = kind if original.privatized or original.is_program else "runtime"
+                return Owner(address, kind, None, original.index, address - original.base, address, path=original.path)
         heap = self._table.constructor_heap
         if heap is not None and address in heap:
             reason = "what constructors allocated before there were ranks"
@@ -270,16 +276,18 @@ class Translator:
         return self._maps[at] if at >= 0 and address < self._maps[at].end else None
 
     def _of_process(self, address: int) -> Owner:
-        one = self.mapping(address)
-        if one is None:
+        mapping = self.mapping(address)
+        if mapping is None:
             return Owner(address, "unmapped", reason=self._neighbours(address))
-        if not (one.readable or one.writable or one.executable):
+        if not (mapping.readable or mapping.writable or mapping.executable):
             reason = "its memory is reserved, and may not be touched (a guard page)"
             return Owner(address, "unmapped", reason=reason)
-        if one.path.startswith("/"):
-            return Owner(address, "runtime", None, None, address - self._bases[one.start], address, path=one.path)
-        reason = "" if one.path else "anonymous memory of the process, no rank's"
-        return Owner(address, "runtime", None, None, address - one.start, address, reason, one.path)
+        if mapping.path.startswith("/"):
+            return Owner(
+                address, "runtime", None, None, address - self._bases[mapping.start], address, path=mapping.path
+            )
+        reason = "" if mapping.path else "anonymous memory of the process, no rank's"
+        return Owner(address, "runtime", None, None, address - mapping.start, address, reason, mapping.path)
 
     def _neighbours(self, address: int) -> str:
         """Why an address is nobody's: what lies nearest."""
@@ -297,13 +305,13 @@ class Translator:
 
     def rank_address(self, rank: int, object_index: int, offset: int) -> int:
         """Where `rank` has the byte `offset` from the object's base; raises `UsageError` if it has none."""
-        known = self._table.objects[object_index]
+        elf_object = self._table.objects[object_index]
         index = self._indices.get(rank)
         found = None if index is None else self._table.ranks[index]
-        address = data_place(found, known, known.base + offset) if found else None
+        address = data_place(found, elf_object, elf_object.base + offset) if found else None
         if isinstance(address, int):
             return address
-        raise UsageError(f"rank {rank} has no copy of {known.path}")
+        raise UsageError(f"rank {rank} has no copy of {elf_object.path}")
 
     def original(self, address: int) -> int:
         """The address that debug information describes: the original's for what is in a copy, else `address`."""
@@ -320,9 +328,9 @@ def is_of_object(found: Interval) -> bool:
     return isinstance(found[4], TlsPart) and found[4].object is not None
 
 
-def segment_kind(known: Object, offset: int) -> Optional[str]:
+def segment_kind(elf_object: Object, offset: int) -> Optional[str]:
     """code, data or rodata by the segment that `offset` from the object's base lies in; None between segments."""
-    for one in known.segments:
-        if one.offset <= offset < one.end:
-            return "code" if one.executable else "data" if one.writable else "rodata"
+    for segment in elf_object.segments:
+        if segment.offset <= offset < segment.end:
+            return "code" if segment.executable else "data" if segment.writable else "rodata"
     return None

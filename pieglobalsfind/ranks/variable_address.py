@@ -15,69 +15,70 @@ if TYPE_CHECKING:
     from pieglobalsfind.dwarf.types import Variable
 
 
-def place(rank: Rank, found: Object, variable: Variable) -> Union[int, Absent]:
+def place(rank: Rank, elf_object: Object, variable: Variable) -> Union[int, Absent]:
     """Where the rank's instance of a variable lies."""
     from pieglobalsfind.dwarf.types import ROOT  # late: who places no variables has no use for types
 
     if variable.storage == ROOT:
-        return root_place(rank, found, variable.name)
+        return root_place(rank, elf_object, variable.name)
     if variable.tls_offset is not None:
-        return thread_local_place(rank, found, variable.tls_offset)
-    return data_place(rank, found, (variable.address or 0) + found.load_bias)
+        return thread_local_place(rank, elf_object, variable.tls_offset)
+    return data_place(rank, elf_object, (variable.address or 0) + elf_object.load_bias)
 
 
-def data_place(rank: Rank, found: Object, original: int) -> Union[int, Absent]:
+def data_place(rank: Rank, elf_object: Object, original: int) -> Union[int, Absent]:
     """Where the rank has what the original has at an address: the first placement that covers it.
 
     A rank without a copy of the object uses the original itself.
     """
     has_copy = False
-    for one in rank.placements:
-        if isinstance(one, Redirect) and one.object == found.index and covers(one, original):
-            return one.storage + original - one.original
-        if isinstance(one, Unplaced) and one.object == found.index:
-            return Absent(one.reason, "the runtime's registry is damaged, or the rank is being made")
-        if isinstance(one, Rebase) and one.object == found.index:
+    for placement in rank.placements:
+        if isinstance(placement, Redirect) and placement.object == elf_object.index and covers(placement, original):
+            return placement.storage + original - placement.original
+        if isinstance(placement, Unplaced) and placement.object == elf_object.index:
+            return Absent(placement.reason, "the runtime's registry is damaged, or the rank is being made")
+        if isinstance(placement, Rebase) and placement.object == elf_object.index:
             has_copy = True
-            if one.original <= original < one.original + one.size:
-                return one.copy + original - one.original
+            if placement.original <= original < placement.original + placement.size:
+                return placement.copy + original - placement.original
     if rank.state == MIGRATED_OUT:
         return GONE
     return Absent("the rank has no copy of it") if has_copy else original
 
 
-def root_place(rank: Rank, found: Object, type_name: str) -> Union[int, Absent]:
+def root_place(rank: Rank, elf_object: Object, type_name: str) -> Union[int, Absent]:
     """Where the rank keeps its struct of globals of that type."""
-    for one in rank.placements:
-        if isinstance(one, Root) and (one.object, one.type_name) == (found.index, type_name):
-            return one.address
+    for placement in rank.placements:
+        if isinstance(placement, Root) and (placement.object, placement.type_name) == (elf_object.index, type_name):
+            return placement.address
     return Absent("the rank has not said where it keeps them")
 
 
-def covers(one: Redirect, original: int) -> bool:
-    return one.original <= original < one.original + max(one.size, 1)
+def covers(redirect: Redirect, original: int) -> bool:
+    """Return whether a redirection is about an address in the original."""
+    return redirect.original <= original < redirect.original + max(redirect.size, 1)
 
 
-def thread_local_place(rank: Rank, found: Object, offset: int) -> Union[int, Absent]:
+def thread_local_place(rank: Rank, elf_object: Object, offset: int) -> Union[int, Absent]:
     """Variant II of the TLS layout (ELF Handling For Thread-Local Storage, 3.4.6)."""
-    block = tls_block(rank, found)
+    block = tls_block(rank, elf_object)
     if block is None:
         return Absent("it is thread-local, and the rank has no such block of its own")
     return block + offset
 
 
-def tls_block(rank: Rank, found: Object) -> Optional[int]:
+def tls_block(rank: Rank, elf_object: Object) -> Optional[int]:
     """Where the rank's block of the object's thread-local variables begins, None if that is not known."""
-    for one in rank.placements:
-        if isinstance(one, TlsBlock) and one.object in (None, found.index):
-            if not one.is_thread_pointer:
-                return one.address
-            if found.tls_offset:
-                return one.address - found.tls_offset
+    for placement in rank.placements:
+        if isinstance(placement, TlsBlock) and placement.object in (None, elf_object.index):
+            if not placement.is_thread_pointer:
+                return placement.address
+            if elf_object.tls_offset:
+                return placement.address - elf_object.tls_offset
     return None
 
 
-def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
+def is_shared(rank: Rank, elf_object: Object, variable: Variable) -> bool:
     """Whether the rank's instance is not its own: the original, or a block of its kernel thread or process.
 
     A struct of globals is where the rank says: that another one has said the same can't be told of one rank alone.
@@ -87,24 +88,38 @@ def is_shared(rank: Rank, found: Object, variable: Variable) -> bool:
     if variable.storage == ROOT:
         return False
     if variable.tls_offset is not None:
-        blocks = [one for one in rank.placements if isinstance(one, TlsBlock) and one.object in (None, found.index)]
+        blocks = [
+            placement
+            for placement in rank.placements
+            if isinstance(placement, TlsBlock) and placement.object in (None, elf_object.index)
+        ]
         return bool(blocks) and blocks[0].level != 0
-    original = (variable.address or 0) + found.load_bias
-    levels = [one for one in rank.placements if isinstance(one, Redirect) and one.object == found.index]
-    for one in levels:
-        if covers(one, original):
-            return one.is_shared
-    if any(isinstance(one, (Rebase, Unplaced)) and one.object == found.index for one in rank.placements):
+    original = (variable.address or 0) + elf_object.load_bias
+    levels = [
+        placement
+        for placement in rank.placements
+        if isinstance(placement, Redirect) and placement.object == elf_object.index
+    ]
+    for level in levels:
+        if covers(level, original):
+            return level.is_shared
+    if any(
+        isinstance(placement, (Rebase, Unplaced)) and placement.object == elf_object.index
+        for placement in rank.placements
+    ):
         return False  # also where the runtime has taken one rank's copy for the original
     return not rank.pages_of
 
 
-def lies_apart(rank: Rank, found: Object) -> bool:
+def lies_apart(rank: Rank, elf_object: Object) -> bool:
     """Whether some of the object's variables are not where one distance from the original would put them."""
-    redirected = any(isinstance(one, Redirect) and one.object == found.index for one in rank.placements)
+    redirected = any(
+        isinstance(placement, Redirect) and placement.object == elf_object.index for placement in rank.placements
+    )
     # A debugger asks the thread library for thread-local variables, which knows no copy that a runtime has made: it
     # would show another module's. Where a runtime publishes blocks, an object without one has no such variables yet.
     is_unknown_to_libc = any(
-        isinstance(one, TlsBlock) or (isinstance(one, Rebase) and one.object == found.index) for one in rank.placements
+        isinstance(placement, TlsBlock) or (isinstance(placement, Rebase) and placement.object == elf_object.index)
+        for placement in rank.placements
     )
-    return redirected or (found.tls_size > 0 and is_unknown_to_libc)
+    return redirected or (elf_object.tls_size > 0 and is_unknown_to_libc)

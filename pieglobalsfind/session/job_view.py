@@ -18,7 +18,7 @@ from pieglobalsfind.session.process_view import ProcessView, as_shown
 
 
 @dataclass(frozen=True)
-class Process:
+class ViewedProcess:
     """One process of the job. `name` is the debugger's for it, `pid` 0 where it has none."""
 
     moment: ProcessView
@@ -38,13 +38,13 @@ class Process:
 class JobView:
     """`warnings` tell of what is not in it."""
 
-    def __init__(self, processes: Sequence[Process], warnings: tuple[str, ...] = ()) -> None:
+    def __init__(self, processes: Sequence[ViewedProcess], warnings: tuple[str, ...] = ()) -> None:
         self.processes = tuple(processes)
         self._warnings = warnings
 
     @cached_property
-    def _holders(self) -> dict[int, Process]:
-        found: dict[int, tuple[tuple[int, bool, bool, bool], Process]] = {}
+    def _holders(self) -> dict[int, ViewedProcess]:
+        found: dict[int, tuple[tuple[int, bool, bool, bool], ViewedProcess]] = {}
         for process in self.processes:
             for rank in process.moment.table.ranks:
                 claim = process.claim(rank)
@@ -56,37 +56,38 @@ class JobView:
     def _table(self) -> RankTable:
         """One table with every rank once."""
         ranks = tuple(self.of(number).rank(number) for number in self._holders)
-        tables = [one.moment.table for one in self.processes]
-        return replace(tables[0], ranks=ranks, rank_count=max(one.rank_count for one in tables))
+        tables = [process.moment.table for process in self.processes]
+        return replace(tables[0], ranks=ranks, rank_count=max(table.rank_count for table in tables))
 
     @property
     def warnings(self) -> Iterator[str]:
         """What is wrong with the tables, and what is not in them."""
-        for one in self.processes:
-            yield from one.moment.table.warnings
+        for process in self.processes:
+            yield from process.moment.table.warnings
         yield from self._warnings
 
     @property
     def spans_processes(self) -> bool:
+        """Return whether the job has several processes."""
         return len(self.processes) > 1
 
-    def process(self, number: int) -> Process:
+    def process(self, number: int) -> ViewedProcess:
         """The one that has a rank; raises `UsageError` if none does."""
         if not self.spans_processes:
             self.processes[0].moment.rank(number)
             return self.processes[0]
-        found = self._holders.get(number)
-        if found is None:
+        viewed_process = self._holders.get(number)
+        if viewed_process is None:
             raise no_such_rank(number, self._table, several=True)
-        return found
+        return viewed_process
 
     def check_has_arrived(self, number: int) -> None:
         """Raise `UsageError` for a rank that is between two of these processes."""
         rank = self.rank(number)
         if rank.state == MIGRATED_OUT and rank.moves:
-            for one in self.processes:
-                if one.moment.table.process_index == rank.process:
-                    raise UsageError(f"rank {number} is on its way to {one.name}", "go on until it has arrived")
+            for process in self.processes:
+                if process.moment.table.process_index == rank.process:
+                    raise UsageError(f"rank {number} is on its way to {process.name}", "go on until it has arrived")
 
     def of(self, number: int) -> ProcessView:
         """The rank's process; raises `UsageError` if none has it."""
@@ -97,6 +98,7 @@ class JobView:
         return f" in {self.process(number).name}" if self.spans_processes else ""
 
     def rank(self, number: int) -> Rank:
+        """Return a rank by its number."""
         return self.of(number).rank(number)
 
     def shown(self, number: int) -> Rank:
@@ -110,9 +112,13 @@ class JobView:
         return select(chosen, as_shown(chosen, self._table, self.shown), function_of, several=True)
 
 
-def counterpart(moment: ProcessView, found: Object) -> Optional[Object]:
+def counterpart(moment: ProcessView, elf_object: Object) -> Optional[Object]:
     """The same file in another process, None if that does not have it."""
-    if found.index < len(moment.table.objects) and moment.table.objects[found.index] is found:
-        return found
-    same = (one for one in moment.table.objects if (one.path, one.build_id) == (found.path, found.build_id))
+    if elf_object.index < len(moment.table.objects) and moment.table.objects[elf_object.index] is elf_object:
+        return elf_object
+    same = (
+        elf_object
+        for elf_object in moment.table.objects
+        if (elf_object.path, elf_object.build_id) == (elf_object.path, elf_object.build_id)
+    )
     return next(same, None)

@@ -16,7 +16,7 @@ from pieglobalsfind.decoders.communicators import communicators
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.model import Alias, Rank, RankTable, Rebase, Redirect, Region, TlsBlock
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, Stack, merged, pause
+from pieglobalsfind.targets.paused import PausedTarget, Plan, Range, RecordedTarget, StackPlan, merged, pause
 
 Value = TypeVar("Value")
 
@@ -31,7 +31,7 @@ CONTEXT_SIZE = 0x400  # bytes of saved registers that lie in no stack
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessPlan:
     """A process that is to be paused; `others` are those whose kernel threads its ranks are (tasks of PiP).
 
     `runtime`: by whose own data its ranks were found, "" if another way.
@@ -44,7 +44,7 @@ class Process:
 
 
 def at_one_moment(
-    processes: Sequence[Process], with_data: bool, read: Callable[[Sequence[PausedTarget]], Value]
+    processes: Sequence[ProcessPlan], with_data: bool, read: Callable[[Sequence[PausedTarget]], Value]
 ) -> Value:
     """What `read` makes of the processes as they were while all of them stood still.
 
@@ -57,10 +57,10 @@ def at_one_moment(
         targets = _paused(planned, seconds, stop)
         seconds = targets[0].pause.seconds
         value, problem = _attempt(read, targets)
-        missed = [_missed(one) for one in targets]
+        missed = [_missed(target) for target in targets]
         if stop == MOST_STOPS or not any(any(ranges) for ranges in missed):
             break
-        planned = [_enlarged(one, ranges, with_data) for one, ranges in zip(planned, missed)]
+        planned = [_enlarged(process_plan, ranges, with_data) for process_plan, ranges in zip(planned, missed)]
     if problem is not None:
         raise problem
     assert value is not None
@@ -73,7 +73,7 @@ def decoded(target: PausedTarget) -> RankTable:
     Where every rank is found, with what leads to its stack, the copy lacked nothing for that.
     """
     table = decode(target, target.runtime)
-    if all(one.record or isinstance(one.context, int) or one.kernel_thread for one in table.ranks):
+    if all(rank.record or isinstance(rank.context, int) or rank.kernel_thread for rank in table.ranks):
         target.forget_misses()
     return table
 
@@ -88,15 +88,15 @@ def _attempt(
         return None, error
 
 
-def _paused(processes: Sequence[Process], seconds: float, stop: int) -> list[PausedTarget]:
+def _paused(processes: Sequence[ProcessPlan], seconds: float, stop: int) -> list[PausedTarget]:
     """The targets, with how long the processes stood still in this stop and in those before."""
-    flat = [pair for one in processes for pair in ((one.live, one.plan), *one.others)]
+    flat = [pair for process in processes for pair in ((process.live, process.plan), *process.others)]
     copies = iter(pause(flat))
     targets = []
-    for one in processes:
+    for process_plan in processes:
         target = next(copies)
-        target.runtime = one.runtime
-        target.others = {other.pid: next(copies) for other, _ in one.others}
+        target.runtime = process_plan.runtime
+        target.others = {other.pid: next(copies) for other, _ in process_plan.others}
         target.pause = replace(target.pause, seconds=seconds + target.pause.seconds, stops=stop)
         targets.append(target)
     return targets
@@ -106,28 +106,28 @@ def _missed(target: PausedTarget) -> list[tuple[Range, ...]]:
     return [target.missed(), *(other.missed() for other in target.others.values())]
 
 
-def _enlarged(process: Process, missed: Sequence[tuple[Range, ...]], with_data: bool) -> Process:
+def _enlarged(process: ProcessPlan, missed: Sequence[tuple[Range, ...]], with_data: bool) -> ProcessPlan:
     """With a plan made anew, as ranks may have come or gone, and what was missed."""
     if not any(missed):
         return process
     now = plan_for(process.live, with_data)
     plan = now.plan.enlarged((*process.plan.ranges, *missed[0]))
     others = tuple((live, old.enlarged(ranges)) for (live, old), ranges in zip(process.others, missed[1:]))
-    return Process(process.live, plan, others or now.others, now.runtime)
+    return ProcessPlan(process.live, plan, others or now.others, now.runtime)
 
 
 # ---- plans ----
 
 
-def plan_for(live: LiveTarget, with_data: bool) -> Process:
+def plan_for(live: LiveTarget, with_data: bool) -> ProcessPlan:
     """What to copy of a process that runs; `with_data`: its ranks' globals, too.
 
     Raises `RanklensError` if it has no ranks, or can't be read.
     """
     table, recorded = _rehearsed(live)
     ranks = [*table.ranks]
-    own = {one.tid for one in live.threads()}
-    elsewhere = sorted({one.address_space for one in ranks} - own - {0})
+    own = {thread.tid for thread in live.threads()}
+    elsewhere = sorted({rank.address_space for rank in ranks} - own - {0})
     ranges = [*recorded.noted(), *_structures(table, ranks)]
     if with_data:
         ranges += _data(table, ranks)
@@ -135,17 +135,17 @@ def plan_for(live: LiveTarget, with_data: bool) -> Process:
     plan = Plan(merged(ranges), tuple(stacks_of(table, ranks)), unsettled)
     others = []
     for pid in elsewhere:
-        seen = [one for one in ranks if one.address_space == pid]
+        seen = [rank for rank in ranks if rank.address_space == pid]
         data = tuple(_data(table, seen)) if with_data and any(_is_alias(one) for one in seen) else ()
         others.append((LiveTarget(pid), Plan(merged(data), tuple(stacks_of(table, seen)))))
     runtime = table.runtime if table.evidence.tier == OWN_DATA else ""
-    return Process(live, plan, tuple(others), runtime)
+    return ProcessPlan(live, plan, tuple(others), runtime)
 
 
 def light_plan(table: RankTable, plan: Plan) -> Plan:
     """What to copy to see the ranks of a table at a later moment (`decoders.same_ranks`), if `plan` found them."""
-    ranges = [(one.thread, one.thread + 8) for one in table.ranks if one.thread]
-    ranges += [(one.context_at, one.context_at + 8) for one in table.ranks if one.context_at]
+    ranges = [(rank.thread, rank.thread + 8) for rank in table.ranks if rank.thread]
+    ranges += [(rank.context_at, rank.context_at + 8) for rank in table.ranks if rank.context_at]
     ranges += [(address, address + 8) for address in table.currents]
     for rank in table.ranks:
         if isinstance(rank.context, int) and not (isinstance(rank.stack, Region) and rank.context in rank.stack):
@@ -154,7 +154,7 @@ def light_plan(table: RankTable, plan: Plan) -> Plan:
 
 
 def _is_alias(rank: Rank) -> bool:
-    return any(isinstance(one, Alias) for one in rank.placements)
+    return any(isinstance(placement, Alias) for placement in rank.placements)
 
 
 def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
@@ -172,9 +172,12 @@ def _rehearsed(live: LiveTarget) -> tuple[RankTable, RecordedTarget]:
     raise problem
 
 
-def stacks_of(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Stack]:
+def stacks_of(table: RankTable, ranks: Sequence[Rank]) -> Iterator[StackPlan]:
     """What of the ranks' stacks is copied."""
-    rule = next((one for one in table.context_layout if one.dwarf_register in STACK_POINTERS), None)
+    rule = next(
+        (register_rule for register_rule in table.context_layout if register_rule.dwarf_register in STACK_POINTERS),
+        None,
+    )
     for rank in ranks:
         if isinstance(rank.stack, Region):
             pointer = 0
@@ -182,7 +185,7 @@ def stacks_of(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Stack]:
                 pointer = rank.context_at
             elif rule is not None and isinstance(rank.context, int):
                 pointer = rank.context + rule.offset
-            yield Stack(rank.stack.start, rank.stack.end, pointer, _expected(rank.stack, rank.context))
+            yield StackPlan(rank.stack.start, rank.stack.end, pointer, _expected(rank.stack, rank.context))
 
 
 def _expected(stack: Region, context: object) -> int:
@@ -205,8 +208,10 @@ def _structures(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Range]:
 
 def _data(table: RankTable, ranks: Sequence[Rank]) -> Iterator[Range]:
     """Where ranks' globals lie, and those of the originals."""
-    for one in table.objects:
-        yield from ((one.base + part.offset, one.base + part.end) for part in one.segments if part.writable)
+    for elf_object in table.objects:
+        yield from (
+            (elf_object.base + part.offset, elf_object.base + part.end) for part in elf_object.segments if part.writable
+        )
     for placement in (part for rank in ranks for part in rank.placements):
         if isinstance(placement, Rebase):
             yield from _copied_data(table, placement)

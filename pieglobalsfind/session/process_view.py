@@ -32,6 +32,7 @@ class ProcessView:
 
     @cached_property
     def translator(self) -> Translator:
+        """Return what turns addresses into owners, made once."""
         from pieglobalsfind.ranks.translate import Translator
 
         return Translator(self.table, self._maps)
@@ -41,17 +42,19 @@ class ProcessView:
         """The files that the loader has loaded ranks' copies from, where it did; also as they were before deletion."""
         copies = columns_of(self.table.ranks).copies
         files = of_files(self._maps, "/")
-        found = {one.path for one in files if bisect_left(copies, one.start) < bisect_left(copies, one.end)}
+        found = {file.path for file in files if bisect_left(copies, file.start) < bisect_left(copies, file.end)}
         return frozenset(found | {path.removesuffix(" (deleted)") for path in found})
 
     @cached_property
     def symbolizer(self) -> Symbolizer:
+        """Return what turns addresses into names, made once."""
         from pieglobalsfind.ranks.symbolize import Symbolizer  # late: it takes longer to import than all the rest
 
         return Symbolizer(self.target, self.table)
 
     @cached_property
     def contexts(self) -> Contexts:
+        """Return what reads ranks' saved registers, made once."""
         from pieglobalsfind.stacks.saved_registers import Contexts
 
         return Contexts(self.target, self.table, self._maps)
@@ -124,4 +127,4 @@ def as_shown(chosen: RankSet, table: RankTable, shown: Callable[[int], Rank]) ->
     """The table with the states that users see, if the set asks for states."""
     if not any(isinstance(one, InState) and one.state != EVERY for one in chosen):
         return table
-    return replace(table, ranks=tuple(shown(one.rank) for one in table.ranks))
+    return replace(table, ranks=tuple(shown(rank.rank) for rank in table.ranks))

@@ -22,7 +22,7 @@ from pieglobalsfind.model import BLOCKED, HOOK, READY, RUNNING, Absent, Object, 
 from pieglobalsfind.ranks.rankset import compact
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.saved_registers import STACK_AND_PC
-from pieglobalsfind.stacks.unwind import Walked
+from pieglobalsfind.stacks.unwind import UnwoundStack
 from pieglobalsfind.target import Target
 
 CONTRADICTION, LACK, NOTE = "contradiction", "lack", "note"
@@ -31,7 +31,7 @@ SEVERITIES = (CONTRADICTION, LACK, NOTE)
 
 
 @dataclass(frozen=True)
-class Finding:
+class RegistryFinding:
     """`where`: the part of the registry. `what` is wrong or missing, with what does not work. `cure`: what to write.
 
     A contradiction is against the target's memory or the registry itself. Of a lack a feature suffers that every
@@ -44,7 +44,7 @@ class Finding:
     cure: str
 
 
-def findings(target: Target) -> list[Finding]:
+def findings(target: Target) -> list[RegistryFinding]:
     """All findings, contradictions first; raises `NotVirtualizedError` if the target has no registry."""
     try:
         snapshot = take(target)
@@ -55,115 +55,132 @@ def findings(target: Target) -> list[Finding]:
         check(snapshot.records)
         table = registry.decode(target)
     except RegistryError as error:
-        return [Finding(CONTRADICTION, "registry", error.sentence, error.hint)]
+        return [RegistryFinding(CONTRADICTION, "registry", error.sentence, error.hint)]
     assert table is not None
     view = ProcessView(target, table)
-    found = [*_header(view, snapshot), *_objects(view, snapshot.records), *_contexts(view), *_ranks(view, snapshot)]
-    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+    registry_findings = [
+        *_header(view, snapshot),
+        *_objects(view, snapshot.records),
+        *_contexts(view),
+        *_ranks(view, snapshot),
+    ]
+    return sorted(registry_findings, key=lambda one: SEVERITIES.index(one.severity))
 
 
 # ---- the header ----
 
 
-def _header(view: ProcessView, snapshot: Snapshot) -> Iterator[Finding]:
+def _header(view: ProcessView, snapshot: Snapshot) -> Iterator[RegistryFinding]:
     header, table = snapshot.records.header, view.table
     if snapshot.torn:
         what = f"generation is {header.generation}, odd, while nothing runs: the writer stopped inside of a change"
-        yield Finding(CONTRADICTION, "header", what, "call rank_hooks_commit() after each rank_hooks_begin()")
+        yield RegistryFinding(CONTRADICTION, "header", what, "call rank_hooks_commit() after each rank_hooks_begin()")
     if not any(True for _ in variables(view.target, view.target.maps())):
         what = "no exported symbol rank_debug_registry leads to it: readers search for its mapping by name"
-        yield Finding(NOTE, "header", what, "link the executable with -rdynamic")
+        yield RegistryFinding(NOTE, "header", what, "link the executable with -rdynamic")
     if not text(header.method):
-        yield Finding(NOTE, "header", "method is empty: reports have no name for it", "copy a name to it")
+        yield RegistryFinding(NOTE, "header", "method is empty: reports have no name for it", "copy a name to it")
     if not text(header.runtime):
-        yield Finding(NOTE, "header", "runtime is empty: reports have no name for it", "copy a name to it")
+        yield RegistryFinding(NOTE, "header", "runtime is empty: reports have no name for it", "copy a name to it")
     if header.process_count == 1 and len(table.ranks) < table.rank_count:
         what = f"rank_count is {table.rank_count} in a job of one process, and {len(table.ranks)} ranks have a record"
-        yield Finding(CONTRADICTION, "header", what, "add a record for each rank, or set process_count")
+        yield RegistryFinding(CONTRADICTION, "header", what, "add a record for each rank, or set process_count")
     if not table.entry_function:
         what = "entry_function is 0: backtraces continue past the function where every rank begins"
-        yield Finding(LACK, "header", what, "write its address; its symbol tells its size")
+        yield RegistryFinding(LACK, "header", what, "write its address; its symbol tells its size")
     elif not view.entry.size:
         what = f"entry_function_size is 0, and no symbol covers {table.entry_function:#x}: backtraces do not end there"
-        yield Finding(LACK, "header", what, "write the size, or keep the runtime's symbols")
+        yield RegistryFinding(LACK, "header", what, "write the size, or keep the runtime's symbols")
     for name, address in (("entry_function", table.entry_function), ("event_function", table.event_function)):
         mapping = mapping_at(view.target.maps(), address) if address else None
         if address and (mapping is None or not mapping.executable):
-            yield Finding(CONTRADICTION, "header", f"{name} {address:#x} is no address of code", "write a function's")
+            yield RegistryFinding(
+                CONTRADICTION, "header", f"{name} {address:#x} is no address of code", "write a function's"
+            )
 
 
 # ---- objects ----
 
 
-def _objects(view: ProcessView, records: Records) -> Iterator[Finding]:
+def _objects(view: ProcessView, records: Records) -> Iterator[RegistryFinding]:
     cure = "describe the program by rank_hooks_add_program()"
     if not records.objects:
-        yield Finding(LACK, "objects", "there are none: readers have no symbols, no stacks and no globals", cure)
-    elif not any(one.flags & OBJECT_PROGRAM for one in records.objects):
+        yield RegistryFinding(
+            LACK, "objects", "there are none: readers have no symbols, no stacks and no globals", cure
+        )
+    elif not any(object_record.flags & OBJECT_PROGRAM for object_record in records.objects):
         what = "none has the flag PROGRAM: stacks show no frame of the program, all are folded as the runtime's"
-        yield Finding(LACK, "objects", what, "set RANK_DEBUG_OBJECT_PROGRAM on the user's program")
-    copied = {one.object for one in records.copies}
-    for number, (known, record) in enumerate(zip(view.table.objects, records.objects)):
+        yield RegistryFinding(LACK, "objects", what, "set RANK_DEBUG_OBJECT_PROGRAM on the user's program")
+    copied = {copy.object for copy in records.copies}
+    for number, (elf_object, record) in enumerate(zip(view.table.objects, records.objects)):
         where = f"object {number} ({path_text(records.strings[record.path : record.path + 4096]).rpartition('/')[2]})"
         if number in copied and not record.flags & OBJECT_PRIVATIZED:
             what = "ranks have copies of it, and it lacks the flag PRIVATIZED: no tool shows its globals"
-            yield Finding(LACK, where, what, "set RANK_DEBUG_OBJECT_PRIVATIZED")
-        yield from _object(view.target, known, where)
+            yield RegistryFinding(LACK, where, what, "set RANK_DEBUG_OBJECT_PRIVATIZED")
+        yield from _object(view.target, elf_object, where)
 
 
-def _object(target: Target, known: Object, where: str) -> Iterator[Finding]:
+def _object(target: Target, elf_object: Object, where: str) -> Iterator[RegistryFinding]:
     """Against the ELF header in memory, and against the file."""
     cure = "describe it by rank_hooks_add_program()"
     try:
-        elf = LoadedElf(target.read, known.base)
+        elf = LoadedElf(target.read, elf_object.base)
     except (ObjectFileError, RanklensError):
-        yield Finding(CONTRADICTION, where, f"no ELF header is at its base {known.base:#x}", cure)
+        yield RegistryFinding(CONTRADICTION, where, f"no ELF header is at its base {elf_object.base:#x}", cure)
         return
-    if not known.build_id:
+    if not elf_object.build_id:
         lost = "no stacks and no values: readers use no file that they can't identify"
         why = f"build_id_size is 0, its memory has the build-id {elf.build_id.hex()}: {lost}"
-        yield Finding(LACK, where, why if elf.build_id else f"it has no build-id: {lost}", cure if elf.build_id else
-                      "link it with -Wl,--build-id")  # fmt: skip
-    elif elf.build_id and elf.build_id != known.build_id:
-        what = f"its build-id is {known.build_id.hex()}, and {elf.build_id.hex()} in memory"
-        yield Finding(CONTRADICTION, where, what, cure)
-    extents = tuple((one.vaddr - elf.low, one.memory_size, one.file_size, one.flags & 7) for one in elf.segments)
-    said = tuple((one.offset, one.memory_size, one.file_size, one.protection) for one in known.segments)
+        if elf.build_id:
+            yield RegistryFinding(LACK, where, why, cure)
+        else:
+            yield RegistryFinding(LACK, where, f"it has no build-id: {lost}", "link it with -Wl,--build-id")
+    elif elf.build_id and elf.build_id != elf_object.build_id:
+        what = f"its build-id is {elf_object.build_id.hex()}, and {elf.build_id.hex()} in memory"
+        yield RegistryFinding(CONTRADICTION, where, what, cure)
+    extents = tuple(
+        (segment.vaddr - elf.low, segment.memory_size, segment.file_size, segment.flags & 7) for segment in elf.segments
+    )
+    said = tuple(
+        (segment.offset, segment.memory_size, segment.file_size, segment.protection) for segment in elf_object.segments
+    )
     if extents and sorted(said) != sorted(extents):
         what = f"its {len(said)} segments are not the {len(extents)} PT_LOADs of its program headers"
-        yield Finding(CONTRADICTION, where, what, cure)
-    for name, value, right in (("load_bias", known.load_bias, elf.load_bias), ("span", known.span, elf.span)):
+        yield RegistryFinding(CONTRADICTION, where, what, cure)
+    for name, value, right in (("load_bias", elf_object.load_bias, elf.load_bias), ("span", elf_object.span, elf.span)):
         if extents and value != right:
-            yield Finding(CONTRADICTION, where, f"{name} is {value:#x}, by its program headers {right:#x}", cure)
-    path = object_path(target, identity_of(known))
-    if isinstance(path, Absent) and known.build_id:
-        yield Finding(LACK, where, f"{path.reason}: no symbols, lines and types of it", path.hint)
+            yield RegistryFinding(
+                CONTRADICTION, where, f"{name} is {value:#x}, by its program headers {right:#x}", cure
+            )
+    path = object_path(target, identity_of(elf_object))
+    if isinstance(path, Absent) and elf_object.build_id:
+        yield RegistryFinding(LACK, where, f"{path.reason}: no symbols, lines and types of it", path.hint)
 
 
 # ---- contexts ----
 
 
-def _contexts(view: ProcessView) -> Iterator[Finding]:
-    numbers = {one.dwarf_register for one in view.table.context_layout}
+def _contexts(view: ProcessView) -> Iterator[RegistryFinding]:
+    numbers = {register_rule.dwarf_register for register_rule in view.table.context_layout}
     cure = "add a rank_hooks_add_context_register() for each register that a switch saves"
     if not numbers:
         what = "there are none: suspended ranks have no stacks"
-        yield Finding(LACK, "context_registers", what, cure)
+        yield RegistryFinding(LACK, "context_registers", what, cure)
     elif not any(numbers.issuperset(pair) for pair in STACK_AND_PC):
         what = f"registers {compact(numbers)} hold no stack pointer or no pc: suspended ranks have no stacks"
-        yield Finding(LACK, "context_registers", what, cure)
+        yield RegistryFinding(LACK, "context_registers", what, cure)
     if len(numbers) < len(view.table.context_layout):
-        yield Finding(CONTRADICTION, "context_registers", "a register is there twice", "add each one once")
+        yield RegistryFinding(CONTRADICTION, "context_registers", "a register is there twice", "add each one once")
 
 
 # ---- ranks ----
 
 
-def _ranks(view: ProcessView, snapshot: Snapshot) -> Iterator[Finding]:
+def _ranks(view: ProcessView, snapshot: Snapshot) -> Iterator[RegistryFinding]:
     """Each kind of finding once, with the ranks that have it."""
     together = Together()
-    records = {one.rank: one for one in snapshot.records.ranks}
-    threads = {one.tid for one in view.target.threads()}
+    records = {rank.rank: rank for rank in snapshot.records.ranks}
+    threads = {thread.tid for thread in view.target.threads()}
     by_hook = view.table.evidence.tier == HOOK  # states and contexts are the runtime's own words then
     for rank in view.table.ranks:
         for severity, what, cure in (
@@ -186,16 +203,18 @@ class Together:
         self._first: dict[tuple[str, str], tuple[str, str]] = {}
 
     def add(self, rank: int, severity: str, what: str, cure: str) -> None:
+        """Add what was found for a rank; equal findings of several ranks become one."""
         key = severity, ADDRESS.sub("", what)
         self._ranks.setdefault(key, []).append(rank)
         self._first.setdefault(key, (what, cure))
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[RegistryFinding]:
+        """Yield the findings, each for all its ranks."""
         for key, ranks in self._ranks.items():
             what, cure = self._first[key]
             several = len(ranks) > 1
             example = f" (rank {ranks[0]})" if several and ADDRESS.search(what) else ""
-            yield Finding(key[0], f"rank{'s' if several else ''} {compact(ranks)}", f"{what}{example}", cure)
+            yield RegistryFinding(key[0], f"rank{'s' if several else ''} {compact(ranks)}", f"{what}{example}", cure)
 
 
 def _images(view: ProcessView, rank: Rank) -> Iterator[tuple[str, str, str]]:
@@ -208,9 +227,9 @@ def _images(view: ProcessView, rank: Rank) -> Iterator[tuple[str, str, str]]:
     if isinstance(rank.heap, Absent):
         yield NOTE, "it has no heap: payload and pointer checks leave heaps out", "write heap_start and heap_size"
     yield from (
-        (CONTRADICTION, one.reason, "add one copy of each object, after the memory has been copied")
-        for one in rank.placements
-        if isinstance(one, Unplaced)
+        (CONTRADICTION, placement.reason, "add one copy of each object, after the memory has been copied")
+        for placement in rank.placements
+        if isinstance(placement, Unplaced)
     )
     if not rank.placements:
         yield LACK, "it has nothing of its own: its globals are shown as shared", "add its copies, TLS or redirections"
@@ -240,7 +259,7 @@ def _waiting(view: ProcessView, rank: Rank) -> Iterator[tuple[str, str, str]]:
 
 def _bad_stacks(view: ProcessView) -> Mapping[int, str]:
     """Why suspended ranks' stacks do not reach the function where every rank begins."""
-    suspended = [one for one in view.table.ranks if one.state in (READY, BLOCKED) and isinstance(one.context, int)]
+    suspended = [rank for rank in view.table.ranks if rank.state in (READY, BLOCKED) and isinstance(rank.context, int)]
     if not view.table.context_layout:
         return {}
     return {rank.rank: why for rank, why in _ends(view, suspended) if why}
@@ -249,7 +268,7 @@ def _bad_stacks(view: ProcessView) -> Mapping[int, str]:
 def _ends(view: ProcessView, ranks: list[Rank]) -> Iterator[tuple[Rank, str]]:
     shortened: Callable[[Rank, str], str] = lambda rank, sentence: sentence.replace(f"rank {rank.rank}", "the rank")  # noqa: E731
     for rank, walked in view.walker.stacks(ranks):
-        if isinstance(walked, Walked):
+        if isinstance(walked, UnwoundStack):
             yield rank, f"its stack does not reach the entry function, {walked.ends}" if walked.ends else ""
         elif isinstance(rank.stack, Region):
             yield rank, shortened(rank, walked.sentence)

@@ -46,7 +46,9 @@ def runtime_path(table: RankTable, translator: Translator) -> str:
 
 def is_one_file(table: RankTable, path: str) -> bool:
     """Whether the program's code is in the runtime's own file, `path`, as a program that is linked with AMPI is."""
-    return any(one.is_program and one.path.removesuffix(" (deleted)") == path for one in table.objects)
+    return any(
+        elf_object.is_program and elf_object.path.removesuffix(" (deleted)") == path for elf_object in table.objects
+    )
 
 
 def program_calls(functions: Sequence[str]) -> int:
@@ -72,7 +74,7 @@ def fold_calls(path: str, calls: Sequence[Call]) -> Sequence[Call]:
     while end > 0 and path and calls[end - 1].library == path:
         end -= 1
     if end == 0:  # program and runtime are one file: the name alone tells
-        end = program_calls([one.function for one in calls]) - 1
+        end = program_calls([call.function for call in calls]) - 1
     return calls[: end + 1] if end > 0 else calls
 
 
@@ -139,7 +141,7 @@ def location(table: RankTable, translator: Translator, walker: Walker, rank: Ran
     """The innermost of the program's own calls, as `user_frame` has it; raises as `Walker.stack` does."""
     if is_one_file(table, runtime_path(table, translator)):
         calls = walker.stack(rank).calls
-        count = program_calls([one.function for one in calls])
+        count = program_calls([call.function for call in calls])
         if count > 1:
             return calls[count - 2]
     return walker.location(rank, is_fortran_name)

@@ -18,7 +18,7 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, RankTable
 from pieglobalsfind.ranks.symbolize import Symbolizer
 from pieglobalsfind.ranks.translate import Translator
-from pieglobalsfind.session.one_moment import Process, at_one_moment, decoded, light_plan, plan_for
+from pieglobalsfind.session.one_moment import ProcessPlan, at_one_moment, decoded, light_plan, plan_for
 from pieglobalsfind.session.runtime_frames import fold_calls, runtime_path
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
@@ -51,7 +51,7 @@ class _Known:
     """What serves later looks: the ranks, what is copied of them, and until when (`time.monotonic`)."""
 
     ranks: KnownRanks
-    process: Process
+    process: ProcessPlan
     until: float
 
 
@@ -116,7 +116,7 @@ class Sampler:
         ranks = None if self._process.others else known_ranks(target, table)
         self._known = None
         if ranks is not None:
-            light = Process(self._live, light_plan(table, self._process.plan))
+            light = ProcessPlan(self._live, light_plan(table, self._process.plan))
             self._known = _Known(ranks, light, 0.0)
 
     def _read(self, target: PausedTarget, table: RankTable) -> Sample:
@@ -126,7 +126,7 @@ class Sampler:
         calls: dict[int, Calls] = {}
         missing: dict[int, str] = {}
         for rank, walked in self._walker.stacks(
-            [one for one in table.ranks if one.state not in (EXITED, MIGRATED_OUT)]
+            [rank for rank in table.ranks if rank.state not in (EXITED, MIGRATED_OUT)]
         ):
             if isinstance(walked, RanklensError):
                 missing[rank.rank] = walked.sentence.removeprefix(f"rank {rank.rank} ")

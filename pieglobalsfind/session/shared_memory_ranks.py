@@ -17,20 +17,21 @@ from pieglobalsfind.targets import in_address_space
 def danger(moment: ProcessView, address: int) -> Optional[str]:
     """Why no breakpoint may be put at an address, None if one may."""
     owner = moment.translator.owner(address)
-    others = [one for one in moment.table.ranks if is_task(one) and owner.rank in (None, one.rank)]
-    others = [one for one in others if not is_attached(moment, one)]
+    others = [rank for rank in moment.table.ranks if is_task(rank) and owner.rank in (None, rank.rank)]
+    others = [other for other in others if not is_attached(moment, other)]
     if not others:
         return None
-    processes = ", ".join(str(one.address_space) for one in others[:8]) + (", ..." if len(others) > 8 else "")
+    processes = ", ".join(str(other.address_space) for other in others[:8]) + (", ..." if len(others) > 8 else "")
     return (
-        f"it would kill rank {compact([one.rank for one in others])}: these run in processes ({processes}) that share "
-        "this memory and that the debugger is not attached to; attach to a rank's own process to break in that rank"
+        f"it would kill rank {compact([other.rank for other in others])}: these run in processes ({processes}) "
+        "that share this memory and that the debugger is not attached to; attach to a rank's own process to break in "
+        "that rank"
     )
 
 
 def is_task(rank: Rank) -> bool:
     """Whether the rank is a process of its own that shares its copies' memory with others."""
-    shares = any(isinstance(one, Rebase) for one in rank.placements)
+    shares = any(isinstance(placement, Rebase) for placement in rank.placements)
     return bool(rank.address_space) and shares and rank.state not in (EXITED, MIGRATED_OUT)
 
 

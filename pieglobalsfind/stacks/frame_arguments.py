@@ -17,7 +17,7 @@ from pieglobalsfind.dwarf.cfi import CALLEE_SAVED, RETURN_ADDRESS
 from pieglobalsfind.dwarf.expression import UnsupportedError
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import RSP, RUNNING, Absent, Rank
-from pieglobalsfind.stacks.frame_values import Frame, entry_value, value
+from pieglobalsfind.stacks.frame_values import FrameScope, entry_value, value
 from pieglobalsfind.stacks.stack_memory import Memory
 from pieglobalsfind.stacks.unwind import Activation, Walker
 
@@ -39,12 +39,14 @@ class Where:
     count: int
 
 
-class Stack:
+class RankStack:
     """One rank's stack at one moment."""
 
     def __init__(self, walker: Walker, activations: Sequence[Activation], memory: Memory) -> None:
         self._walker = walker
-        self._activations = [_as_caller(one) if level else one for level, one in enumerate(activations)]
+        self._activations = [
+            _as_caller(activation) if level else activation for level, activation in enumerate(activations)
+        ]
         self._memory = memory
 
     def __len__(self) -> int:
@@ -52,7 +54,7 @@ class Stack:
 
     def functions(self, frame: int) -> tuple[str, ...]:
         """The functions that are active in a frame, inlined ones first."""
-        return tuple(one.function for one in self._walker.calls(self._activations[frame].lookup))
+        return tuple(call.function for call in self._walker.calls(self._activations[frame].lookup))
 
     def library(self, frame: int) -> str:
         """The program or library that a frame's function is in."""
@@ -113,7 +115,7 @@ class Stack:
         found = self._value(parameter, WORD if is_address else INT, self._frame(where.frame))
         return found if found is not None else Absent(f"it is optimized out, and {otherwise.reason}"), is_address
 
-    def _value(self, parameter: Parameter, size: int, frame: Frame) -> Optional[bytes]:
+    def _value(self, parameter: Parameter, size: int, frame: FrameScope) -> Optional[bytes]:
         if parameter.constant is not None:
             return parameter.constant[:size]
         found = value(parameter.now, size, frame)
@@ -133,29 +135,29 @@ class Stack:
         place = self._walker.place(self._activations[frame].lookup)
         return None if isinstance(place, Absent) else self._walker.arguments(place[0])
 
-    def _frame(self, frame: int) -> Frame:
+    def _frame(self, frame: int) -> FrameScope:
         activation, calls = self._activations[frame], self._calls(frame)
         bias = activation.lookup - (self._vaddr(frame) or 0)
         base = calls.frame_base if calls is not None else ()
-        return Frame(activation, self._memory, bias, base, lambda: self._call(frame))
+        return FrameScope(activation, self._memory, bias, base, lambda: self._call(frame))
 
-    def _call(self, frame: int) -> Optional[tuple[Mapping[int, Passed], Frame]]:
+    def _call(self, frame: int) -> Optional[tuple[Mapping[int, Passed], FrameScope]]:
         reader, vaddr = (self._reader(frame + 1), self._vaddr(frame + 1)) if frame + 1 < len(self) else (None, None)
         if reader is None or vaddr is None or not self._is_called_by_name(frame):
             return None
         return reader.passed(vaddr + 1), self._frame(frame + 1)
 
 
-def stack_of(walker: Walker, rank: Rank) -> Optional[Stack]:
+def stack_of(walker: Walker, rank: Rank) -> Optional[RankStack]:
     """A rank's stack, None if a frame of it can't be told; raises `RanklensError` as walking does.
 
     One that runs has it from its kernel thread's registers, as long as these are known.
     """
     if rank.state != RUNNING:
         found = walker.activations(rank)
-        return Stack(walker, *found) if found is not None else None
+        return RankStack(walker, *found) if found is not None else None
     activations, memory, _ = walker.frames_from(rank.stack, walker.registers_now(rank))
-    return Stack(walker, activations, memory)
+    return RankStack(walker, activations, memory)
 
 
 def plain(function: str) -> str:

@@ -33,7 +33,7 @@ class NowhereError(Exception):
 
 
 @dataclass(frozen=True)
-class Frame:
+class FrameScope:
     """What expressions of one frame may use. `bias` is what to add to p_vaddr's, `base` its frame base.
 
     `call` gives what the frame's call site passes, by register, and the caller's frame; None if it has none.
@@ -43,10 +43,10 @@ class Frame:
     memory: Memory
     bias: int
     base: Steps
-    call: Callable[[], Optional[tuple[Mapping[int, Passed], Frame]]]
+    call: Callable[[], Optional[tuple[Mapping[int, Passed], FrameScope]]]
 
 
-def value(steps: Steps, size: int, frame: Frame) -> Optional[bytes]:
+def value(steps: Steps, size: int, frame: FrameScope) -> Optional[bytes]:
     """The `size` bytes that an expression means in a frame; raises `UnsupportedError` or `MemoryUnreadable`."""
     if not steps:
         return None
@@ -63,7 +63,7 @@ def value(steps: Steps, size: int, frame: Frame) -> Optional[bytes]:
     return _low_bytes(found, size) if is_value else frame.memory.read(found, size)
 
 
-def address(steps: Steps, frame: Frame) -> Optional[int]:
+def address(steps: Steps, frame: FrameScope) -> Optional[int]:
     """Where the object lies that an expression means, None if not in memory; raises `UnsupportedError`."""
     if not steps or dw.DW_OP_reg0 <= steps[0].atom < dw.DW_OP_reg0 + 32 or steps[0].atom == dw.DW_OP_regx:
         return None
@@ -71,7 +71,7 @@ def address(steps: Steps, frame: Frame) -> Optional[int]:
     return None if is_value else found
 
 
-def entry_value(register: Optional[int], size: int, frame: Frame, as_register: bool = False) -> Optional[bytes]:
+def entry_value(register: Optional[int], size: int, frame: FrameScope, as_register: bool = False) -> Optional[bytes]:
     """What a register held when the frame's function was called, by its call site; None if that does not tell.
 
     `as_register`: of a reference the address is wanted, not what debuggers show of it.
@@ -95,7 +95,7 @@ def _low_bytes(word: int, size: int) -> bytes:
     return word.to_bytes(WORD, "little")[:size]
 
 
-def _run(steps: Steps, frame: Frame, depth: int = 0) -> tuple[int, bool]:
+def _run(steps: Steps, frame: FrameScope, depth: int = 0) -> tuple[int, bool]:
     """The result, and whether it is the value itself (else the address at which it lies)."""
     stack: list[int] = []
     is_value = False
@@ -110,7 +110,7 @@ def _run(steps: Steps, frame: Frame, depth: int = 0) -> tuple[int, bool]:
     return stack[-1], is_value
 
 
-def _step(step: Step, stack: list[int], frame: Frame, depth: int) -> None:
+def _step(step: Step, stack: list[int], frame: FrameScope, depth: int) -> None:
     atom = step.atom
     try:
         if dw.DW_OP_lit0 <= atom <= dw.DW_OP_lit31:
@@ -130,7 +130,7 @@ def _step(step: Step, stack: list[int], frame: Frame, depth: int) -> None:
         raise UnsupportedError("it takes more than there is") from error
 
 
-def _of_frame(step: Step, stack: list[int], frame: Frame, depth: int) -> bool:
+def _of_frame(step: Step, stack: list[int], frame: FrameScope, depth: int) -> bool:
     atom = step.atom
     if atom == dw.DW_OP_fbreg:
         stack.append((_frame_base(frame, depth) + step.number) & MASK)
@@ -149,7 +149,7 @@ def _of_frame(step: Step, stack: list[int], frame: Frame, depth: int) -> bool:
     return True
 
 
-def _of_stack(step: Step, stack: list[int], frame: Frame) -> None:
+def _of_stack(step: Step, stack: list[int], frame: FrameScope) -> None:
     atom = step.atom
     if atom == dw.DW_OP_plus_uconst:
         stack.append((stack.pop() + step.number) & MASK)
@@ -169,7 +169,7 @@ def _of_stack(step: Step, stack: list[int], frame: Frame) -> None:
         raise UnsupportedError(f"operation {atom:#x}")
 
 
-def _frame_base(frame: Frame, depth: int) -> int:
+def _frame_base(frame: FrameScope, depth: int) -> int:
     if frame.base == CFA_ALONE:
         return frame.activation.cfa
     if len(frame.base) == 1 and dw.DW_OP_reg0 <= frame.base[0].atom < dw.DW_OP_reg0 + 32:
@@ -177,7 +177,7 @@ def _frame_base(frame: Frame, depth: int) -> int:
     return _run(frame.base, frame, depth + 1)[0]
 
 
-def _register(frame: Frame, number: int) -> int:
+def _register(frame: FrameScope, number: int) -> int:
     """Of a register that is lost no address can be computed, and a debugger says so in words of its own."""
     found = frame.activation.registers.get(number)
     if found is None:
@@ -185,7 +185,7 @@ def _register(frame: Frame, number: int) -> int:
     return found
 
 
-def _at_entry(step: Step, frame: Frame) -> int:
+def _at_entry(step: Step, frame: FrameScope) -> int:
     first = step.inner[0].atom if len(step.inner) == 1 else 0
     if not dw.DW_OP_reg0 <= first < dw.DW_OP_reg0 + 32:
         raise UnsupportedError("an entry value that is in no register")

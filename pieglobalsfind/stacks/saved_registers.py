@@ -40,11 +40,14 @@ class Contexts:
         self._target = target
         self._table = table
         self._executable = _executable(maps)
-        self._layout = [(one.dwarf_register, one.saved, one.offset) for one in table.context_layout]
-        saved = [one.offset for one in table.context_layout if one.saved]
+        self._layout = [
+            (register_rule.dwarf_register, register_rule.saved, register_rule.offset)
+            for register_rule in table.context_layout
+        ]
+        saved = [register_rule.offset for register_rule in table.context_layout if register_rule.saved]
         self._low = min(saved, default=0)
         self._size = max(saved, default=-WORD) + WORD - self._low
-        numbers = {one.dwarf_register for one in table.context_layout}
+        numbers = {register_rule.dwarf_register for register_rule in table.context_layout}
         pairs = [pair for pair in STACK_AND_PC if numbers.issuperset(pair)]
         self._stack_and_pc = pairs[0] if pairs else STACK_AND_PC[0]
 
@@ -68,7 +71,7 @@ class Contexts:
 
     def saved_of_many(self, ranks: Sequence[Rank]) -> list[Optional[dict[int, int]]]:
         """`saved` of many, read together; None in place of a rank of which it raises."""
-        contexts = [one.context if isinstance(one.context, int) else 0 for one in ranks]
+        contexts = [rank.context if isinstance(rank.context, int) else 0 for rank in ranks]
         found = read_many(self._target, [(context + self._low, self._size) for context in contexts])
         return [
             None if data is None else self._believed(rank, context, data)
@@ -121,8 +124,8 @@ class Contexts:
 
 
 def _executable(maps: Sequence[MemoryMapping]) -> tuple[list[int], list[int]]:
-    found = [one for one in maps if one.executable]
-    return [one.start for one in found], [one.end for one in found]
+    mappings = [mapping for mapping in maps if mapping.executable]
+    return [one.start for one in mappings], [one.end for one in mappings]
 
 
 def _covers(ranges: tuple[list[int], list[int]], address: int) -> bool:

@@ -24,7 +24,7 @@ from pieglobalsfind.ranks.translate import Translator
 from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.stack_memory import CHUNK, Memory
-from pieglobalsfind.stacks.unwind_cache import Shape, Used, met_before, recognized, shape_of, window
+from pieglobalsfind.stacks.unwind_cache import StackShape, Used, met_before, recognized, shape_of, window
 from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import in_address_space
@@ -37,7 +37,7 @@ _MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
-class Walked:
+class UnwoundStack:
     """A rank's calls, outermost first. `ends`: why the stack ends before `main`, "" if it does not."""
 
     rank: int
@@ -58,6 +58,7 @@ class Activation:
 
     @property
     def pc(self) -> int:
+        """Return the frame's pc."""
         return self.registers[PC]
 
 
@@ -78,7 +79,7 @@ class Walker:
         self._named: dict[tuple[str, int], tuple[Call, ...]] = {}
         self._stacks: dict[tuple[Union[tuple[str, int], Absent], ...], tuple[Call, ...]] = {}
         self._places: dict[int, Union[tuple[str, int], Absent]] = {}
-        self._shapes: list[Shape] = []  # the one that was met last comes first
+        self._shapes: list[StackShape] = []  # the one that was met last comes first
 
     def at_moment(self, target: Target, table: RankTable, contexts: Contexts) -> Walker:
         """The same for a later moment of a process whose code lies where it did; names and rules are kept."""
@@ -95,11 +96,11 @@ class Walker:
     def _entry(self) -> Region:
         return entry_of(self._table, self._translator, self._symbolizer)
 
-    def stack(self, rank: Rank) -> Walked:
+    def stack(self, rank: Rank) -> UnwoundStack:
         """Where a rank is; raises `RanklensError` if it has no registers, or never stands still."""
         return while_suspended(self._target, self._table, rank, self._walked)[1]
 
-    def stacks(self, ranks: Sequence[Rank]) -> Iterator[tuple[Rank, Union[Walked, RanklensError]]]:
+    def stacks(self, ranks: Sequence[Rank]) -> Iterator[tuple[Rank, Union[UnwoundStack, RanklensError]]]:
         """`stack` of many, in any order: those that are alike are read together, some hundred at once."""
         for first in range(0, len(ranks), GROUP):
             left, alone = list(ranks[first : first + GROUP]), 1
@@ -111,27 +112,27 @@ class Walker:
                     yield rank, self._stack_or_why(rank)
                 left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
 
-    def _stack_or_why(self, rank: Rank) -> Union[Walked, RanklensError]:
+    def _stack_or_why(self, rank: Rank) -> Union[UnwoundStack, RanklensError]:
         try:
             return self.stack(rank)
         except RanklensError as error:
             return error
 
-    def _alike(self, ranks: Sequence[Rank]) -> dict[int, Walked]:
+    def _alike(self, ranks: Sequence[Rank]) -> dict[int, UnwoundStack]:
         """Of suspended ranks those whose stacks were met before, and that stood still while all were read."""
         if not self._shapes:
             return {}
         if not self._target.is_live:
             known = recognized(self._target, self._contexts, ranks, self._shapes)
-            return {rank: Walked(rank, calls) for rank, calls in known.items()}
-        published = [one for one in ranks if one.record]
+            return {rank: UnwoundStack(rank, calls) for rank, calls in known.items()}
+        published = [rank for rank in ranks if rank.record]
         before = records_now(self._target, self._table, published)
         now = self._as_recorded(published, before)
         known = recognized(self._target, self._contexts, now, self._shapes)
         wanted = [(rank, record) for rank, record in zip(published, before) if rank.rank in known]
         after = records_now(self._target, self._table, [rank for rank, _ in wanted])
         return {
-            rank.rank: Walked(rank.rank, known[rank.rank])
+            rank.rank: UnwoundStack(rank.rank, known[rank.rank])
             for (rank, record), later in zip(wanted, after)
             if later == record
         }
@@ -144,14 +145,14 @@ class Walker:
                     found.append(as_recorded(self._table, rank, record))
         return found
 
-    def _walked(self, rank: Rank) -> Walked:
+    def _walked(self, rank: Rank) -> UnwoundStack:
         """A rank's stack; a suspended one's is one that was met before, or walked anew."""
         if rank.state == RUNNING:
             return self._named_calls(rank, *self._pcs_of_thread(rank))
         registers = self._contexts.saved(rank)
-        known = self._recognized(rank, registers)
-        if known is not None:
-            return Walked(rank.rank, known)
+        calls = self._recognized(rank, registers)
+        if calls is not None:
+            return UnwoundStack(rank.rank, calls)
         kept: list[dict[int, int]] = []
         pcs, ends = self._walk(rank.stack, registers, None, kept)
         walked = self._named_calls(rank, pcs, ends)
@@ -188,8 +189,8 @@ class Walker:
         """The frames of a suspended rank, innermost first, down to its entry; None if some can't be told."""
         if rank.state == RUNNING:
             return None
-        found, memory, ends = self.frames_from(rank.stack, self._contexts.registers(rank))
-        return None if ends else (found, memory)
+        activations, memory, ends = self.frames_from(rank.stack, self._contexts.registers(rank))
+        return None if ends else (activations, memory)
 
     def registers_now(self, rank: Rank) -> Mapping[int, int]:
         """What a rank has saved, or its kernel thread's while it runs; raises `RanklensError` as `stack` does.
@@ -261,7 +262,7 @@ class Walker:
 
     def _of_thread(self, rank: Rank) -> Mapping[int, int]:
         if self._threads is None or self._target.is_live:
-            self._threads = {one.tid: one for one in self._target.threads()}
+            self._threads = {thread.tid: thread for thread in self._target.threads()}
         thread = self._threads.get(rank.kernel_thread) or self._elsewhere(rank)
         registers = thread.registers if isinstance(thread, KernelThread) else thread
         if isinstance(registers, Absent):
@@ -280,9 +281,9 @@ class Walker:
             process = in_address_space(self._target, rank.address_space)
             if isinstance(process, Absent):
                 return Absent(f"its registers are those of process {rank.address_space}")
-            for one in process.threads():
-                if one.tid == rank.kernel_thread:
-                    return one
+            for thread in process.threads():
+                if thread.tid == rank.kernel_thread:
+                    return thread
         return Absent("its thread is unknown")
 
     # ---- walking ----
@@ -366,12 +367,12 @@ class Walker:
 
     # ---- naming ----
 
-    def _named_calls(self, rank: Rank, pcs: list[int], ends: str) -> Walked:
+    def _named_calls(self, rank: Rank, pcs: list[int], ends: str) -> UnwoundStack:
         key = tuple(map(self._place, pcs))
         if key not in self._stacks:
             self._stacks[key] = self._all_calls(pcs)
         calls = self._stacks[key]
-        return Walked(rank.rank, calls, "" if calls and calls[0].function == MAIN else ends)
+        return UnwoundStack(rank.rank, calls, "" if calls and calls[0].function == MAIN else ends)
 
     def _all_calls(self, pcs: list[int]) -> tuple[Call, ...]:
         calls: list[Call] = []
@@ -396,7 +397,7 @@ class Walker:
         file = self._file(path)
         calls = file.calls(vaddr) if file is not None else ()
         if calls:
-            return tuple(Call(one.function, one.file, one.line, library) for one in calls)
+            return tuple(Call(call.function, call.file, call.line, library) for call in calls)
         symbol = self._symbolizer.symbol(owner)
         return (Call("??" if isinstance(symbol, Absent) else symbol.name, library=library),)
 

@@ -26,7 +26,7 @@ Expected = tuple[
 
 
 @dataclass(frozen=True)
-class Shape:
+class StackShape:
     """What every rank with these calls has in common. `extent` is how many bytes from the stack pointer on tell it."""
 
     calls: tuple[Call, ...]
@@ -36,15 +36,15 @@ class Shape:
     extent: int
 
 
-def copies_of(rank: Rank) -> tuple[Rebase, ...]:
-    return tuple(one for one in rank.placements if isinstance(one, Rebase))
+def _copies_of(rank: Rank) -> tuple[Rebase, ...]:
+    return tuple(placement for placement in rank.placements if isinstance(placement, Rebase))
 
 
 def shape_of(
     rank: Rank, first: dict[int, int], frames: Sequence[Used], words: dict[int, int], calls: tuple[Call, ...]
-) -> Shape:
+) -> StackShape:
     """The shape of a walk that ended at the rank's entry; `words` are those that it read, by address."""
-    copies, start = copies_of(rank), first[RSP]
+    copies, start = _copies_of(rank), first[RSP]
     slots: list[tuple[int, bool]] = []  # (address, is code)
     needed: set[int] = set()  # registers by which callers are found
     for base, saved in reversed(frames):
@@ -57,25 +57,25 @@ def shape_of(
     registers = [(one, first[one] - start, OF_STACK) for one in sorted(needed)]
     registers.append((PC, *_meant(first[PC], True, start, copies)))
     extent = max((number for number, _, _ in expected), default=-1) * WORD + WORD
-    told = tuple((one.object, one.original, one.size) for one in copies)
-    return Shape(calls, told, tuple(registers), tuple(expected), extent)
+    told = tuple((copy.object, copy.original, copy.size) for copy in copies)
+    return StackShape(calls, told, tuple(registers), tuple(expected), extent)
 
 
 def _meant(value: int, is_code: bool, start: int, copies: Sequence[Rebase]) -> tuple[int, int]:
     """(distance, from which base): code lies in a copy or where all ranks have it; all else is in the stack."""
     if not is_code:
         return value - start, OF_STACK
-    for number, one in enumerate(copies):
-        if one.copy <= value < one.copy + one.size:
-            return value - one.copy, FIRST_COPY + number
+    for number, rebase in enumerate(copies):
+        if rebase.copy <= value < rebase.copy + rebase.size:
+            return value - rebase.copy, FIRST_COPY + number
     return value, ABSOLUTE
 
 
 def recognized(
-    target: Target, contexts: Contexts, ranks: Sequence[Rank], shapes: list[Shape]
+    target: Target, contexts: Contexts, ranks: Sequence[Rank], shapes: list[StackShape]
 ) -> dict[int, tuple[Call, ...]]:
     """The calls of those ranks whose stacks have one of the shapes: contexts, then stacks, are read together."""
-    suspended = [one for one in ranks if one.state != RUNNING and isinstance(one.context, int)]
+    suspended = [rank for rank in ranks if rank.state != RUNNING and isinstance(rank.context, int)]
     registers = zip(suspended, contexts.saved_of_many(suspended))
     there = [(rank, one, *window(rank, one, shapes)) for rank, one in registers if one is not None]
     wanted = [one for one in there if one[3]]
@@ -88,15 +88,17 @@ def recognized(
     return found
 
 
-def window(rank: Rank, registers: dict[int, int], shapes: Sequence[Shape]) -> tuple[int, int]:
+def window(rank: Rank, registers: dict[int, int], shapes: Sequence[StackShape]) -> tuple[int, int]:
     """The address and size of what tells a stack's shape; size 0 if nothing can."""
     start = registers.get(RSP, 0)
     if not shapes or not isinstance(rank.stack, Region) or start not in rank.stack:
         return 0, 0
-    return start, min(max(one.extent for one in shapes), rank.stack.end - start) & -WORD
+    return start, min(max(shape.extent for shape in shapes), rank.stack.end - start) & -WORD
 
 
-def met_before(shapes: list[Shape], rank: Rank, registers: dict[int, int], data: bytes) -> Optional[tuple[Call, ...]]:
+def met_before(
+    shapes: list[StackShape], rank: Rank, registers: dict[int, int], data: bytes
+) -> Optional[tuple[Call, ...]]:
     """The calls of the first shape that a rank's stack has, which is put first: the next rank is likely alike."""
     words = memoryview(data).cast("Q")
     for number, shape in enumerate(shapes):
@@ -107,14 +109,14 @@ def met_before(shapes: list[Shape], rank: Rank, registers: dict[int, int], data:
     return None
 
 
-def is_of(shape: Shape, rank: Rank, first: dict[int, int], words: Sequence[int]) -> bool:
+def is_of(shape: StackShape, rank: Rank, first: dict[int, int], words: Sequence[int]) -> bool:
     """Whether a rank whose registers are `first` and whose stack holds `words` from its pointer on has the shape."""
-    copies = copies_of(rank)
+    copies = _copies_of(rank)
     if len(words) * WORD < shape.extent or len(copies) != len(shape.copies):
         return False
-    if any((one.object, one.original, one.size) != told for one, told in zip(copies, shape.copies)):
+    if any((rebase.object, rebase.original, rebase.size) != told for rebase, told in zip(copies, shape.copies)):
         return False
-    bases = (0, first[RSP], *(one.copy for one in copies))
+    bases = (0, first[RSP], *(copy.copy for copy in copies))
     for register, distance, base in shape.registers:
         if first.get(register) != distance + bases[base]:
             return False

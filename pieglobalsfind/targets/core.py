@@ -43,8 +43,8 @@ class CoreTarget:
         self.path = path
         self._elf = _open_core(path)
         self._headers = self._program_headers()
-        self._loads = sorted((one for one in self._headers if one.type == PT_LOAD), key=lambda one: one.vaddr)
-        self._starts = [one.vaddr for one in self._loads]
+        self._loads = sorted((header for header in self._headers if header.type == PT_LOAD), key=lambda one: one.vaddr)
+        self._starts = [load.vaddr for load in self._loads]
         self._files: dict[str, Optional[ElfFile]] = {}
         self._identities: dict[str, Optional[bytes]] = {}
         self._moved: dict[str, str] = {}
@@ -53,29 +53,31 @@ class CoreTarget:
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return f"core file {Path(self.path).name}"
 
     @property
     def is_live(self) -> bool:
+        """Return whether the target can change: a file can't."""
         return False
 
     def _program_headers(self) -> tuple[ProgramHeader, ...]:
         """All of them, or as many as a truncated file has."""
         try:
-            found = self._elf.program_headers
+            program_headers = self._elf.program_headers
         except ObjectFileError:
             left = max(0, self._elf.size - self._elf.header.program_offset)
-            found = parse_program_headers(
+            program_headers = parse_program_headers(
                 self._elf.read(min(self._elf.header.program_offset, self._elf.size), left), self._elf.header.order
             )
-        if not found:
+        if not program_headers:
             raise TargetError(f"{self.path} is truncated, it has no program headers", "write the core file again")
-        return found
+        return program_headers
 
     @cached_property
     def cut_short(self) -> str:
         """A sentence, if the file ends before all that its headers say is in it; "" if it is whole."""
-        ends = [one.offset + one.file_size for one in self._headers if one.file_size]
+        ends = [header.offset + header.file_size for header in self._headers if header.file_size]
         if len(self._headers) < self._elf.header.program_count:
             return f"{self.description} is cut short within its headers, {self._elf.size:,} bytes are there"
         if max(ends, default=0) <= self._elf.size:
@@ -85,16 +87,18 @@ class CoreTarget:
 
     @property
     def _notes_are_cut(self) -> bool:
-        return any(one.type == PT_NOTE and one.offset + one.file_size > self._elf.size for one in self._headers)
+        return any(
+            header.type == PT_NOTE and header.offset + header.file_size > self._elf.size for header in self._headers
+        )
 
     # ---- notes ----
 
     @cached_property
     def _notes(self) -> Notes:
         parts = (
-            self._elf.read(one.offset, min(one.file_size, self._elf.size - one.offset))
-            for one in self._headers
-            if one.type == PT_NOTE and one.offset < self._elf.size
+            self._elf.read(header.offset, min(header.file_size, self._elf.size - header.offset))
+            for header in self._headers
+            if header.type == PT_NOTE and header.offset < self._elf.size
         )
         return read_notes(parts, self._elf.header.order, self._elf.header.machine)
 
@@ -104,7 +108,7 @@ class CoreTarget:
 
     @cached_property
     def _mapped_starts(self) -> list[int]:
-        return [one.start for one in self._mapped]
+        return [file_mapping.start for file_mapping in self._mapped]
 
     def threads(self) -> Sequence[KernelThread]:
         """Every thread that the core file has registers of."""
@@ -178,14 +182,22 @@ class CoreTarget:
         if load.file_size or before < 0:
             return False
         path = self._mapped[before].path
-        base = next((one.start for one in self._mapped if one.path == path and one.offset == 0), None)
+        base = next(
+            (
+                file_mapping.start
+                for file_mapping in self._mapped
+                if file_mapping.path == path and file_mapping.offset == 0
+            ),
+            None,
+        )
         try:
             loaded = LoadedElf(self.read, base) if base is not None else None
         except RanklensError:
             return False
         return loaded is not None and any(
-            loaded.load_bias + one.vaddr + one.file_size <= load.vaddr and load.end <= self._page_end(loaded, one)
-            for one in loaded.segments
+            loaded.load_bias + segment.vaddr + segment.file_size <= load.vaddr
+            and load.end <= self._page_end(loaded, segment)
+            for segment in loaded.segments
         )
 
     @staticmethod
@@ -213,7 +225,14 @@ class CoreTarget:
 
     def _compared(self, path: str) -> Optional[ElfFile]:
         place = self.open_path(path)
-        base = next((one.start for one in self._mapped if one.path == path and one.offset == 0), None)
+        base = next(
+            (
+                file_mapping.start
+                for file_mapping in self._mapped
+                if file_mapping.path == path and file_mapping.offset == 0
+            ),
+            None,
+        )
         if place is None or base is None:
             return None
         try:
@@ -228,9 +247,9 @@ class CoreTarget:
 
     @cached_property
     def _maps(self) -> list[MemoryMapping]:
-        found = [self._load_mapping(one) for one in self._loads if one.memory_size]
-        found += [self._file_mapping(one) for one in self._mapped if not self._is_loaded(one)]
-        return sorted(found, key=lambda one: one.start)
+        mappings = [self._load_mapping(load) for load in self._loads if load.memory_size]
+        mappings += [self._file_mapping(one) for one in self._mapped if not self._is_loaded(one)]
+        return sorted(mappings, key=lambda one: one.start)
 
     def maps(self) -> Sequence[MemoryMapping]:
         """PT_LOADs under the names that NT_FILE gives them, and files that only NT_FILE knows.
@@ -259,9 +278,13 @@ class CoreTarget:
         """GDB's gcore leaves out what the file holds; its program headers then tell the protection."""
         file = self._verified(mapping.path)
         flags = 4
-        for one in file.segments if file else ():
-            if one.offset & -PAGE <= mapping.offset < one.offset + max(one.file_size, 1):
-                flags = one.flags
+        for program_header in file.segments if file else ():
+            if (
+                program_header.offset & -PAGE
+                <= mapping.offset
+                < program_header.offset + max(program_header.file_size, 1)
+            ):
+                flags = program_header.flags
         return MemoryMapping(
             mapping.start,
             mapping.end,
@@ -285,13 +308,13 @@ class CoreTarget:
 
     @cached_property
     def _load_maps(self) -> list[MemoryMapping]:
-        return [self._load_mapping(one) for one in self._loads if one.memory_size]
+        return [self._load_mapping(load) for load in self._loads if load.memory_size]
 
     def _path_of(self, exe: str) -> str:
         """Which mapped path the user's file stands for: by build-id, or by name for files that have none."""
         with ElfFile(exe) as file:
             build_id = file.build_id
-        paths = list(dict.fromkeys(one.path for one in self._mapped))
+        paths = list(dict.fromkeys(file_mapping.path for file_mapping in self._mapped))
         if build_id:
             same = [path for path in paths if self.file_identity(path) == build_id]
         else:

@@ -37,6 +37,7 @@ class FrozenTarget(LiveTarget):
 
     @property
     def is_live(self) -> bool:
+        """Return whether the target can change: it stands still."""
         return False
 
     def close(self) -> None:
@@ -51,6 +52,7 @@ class FrozenTarget(LiveTarget):
             self.others[pid] = FrozenTarget(pid)
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads with their registers."""
         return tuple(
             KernelThread(tid, by_dwarf_number(raw_registers(tid))) for tid in self._standstill.threads(self.pid)
         )

@@ -73,6 +73,7 @@ class LiveTarget(Process):
 
     @property
     def is_live(self) -> bool:
+        """Return whether the target can change."""
         return True
 
     def read(self, address: int, size: int) -> bytes:
@@ -106,7 +107,7 @@ class LiveTarget(Process):
     def _is_mapped(self, address: int, size: int) -> bool:
         """By the map as it was once, or, if that does not have it, as it is now."""
         if not covered(self._known_maps, address, size):
-            self._known_maps = [(one.start, one.end) for one in self.maps()]
+            self._known_maps = [(mapping.start, mapping.end) for mapping in self.maps()]
         return covered(self._known_maps, address, size)
 
     def _read_by_call(self, address: int, size: int) -> bytes:
@@ -238,7 +239,7 @@ class LiveTarget(Process):
     def threads(self) -> Sequence[KernelThread]:
         """Every thread; pc and sp of those that wait in a system call (proc(5), /proc/PID/syscall)."""
         try:
-            names = [one.name for one in Path(f"{self._proc}/task").iterdir()]
+            names = [path.name for path in Path(f"{self._proc}/task").iterdir()]
         except OSError as error:
             raise TargetError(f"process {self.pid} has ended") from error
         return [KernelThread(tid, self._registers(tid)) for tid in sorted(int(name) for name in names)]
@@ -259,11 +260,11 @@ class LiveTarget(Process):
     def _check_readable(self) -> None:
         """Read one byte: permissions for /proc/PID/maps and for memory differ (ptrace(2), access mode checking)."""
         is_empty = True
-        for one in self.maps().one_by_one():
+        for mapping in self.maps().one_by_one():
             is_empty = False
-            if one.readable:
+            if mapping.readable:
                 try:
-                    self.read(one.start, 1)
+                    self.read(mapping.start, 1)
                 except MemoryUnreadable:
                     continue
                 return
@@ -288,7 +289,7 @@ def check_is_process(number: int) -> None:
         lines = Path(f"/proc/{number}/status").read_bytes().splitlines()
     except OSError:
         return
-    process = next((int(one.split()[1]) for one in lines if one.startswith(b"Tgid:")), number)
+    process = next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), number)
     if process != number:
         raise TargetError(f"{number} is no process, it is a thread of process {process}", "give that pid")
 

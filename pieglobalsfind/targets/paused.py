@@ -39,7 +39,7 @@ RSP_AT, RIP_AT = (8 * ORDER.index(number) for number in (7, 16))
 
 
 @dataclass(frozen=True)
-class Stack:
+class StackPlan:
     """A stack of which the part in use is copied: from the word at `pointer` (0: unknown), or a thread's stack pointer.
 
     `expected` is how many bytes at its end are copied where neither leads into it.
@@ -56,10 +56,11 @@ class Plan:
     """What is copied of a process; `unsettled` is code in which a thread has left one rank and not yet saved it."""
 
     ranges: tuple[Range, ...] = ()
-    stacks: tuple[Stack, ...] = ()
+    stacks: tuple[StackPlan, ...] = ()
     unsettled: tuple[Range, ...] = ()
 
     def enlarged(self, ranges: Iterable[Range]) -> Plan:
+        """Return a plan with more ranges."""
         return Plan(merged((*self.ranges, *ranges)), self.stacks, self.unsettled)
 
 
@@ -105,14 +106,17 @@ class PausedTarget:
 
     @property
     def pid(self) -> int:
+        """Return the process's id."""
         return self.live.pid
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return self.live.description
 
     @property
     def is_live(self) -> bool:
+        """Return whether the target can change: the copy can't."""
         return False
 
     def read(self, address: int, size: int) -> bytes:
@@ -136,9 +140,9 @@ class PausedTarget:
 
     def with_live_rest(self) -> PausedTarget:
         """The same, but what was not copied is read from the running process: for heaps of gigabytes."""
-        found = copy(self)
-        found.rest_is_live = True
-        return found
+        paused_target = copy(self)
+        paused_target.rest_is_live = True
+        return paused_target
 
     def _read_constant(self, at: int, end: int, wanted: Range) -> Optional[bytes]:
         """What lies in memory that is not writable, as far as one mapping goes; None, and noted, for anything else."""
@@ -152,6 +156,7 @@ class PausedTarget:
         return self.live.read(at, min(end, mapping.end) - at)
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        """Read many ranges, None for each that was not copied."""
         return [read_or_none(self, *place) for place in places]
 
     def populated(self, start: int, end: int) -> Iterator[Range]:
@@ -163,18 +168,23 @@ class PausedTarget:
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads with their registers at the pause."""
         return self._threads
 
     def open_path(self, path: str) -> Optional[str]:
+        """Return a path by which this process can open the target's file, or None."""
         return self.live.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id in memory of a mapped file, or None."""
         return self.live.file_identity(path)
 
     def check_is_alive(self) -> None:
+        """Raise `TargetEndedError` if the process has ended."""
         self.live.check_is_alive()
 
     def check_program(self) -> None:
+        """Raise `TargetError` if the process runs another program now."""
         self.live.check_program()
 
     def forget_misses(self) -> None:
@@ -250,7 +260,7 @@ def pause(processes: Sequence[tuple[LiveTarget, Plan]]) -> list[PausedTarget]:
     Raises `TargetError` if one may not be traced, has ended, or if a plan is too large.
     """
     copiers = [_Copier(live, plan) for live, plan in processes]
-    if sum(one.size for one in copiers) > LARGEST_COPY:
+    if sum(copier.size for copier in copiers) > LARGEST_COPY:
         raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
     collects = gc.isenabled()
     gc.disable()
@@ -259,18 +269,18 @@ def pause(processes: Sequence[tuple[LiveTarget, Plan]]) -> list[PausedTarget]:
     finally:
         if collects:
             gc.enable()
-    return [one.target(stopped) for one in copiers]
+    return [copier.target(stopped) for copier in copiers]
 
 
 def _copied(copiers: Sequence[_Copier]) -> Pause:
     seconds = 0.0
     for _ in range(MOST_SETTLING):
-        standstill = Standstill([one.live.pid for one in copiers])
+        standstill = Standstill([copier.live.pid for copier in copiers])
         try:
             taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
             for one in copiers:
                 one.read_registers(standstill)
-            is_settled = all(one.is_settled for one in copiers)
+            is_settled = all(copier.is_settled for copier in copiers)
             if is_settled:
                 for one in copiers:
                     one.copy()
@@ -289,12 +299,12 @@ class _Copier:
         self.live = live
         self._unsettled = plan.unsettled
         stacks = sorted(plan.stacks, key=lambda one: one.start)
-        self._starts = [one.start for one in stacks]
-        self._ends = [one.end for one in stacks]
-        self._expected = [max(one.start, one.end - one.expected) for one in stacks]
+        self._starts = [stack.start for stack in stacks]
+        self._ends = [stack.end for stack in stacks]
+        self._expected = [max(stack.start, stack.end - stack.expected) for stack in stacks]
         self._ranges = _vectors(plan.ranges)
-        self._pointers = _vectors((one.pointer, one.pointer + 8) for one in stacks)
-        self.size = sum(self._ranges[1::2]) + sum(2 * one.expected for one in stacks)
+        self._pointers = _vectors((stack.pointer, stack.pointer + 8) for stack in stacks)
+        self.size = sum(self._ranges[1::2]) + sum(2 * stack.expected for stack in stacks)
         self._room = _room(min(self.size, LARGEST_COPY) + (1 << 20))
         self._words = _room(8 * len(stacks))[: 8 * len(stacks)].cast("Q")
         self._registers: list[tuple[int, Optional[bytes]]] = []
@@ -375,22 +385,27 @@ class RecordedTarget:
 
     @property
     def pid(self) -> int:
+        """Return the process's id."""
         return self.live.pid
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return self.live.description
 
     @property
     def is_live(self) -> bool:
+        """Return whether readers must expect changes: the rehearsal does not."""
         return False
 
     def read(self, address: int, size: int) -> bytes:
+        """Read memory and note the range."""
         data = self.live.read(address, size)
         self._note(address, size)
         return data
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
+        """Read many ranges and note them."""
         found = self.live.read_many(places)
         for place, data in zip(places, found):
             if data is not None:
@@ -404,32 +419,39 @@ class RecordedTarget:
         self._read.append((address & -GRAIN, -(-(address + size) // GRAIN) * GRAIN))
 
     def populated(self, start: int, end: int) -> Iterator[Range]:
+        """Yield the populated ranges, and note which one is being searched."""
         for first, last in self.live.populated(start, end):
             self._searched = first, last
             yield first, last
         self._searched = 0, 0
 
     def maps(self) -> Sequence[MemoryMapping]:
+        """Return the memory map."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads."""
         return self.live.threads()
 
     def open_path(self, path: str) -> Optional[str]:
+        """Return a path by which this process can open the target's file, or None."""
         return self.live.open_path(path)
 
     def file_identity(self, path: str) -> Optional[bytes]:
+        """Return the build-id in memory of a mapped file, or None."""
         return self.live.file_identity(path)
 
     def check_is_alive(self) -> None:
+        """Raise `TargetEndedError` if the process has ended."""
         self.live.check_is_alive()
 
     def check_program(self) -> None:
+        """Raise `TargetError` if the process runs another program now."""
         self.live.check_program()
 
     def noted(self) -> tuple[Range, ...]:
         """What was read of memory that may change."""
-        writable = [(one.start, one.end) for one in self._maps if one.writable]
+        writable = [(mapping.start, mapping.end) for mapping in self._maps if mapping.writable]
         return intersected(merged(self._read), writable)
 
 

@@ -33,6 +33,7 @@ class Process:
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return f"process {self.pid}"
 
     def maps(self) -> ProcMaps:
@@ -86,15 +87,15 @@ class Process:
                 return f"{self._proc}/exe"
         except OSError:
             pass
-        for one in self.maps():
-            link = f"{self._proc}/map_files/{one.start:x}-{one.end:x}"
-            if one.path == path and os.access(link, os.R_OK) and is_file(link):
+        for mapping in self.maps():
+            link = f"{self._proc}/map_files/{mapping.start:x}-{mapping.end:x}"
+            if mapping.path == path and os.access(link, os.R_OK) and is_file(link):
                 return link
         return None
 
     def _contents(self, name: str) -> bytes:
         try:
-            return contents_of(f"{self._proc}/{name}")
+            return _contents_of(f"{self._proc}/{name}")
         except PermissionError as error:
             raise self._no_permission() from error
         except OSError as error:
@@ -102,7 +103,7 @@ class Process:
 
     def _check_state(self) -> None:
         try:
-            status = contents_of(f"{self._proc}/stat")
+            status = _contents_of(f"{self._proc}/stat")
         except (OSError, ValueError) as error:
             hint = "give the PID of a running job; `pgrep rankrun` lists them"
             raise no_process(self.pid, hint) from error
@@ -130,7 +131,7 @@ class Process:
     def _running_program(self) -> tuple[bytes, ...]:
         """Differs after every execve(2): its begin, and where code and stack lie (proc(5), stat); () if it ended."""
         try:
-            words = contents_of(f"{self._proc}/stat").rpartition(b")")[2].split()
+            words = _contents_of(f"{self._proc}/stat").rpartition(b")")[2].split()
         except OSError:
             return ()
         if len(words) < 26 or words[0] in (b"Z", b"X"):
@@ -151,7 +152,7 @@ class Process:
 
     def _no_permission(self) -> TargetError:
         try:
-            scope = int(contents_of(YAMA))
+            scope = int(_contents_of(YAMA))
         except (OSError, ValueError):
             scope = 0
         sentence = f"no permission to read process {self.pid}"
@@ -182,7 +183,7 @@ def no_process(pid: int, hint: str) -> TargetError:
     return TargetError(f"/proc hides process {pid}", ways)
 
 
-def contents_of(path: str) -> bytes:
+def _contents_of(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
 

@@ -40,14 +40,16 @@ class StandingMaps(ProcMaps):
         return self._read()
 
     def of_files(self, part: str) -> list[MemoryMapping]:
+        """Return the mappings of files whose path contains `part`."""
         if self._files is None and not self.is_read:
             with suppress(OSError):  # the kernel knows no such question, or a path is too long for it
                 self._files = self._all_of_files()
         if self._files is None:
             return super().of_files(part)
-        return [one for one in self._files if part in one.path]
+        return [file for file in self._files if part in file.path]
 
     def at(self, address: int) -> Optional[MemoryMapping]:
+        """Return the mapping that has an address, or None."""
         if not self.is_read and 0 <= address < KERNEL:
             with suppress(OSError), open(self._path, "rb") as maps:
                 return _mapping(maps.fileno(), address, 0)
@@ -57,24 +59,28 @@ class StandingMaps(ProcMaps):
         """Those of files, in ascending order; None if they are too many."""
         with open(self._path, "rb") as maps:
             found = list(zip(range(MOST_QUERIES), _from(maps.fileno(), 0)))
-        return [one for _, one in found] if len(found) < MOST_QUERIES else None
+        return [mapping for _, mapping in found] if len(found) < MOST_QUERIES else None
 
 
 def _from(maps: int, address: int) -> Iterator[MemoryMapping]:
-    found = _mapping(maps, address, OR_NEXT | OF_A_FILE)
-    while found is not None:
-        yield found
-        found = _mapping(maps, found.end, OR_NEXT | OF_A_FILE)
+    mapping = _mapping(maps, address, OR_NEXT | OF_A_FILE)
+    while mapping is not None:
+        yield mapping
+        mapping = _mapping(maps, mapping.end, OR_NEXT | OF_A_FILE)
 
 
 def is_private_anonymous(path: str, start: int, end: int) -> bool:
     """Whether all of a range is private anonymous memory now; False where the kernel does not answer that."""
     with suppress(OSError), open(path, "rb") as maps:
         while start < end:
-            found = _mapping(maps.fileno(), start, 0)
-            if found is None or found.shared or not (found.path in ("", "[heap]") or found.path.startswith("[anon:")):
+            mapping = _mapping(maps.fileno(), start, 0)
+            if (
+                mapping is None
+                or mapping.shared
+                or not (mapping.path in ("", "[heap]") or mapping.path.startswith("[anon:"))
+            ):
                 return False
-            start = found.end
+            start = mapping.end
         return True
     return False
 

@@ -63,6 +63,7 @@ class Standstill:
 
     @property
     def skew(self) -> float:
+        """Return the seconds between the first and the last process's stop."""
         return max(self._stood.values(), default=0.0) - min(self._stood.values(), default=0.0)
 
     def threads(self, pid: int) -> tuple[int, ...]:
@@ -175,7 +176,7 @@ def _release_running(tid: int) -> None:
 def task_ids(pid: int) -> list[int]:
     """The threads of a process, ascending; raises `TargetError` if it has ended."""
     try:
-        return sorted(int(one.name) for one in Path(f"/proc/{pid}/task").iterdir())
+        return sorted(int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
         raise TargetError(f"process {pid} has ended") from error
 

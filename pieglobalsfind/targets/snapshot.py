@@ -74,7 +74,7 @@ class SnapshotTarget:
         self._of, self.taken = str(content["of"]), str(content["taken"])
         self._maps = checked_maps(content["maps"] if form == FIRST_FORM else self._lines(MAPS, MOST_MAPPINGS))
         threads = content["threads"] if form == FIRST_FORM else self._lines(THREADS, MOST_THREADS)
-        self._threads = tuple(map(checked_thread, threads))
+        self._threads = tuple(map(_checked_thread, threads))
         self._identities = {str(path): bytes.fromhex(text) for path, text in content["build_ids"].items()}
 
     def _lines(self, name: str, most: int) -> Iterator[Any]:
@@ -91,21 +91,27 @@ class SnapshotTarget:
 
     def _index_pieces(self) -> None:
         found: list[tuple[int, int]] = []
-        for one in self._archive.infolist():
-            if one.filename.startswith(FOLDER):
-                start = int(one.filename[len(FOLDER) :], 16)
-                if not 0 < one.file_size <= PIECE or not 0 <= start <= TOP - one.file_size or len(found) > MOST_PIECES:
-                    raise ValueError(f"{one.filename} has an impossible size")
-                found.append((start, start + one.file_size))
+        for zip_info in self._archive.infolist():
+            if zip_info.filename.startswith(FOLDER):
+                start = int(zip_info.filename[len(FOLDER) :], 16)
+                if (
+                    not 0 < zip_info.file_size <= PIECE
+                    or not 0 <= start <= TOP - zip_info.file_size
+                    or len(found) > MOST_PIECES
+                ):
+                    raise ValueError(f"{zip_info.filename} has an impossible size")
+                found.append((start, start + zip_info.file_size))
         self._pieces = sorted(found)
         self._starts = [start for start, _ in self._pieces]
 
     @property
     def description(self) -> str:
+        """Return what messages call the target."""
         return f"snapshot {Path(self.path).name} of {self._of}, taken {self.taken}"
 
     @property
     def is_live(self) -> bool:
+        """Return whether the target can change: a file can't."""
         return False
 
     def read(self, address: int, size: int) -> bytes:
@@ -159,9 +165,11 @@ class SnapshotTarget:
         return content
 
     def maps(self) -> Sequence[MemoryMapping]:
+        """Return the memory map."""
         return self._maps
 
     def threads(self) -> Sequence[KernelThread]:
+        """Return the kernel threads with their registers."""
         return self._threads
 
     def open_path(self, path: str) -> Optional[str]:
@@ -175,10 +183,10 @@ class SnapshotTarget:
 
 def parsed(text: bytes) -> Any:
     """JSON without fractions, infinities and NaN, which no part of a snapshot has; raises `ValueError`."""
-    return json.loads(text, parse_float=refuse_number, parse_constant=refuse_number)
+    return json.loads(text, parse_float=_refuse_number, parse_constant=_refuse_number)
 
 
-def refuse_number(text: str) -> NoReturn:
+def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"it has the number {text[:40]}")
 
 
@@ -186,7 +194,7 @@ def checked_maps(rows: Iterable[dict[str, Any]]) -> tuple[MemoryMapping, ...]:
     """The memory map, ascending; raises `ValueError` for any other."""
     found, last = [], 0
     for row in rows:
-        mapping = checked_mapping(row)
+        mapping = _checked_mapping(row)
         if mapping.start < last:
             raise ValueError("its mappings are not in ascending order")
         last = mapping.end
@@ -204,7 +212,7 @@ def checked_ranges(rows: Iterable[Any]) -> list[tuple[int, int]]:
     return found
 
 
-def checked_mapping(row: dict[str, Any]) -> MemoryMapping:
+def _checked_mapping(row: dict[str, Any]) -> MemoryMapping:
     mapping = MemoryMapping(**row)
     flags = (mapping.readable, mapping.writable, mapping.executable, mapping.shared)
     if (
@@ -217,7 +225,7 @@ def checked_mapping(row: dict[str, Any]) -> MemoryMapping:
     return mapping
 
 
-def checked_thread(row: dict[str, Any]) -> KernelThread:
+def _checked_thread(row: dict[str, Any]) -> KernelThread:
     tid = integer(row["tid"])
     if not 0 <= tid < 1 << 31:
         raise ValueError("a thread makes no sense")
@@ -286,23 +294,24 @@ def write(
     with whole_file(place, hint) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         maps = target.maps()
         archive.writestr(DESCRIPTION, json.dumps(described(target, maps, taken)))
-        write_lines(archive, MAPS, (mapping._asdict() for mapping in maps))
-        write_lines(archive, THREADS, map(described_thread, target.threads()))
+        _write_lines(archive, MAPS, (mapping._asdict() for mapping in maps))
+        _write_lines(archive, THREADS, map(_described_thread, target.threads()))
         for start, data in readable(target, maps, regions, zeros, tell):
             archive.writestr(f"{FOLDER}{start:x}", data)
             memory, pieces = memory + len(data), pieces + 1
-        write_lines(archive, ZEROS, zeros)
+        _write_lines(archive, ZEROS, zeros)
     return Written(memory, pieces, place.stat().st_size, sum(end - start for start, end in zeros))
 
 
-def write_lines(archive: zipfile.ZipFile, name: str, rows: Iterable[Any]) -> None:
+def _write_lines(archive: zipfile.ZipFile, name: str, rows: Iterable[Any]) -> None:
     with archive.open(name, "w") as file:
         for row in rows:
             file.write(json.dumps(row).encode() + b"\n")
 
 
 def described(target: Target, maps: Sequence[MemoryMapping], taken: str) -> dict[str, Any]:
-    paths = {one.path for one in maps if one.path.startswith("/")}
+    """Return what a snapshot says of a target in its JSON."""
+    paths = {mapping.path for mapping in maps if mapping.path.startswith("/")}
     identities = {path: target.file_identity(path) for path in sorted(paths)}
     return {
         "form": FORM,
@@ -312,10 +321,10 @@ def described(target: Target, maps: Sequence[MemoryMapping], taken: str) -> dict
     }
 
 
-def described_thread(one: KernelThread) -> dict[str, Any]:
-    if isinstance(one.registers, Absent):
-        return {"tid": one.tid, "registers": None, "why": one.registers.reason}
-    return {"tid": one.tid, "registers": {str(number): value for number, value in one.registers.items()}}
+def _described_thread(thread: KernelThread) -> dict[str, Any]:
+    if isinstance(thread.registers, Absent):
+        return {"tid": thread.tid, "registers": None, "why": thread.registers.reason}
+    return {"tid": thread.tid, "registers": {str(number): value for number, value in thread.registers.items()}}
 
 
 def readable(

@@ -43,6 +43,7 @@ def decode_base(bare: Base, data: bytes, language: str) -> str:
 
 
 def decode_boolean(value: int, language: str) -> str:
+    """Return a boolean in the language's words."""
     if value not in (0, 1):
         return str(value)
     names = (".FALSE.", ".TRUE.") if language == "Fortran" else ("false", "true")
@@ -138,14 +139,25 @@ def decode_decimal(data: bytes) -> str:
 
 
 def decode_enum(bare: Enum, data: bytes, language: str) -> str:
+    """Return an enumerator's name, or the number."""
     value = int.from_bytes(data[: bare.size], "little", signed=bare.signed)
     for one in bare.enumerators:
         if one.value == value:
             return f"{bare.name}::{one.name}" if language == "C++" and bare.name else one.name
-    flags = [one for one in bare.enumerators if one.value > 0 and one.value & value == one.value]
-    if value and flags and all(one.value & (one.value - 1) == 0 for one in bare.enumerators if one.value > 0):
-        rest = value & ~sum(one.value for one in flags)
-        names = [one.name for one in flags] + ([f"unknown: {rest:#x}"] if rest else [])
+    flags = [
+        enumerator
+        for enumerator in bare.enumerators
+        if enumerator.value > 0 and enumerator.value & value == enumerator.value
+    ]
+    if (
+        value
+        and flags
+        and all(
+            enumerator.value & (enumerator.value - 1) == 0 for enumerator in bare.enumerators if enumerator.value > 0
+        )
+    ):
+        rest = value & ~sum(flag.value for flag in flags)
+        names = [flag.name for flag in flags] + ([f"unknown: {rest:#x}"] if rest else [])
         return f"({' | '.join(names)})"
     return str(value)
 
@@ -193,6 +205,7 @@ def character(code: int, quote: str = "'") -> str:
 
 
 def escaped(code: int, quote: str) -> str:
+    """Return a character as C writes it in a literal."""
     if code in _ESCAPES:
         return _ESCAPES[code]
     if 32 <= code < 127:
@@ -201,4 +214,5 @@ def escaped(code: int, quote: str) -> str:
 
 
 def quoted(data: bytes, quote: str) -> str:
+    """Return bytes as a literal."""
     return quote + "".join(escaped(byte, quote) for byte in data) + quote

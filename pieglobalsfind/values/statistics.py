@@ -54,6 +54,7 @@ class Statistics:
 
 
 def of(ranks: tuple[int, ...]) -> str:
+    """Return ranks as text, or their number if they are too many."""
     text = compact(ranks)
     if len(text) > LONGEST_RANKS:
         return f"{len(ranks)} ranks"
@@ -106,16 +107,17 @@ def beyond(finite: Mapping[int, float]) -> tuple[int, ...]:
 def sparkline(texts: Iterable[str]) -> str:
     """A bar for each rank, in order, or for a few that stand together their highest; `x` for what is not finite."""
     numbers = [number_of(text) for text in texts]
-    finite = [one for one in numbers if one is not None and math.isfinite(one)]
+    finite = [number for number in numbers if number is not None and math.isfinite(number)]
     if not finite or None in numbers:
         return ""
     low, high = min(finite), max(finite)
-    known = [one for one in numbers if one is not None]
+    known = [number for number in numbers if number is not None]
     step = -(-len(known) // MOST_BARS)
     return "".join(bar(known[at : at + step], low, high) for at in range(0, len(known), step))
 
 
 def bar(numbers: list[float], low: float, high: float) -> str:
+    """Return one block of a sparkline."""
     if not all(map(math.isfinite, numbers)):
         return "x"
     span = high / 2 - low / 2  # halves, as the whole may be infinite

@@ -15,6 +15,7 @@ from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import (
     Array,
     Base,
+    CharacterType,
     Dimension,
     Enum,
     Function,
@@ -22,12 +23,11 @@ from pieglobalsfind.dwarf.types import (
     MemberPointer,
     Pointer,
     Struct,
-    Text,
     TypeTable,
 )
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
-from pieglobalsfind.values.containers.contents import Contents, Part, Source
+from pieglobalsfind.values.containers.contents import ContainedObject, Contents, ContentSource
 from pieglobalsfind.values.containers.recognize import is_container, text_of
 from pieglobalsfind.values.scalar_text import (
     MOST_ELEMENTS,
@@ -67,60 +67,62 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Object:
+class VariableBytes:
     """Bytes of the target and where they lie."""
 
     address: int
     data: bytes
 
 
-def decode(around: Surroundings, index: int, found: Object, depth: int = 0) -> str:
+def decode(around: Surroundings, index: int, variable_bytes: VariableBytes, depth: int = 0) -> str:
     """The value as text, one line."""
     bare = around.types.strip(index)
     if depth > DEEPEST:
         return "{...}"
     if isinstance(bare, Array):
-        return decode_array(around, bare, found, depth)
-    if len(found.data) < bare.size if not isinstance(bare, Function) else False:
+        return decode_array(around, bare, variable_bytes, depth)
+    if len(variable_bytes.data) < bare.size if not isinstance(bare, Function) else False:
         return "<incomplete>"
     if isinstance(bare, Struct):
-        return decode_class(around, index, bare, found, depth)
+        return decode_class(around, index, bare, variable_bytes, depth)
     if isinstance(bare, Base):
-        return decode_base(bare, found.data[: bare.size], around.language)
+        return decode_base(bare, variable_bytes.data[: bare.size], around.language)
     if isinstance(bare, Pointer):
-        return decode_pointer(around, bare, found.data, depth)
+        return decode_pointer(around, bare, variable_bytes.data, depth)
     if isinstance(bare, Enum):
-        return decode_enum(bare, found.data, around.language)
-    if isinstance(bare, Text):
-        return quoted(found.data[: bare.size], "'")
+        return decode_enum(bare, variable_bytes.data, around.language)
+    if isinstance(bare, CharacterType):
+        return quoted(variable_bytes.data[: bare.size], "'")
     if isinstance(bare, MemberPointer):
-        return decode_member_pointer(around, bare, found.data)
+        return _decode_member_pointer(around, bare, variable_bytes.data)
     if isinstance(bare, Function):
         return "<a function>"
-    return raw(found.data) if depth == 0 and found.data else f"<{bare.size} bytes>"
+    return raw(variable_bytes.data) if depth == 0 and variable_bytes.data else f"<{bare.size} bytes>"
 
 
-def decode_class(around: Surroundings, index: int, bare: Struct, found: Object, depth: int) -> str:
+def decode_class(around: Surroundings, index: int, bare: Struct, variable_bytes: VariableBytes, depth: int) -> str:
     """A container's contents, or the members of any other class."""
     if around.language == "C++":
 
-        def show(part: Part) -> str:
-            return decode(around, part.type, Object(part.address, part.data), depth + 1)
+        def show(part: ContainedObject) -> str:
+            return decode(around, part.type, VariableBytes(part.address, part.data), depth + 1)
 
-        source = Source(around.types, around.read, show, lambda one: is_plain(around.types, one), around.contents)
-        text = text_of(source, Part(index, found.address, found.data))
+        source = ContentSource(
+            around.types, around.read, show, lambda one: is_plain(around.types, one), around.contents
+        )
+        text = text_of(source, ContainedObject(index, variable_bytes.address, variable_bytes.data))
         if text is not None:
             return text
-    return decode_struct(around, bare, found, depth)
+    return decode_struct(around, bare, variable_bytes, depth)
 
 
 def is_plain(types: TypeTable, index: int) -> bool:
     """Whether equal bytes are equal values on every rank: without pointers, containers, or padding that may differ."""
     bare = types.strip(index)
     if isinstance(bare, Struct):
-        parts = [one for one in bare.members if not is_empty(types, one)]
-        is_whole = not bare.opaque and sum(types.size(one.type) for one in parts) == bare.size
-        return is_whole and all(not one.bit_size and is_plain(types, one.type) for one in parts)
+        parts = [member for member in bare.members if not is_empty(types, member)]
+        is_whole = not bare.opaque and sum(types.size(part.type) for part in parts) == bare.size
+        return is_whole and all(not part.bit_size and is_plain(types, part.type) for part in parts)
     if isinstance(bare, Base):
         numbers = 2 if "complex" in bare.encoding else 1
         return bare.size // numbers <= 8  # the x87's numbers have padding
@@ -150,13 +152,13 @@ def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int 
 def pointee(around: Surroundings, index: int, address: int) -> str:
     """` -> {x = 1}`; "" for what is no object of a known size, or can't be read."""
     size, bare = around.types.size(index), around.types.strip(index)
-    if not 0 < size <= LARGEST_POINTEE or not isinstance(bare, (Base, Enum, Struct, Text)):
+    if not 0 < size <= LARGEST_POINTEE or not isinstance(bare, (Base, Enum, Struct, CharacterType)):
         return ""
     try:
         data = around.read(address, size) if around.contents.allow(size) == size else b""
     except MemoryUnreadable:
         return ""
-    return f" -> {decode(replace(around, follow=never), index, Object(address, data), 1)}" if data else ""
+    return f" -> {decode(replace(around, follow=never), index, VariableBytes(address, data), 1)}" if data else ""
 
 
 def c_string(around: Surroundings, address: int) -> Optional[str]:
@@ -174,26 +176,31 @@ def c_string(around: Surroundings, address: int) -> Optional[str]:
     return quoted(text, '"') + ("" if end else "...")
 
 
-def decode_member_pointer(around: Surroundings, bare: MemberPointer, data: bytes) -> str:
+def _decode_member_pointer(around: Surroundings, bare: MemberPointer, data: bytes) -> str:
     value = int.from_bytes(data[:8], "little", signed=True)
     if bare.size == 8:
-        return "NULL" if value == -1 else member_name(around, bare, value)
+        return "NULL" if value == -1 else _member_name(around, bare, value)
     if value & 1:
         return f"virtual function at vtable offset {value - 1}"
     return around.name_address(value) if value else "NULL"
 
 
-def member_name(around: Surroundings, bare: MemberPointer, offset: int) -> str:
+def _member_name(around: Surroundings, bare: MemberPointer, offset: int) -> str:
     container = around.types.strip(bare.container)
     if isinstance(container, Struct):
-        for one in container.members:
-            if one.offset == offset and one.location is None and not one.is_base and not one.name.startswith("_vptr"):
-                return f"&{container.name}::{one.name}"
+        for member in container.members:
+            if (
+                member.offset == offset
+                and member.location is None
+                and not member.is_base
+                and not member.name.startswith("_vptr")
+            ):
+                return f"&{container.name}::{member.name}"
     return f"member at +{offset}"
 
 
 def decode_struct(
-    around: Surroundings, bare: Struct, found: Object, depth: int, virtual: Optional[set[int]] = None
+    around: Surroundings, bare: Struct, variable_bytes: VariableBytes, depth: int, virtual: Optional[set[int]] = None
 ) -> str:
     """`virtual` are the virtual base classes that were shown already: an object has one of each."""
     if bare.opaque:
@@ -201,22 +208,26 @@ def decode_struct(
     shown: set[int] = set() if virtual is None else virtual
     opening, closing = ("( ", " )") if around.language == "Fortran" else ("{", "}")
     members: list[str] = []
-    for one in bare.members[:MOST_ELEMENTS]:
-        if one.location is None or one.type not in shown:
-            shown.update((one.type,) if one.location is not None else ())
-            text = deferred_text(around, bare, one, found) if around.language == "Fortran" else None
-            members.append(text or decode_member(around, one, found, depth, shown))
+    for member in bare.members[:MOST_ELEMENTS]:
+        if member.location is None or member.type not in shown:
+            shown.update((member.type,) if member.location is not None else ())
+            text = deferred_text(around, bare, member, variable_bytes) if around.language == "Fortran" else None
+            members.append(text or _decode_member(around, member, variable_bytes, depth, shown))
     return opening + ", ".join(members) + ("..." if len(bare.members) > MOST_ELEMENTS else "") + closing
 
 
-def deferred_text(around: Surroundings, bare: Struct, member: Member, found: Object) -> Optional[str]:
+def deferred_text(around: Surroundings, bare: Struct, member: Member, variable_bytes: VariableBytes) -> Optional[str]:
     """A component `character(len=:), allocatable`: gfortran keeps its length in one called `_NAME_length`."""
     pointer = around.types.strip(member.type)
     length = next((one for one in bare.members if one.name == f"_{member.name}_length"), None)
-    if length is None or not isinstance(pointer, Pointer) or not isinstance(around.types.strip(pointer.target), Text):
+    if (
+        length is None
+        or not isinstance(pointer, Pointer)
+        or not isinstance(around.types.strip(pointer.target), CharacterType)
+    ):
         return None
     address, count = (
-        int.from_bytes(found.data[at : at + 8], "little", signed=True) for at in (member.offset, length.offset)
+        int.from_bytes(variable_bytes.data[at : at + 8], "little", signed=True) for at in (member.offset, length.offset)
     )
     if not address or not 0 <= count <= LARGEST_READ:
         return None
@@ -230,11 +241,13 @@ def deferred_text(around: Surroundings, bare: Struct, member: Member, found: Obj
     return f"{member.name} = {quoted(data[:MOST_ELEMENTS], chr(39))}{'...' if count > MOST_ELEMENTS else ''}"
 
 
-def decode_member(around: Surroundings, member: Member, found: Object, depth: int, virtual: set[int]) -> str:
+def _decode_member(
+    around: Surroundings, member: Member, variable_bytes: VariableBytes, depth: int, virtual: set[int]
+) -> str:
     if member.bit_size:
-        text = decode_bits(around, member, found.data)
+        text = _decode_bits(around, member, variable_bytes.data)
     else:
-        part, bare = part_of(around, member, found), around.types.strip(member.type)
+        part, bare = part_of(around, member, variable_bytes), around.types.strip(member.type)
         if isinstance(part, str):
             text = part
         elif (
@@ -251,27 +264,29 @@ def decode_member(around: Surroundings, member: Member, found: Object, depth: in
     return f"{member.name} = {text}" if member.name else text
 
 
-def part_of(around: Surroundings, member: Member, found: Object) -> Union[Object, str]:
+def part_of(around: Surroundings, member: Member, variable_bytes: VariableBytes) -> Union[VariableBytes, str]:
     """Where a member lies, with its bytes; or what to show instead."""
     size = around.types.size(member.type)
     if member.location is None:
-        return Object(found.address + member.offset, found.data[member.offset : member.offset + size])
-    start = evaluate(member.location, found.address, around.read, (MemoryUnreadable,), on_stack=True)
+        return VariableBytes(
+            variable_bytes.address + member.offset, variable_bytes.data[member.offset : member.offset + size]
+        )
+    start = evaluate(member.location, variable_bytes.address, around.read, (MemoryUnreadable,), on_stack=True)
     if isinstance(start, Absent):
         return f"<cannot be read: {start}>"
     start &= (1 << 64) - 1
-    at = start - found.address
-    if 0 <= at <= len(found.data) - size:
-        return Object(start, found.data[at : at + size])
+    at = start - variable_bytes.address
+    if 0 <= at <= len(variable_bytes.data) - size:
+        return VariableBytes(start, variable_bytes.data[at : at + size])
     if size > LARGEST_READ:
         return f"<{size} bytes>"
     try:
-        return Object(start, around.read(start, size))
+        return VariableBytes(start, around.read(start, size))
     except MemoryUnreadable as error:
         return f"<{error}>"
 
 
-def decode_bits(around: Surroundings, member: Member, data: bytes) -> str:
+def _decode_bits(around: Surroundings, member: Member, data: bytes) -> str:
     first = member.bit_offset // 8
     word = int.from_bytes(data[first : first + 16], "little") >> member.bit_offset % 8
     value = word & ((1 << member.bit_size) - 1)
@@ -296,25 +311,29 @@ class Extent:
     stride: int
 
 
-def decode_array(around: Surroundings, bare: Array, found: Object, depth: int) -> str:
+def decode_array(around: Surroundings, bare: Array, variable_bytes: VariableBytes, depth: int) -> str:
     """Dense arrays from the bytes at hand, described ones (Fortran) from where their descriptor says."""
     element = around.types.size(bare.element)
     if bare.data_location is not None:
-        return decode_described(around, bare, found, element, depth)
+        return decode_described(around, bare, variable_bytes, element, depth)
     extents = dense_extents(bare, element)
     if extents is None:
-        return "<of unknown length>" if not found.data else f"<of unknown length, {len(found.data)} bytes>"
-    return decode_elements(around, bare, found, extents, depth)
+        return (
+            "<of unknown length>"
+            if not variable_bytes.data
+            else f"<of unknown length, {len(variable_bytes.data)} bytes>"
+        )
+    return decode_elements(around, bare, variable_bytes, extents, depth)
 
 
 def dense_extents(bare: Array, element: int) -> Optional[list[Extent]]:
     """The dimensions, slowest first, or None when a count is unknown."""
     stride, extents = element, []
-    for one in bare.dimensions if bare.column_major else reversed(bare.dimensions):
-        if not isinstance(one.count, int):
+    for dimension in bare.dimensions if bare.column_major else reversed(bare.dimensions):
+        if not isinstance(dimension.count, int):
             return None
-        extents.append(Extent(one.count, stride))
-        stride *= one.count
+        extents.append(Extent(dimension.count, stride))
+        stride *= dimension.count
     return extents[::-1]
 
 
@@ -323,25 +342,29 @@ class Elements:
     """The elements that a descriptor describes: dimensions slowest first, and their bytes."""
 
     extents: list[Extent]
-    found: Object
+    found: VariableBytes
 
 
-def decode_described(around: Surroundings, bare: Array, found: Object, element: int, depth: int) -> str:
+def decode_described(around: Surroundings, bare: Array, variable_bytes: VariableBytes, element: int, depth: int) -> str:
     """A Fortran allocatable or pointer array."""
-    elements = described_elements(around, bare, found, element)
+    elements = described_elements(around, bare, variable_bytes, element)
     if isinstance(elements, Elements):
         return decode_elements(around, bare, elements.found, elements.extents, depth)
     return elements
 
 
-def described_elements(around: Surroundings, bare: Array, found: Object, element: int) -> Union[Elements, str]:
+def described_elements(
+    around: Surroundings, bare: Array, variable_bytes: VariableBytes, element: int
+) -> Union[Elements, str]:
     """The elements of an array with a descriptor (DWARF 5, 5.18.1), or what to show instead of them."""
     for expression, words in ((bare.allocated, "<not allocated>"), (bare.associated, "<not associated>")):
-        if expression is not None and not truth(evaluate(expression, found.address, around.read, (MemoryUnreadable,))):
+        if expression is not None and not truth(
+            evaluate(expression, variable_bytes.address, around.read, (MemoryUnreadable,))
+        ):
             return words
-    start = evaluate(bare.data_location, found.address, around.read, (MemoryUnreadable,))
-    extents = [described_extent(around, one, found.address, element) for one in bare.dimensions]
-    known = [one for one in extents if isinstance(one, Extent)]
+    start = evaluate(bare.data_location, variable_bytes.address, around.read, (MemoryUnreadable,))
+    extents = [_described_extent(around, dimension, variable_bytes.address, element) for dimension in bare.dimensions]
+    known = [extent for extent in extents if isinstance(extent, Extent)]
     if isinstance(start, Absent) or len(known) != len(extents):
         return f"<cannot be read: {start if isinstance(start, Absent) else 'its bounds are unknown'}>"
     span = sum((one.count - 1) * one.stride for one in known) + element if all(one.count for one in known) else 0
@@ -351,33 +374,40 @@ def described_elements(around: Surroundings, bare: Array, found: Object, element
         data = around.read(start & (1 << 64) - 1, span) if span else b""
     except MemoryUnreadable as error:
         return f"<{error}>"
-    return Elements(known[::-1], Object(start, data))
+    return Elements(known[::-1], VariableBytes(start, data))
 
 
-def elements_of(around: Surroundings, index: int, found: Object) -> bytes:
+def elements_of(around: Surroundings, index: int, variable_bytes: VariableBytes) -> bytes:
     """The bytes that make up the value: of an array with a descriptor its elements, else the variable itself."""
     bare = around.types.strip(index)
     if not isinstance(bare, Array) or bare.data_location is None:
-        return found.data
-    elements = described_elements(around, bare, found, around.types.size(bare.element))
+        return variable_bytes.data
+    elements = described_elements(around, bare, variable_bytes, around.types.size(bare.element))
     return elements.found.data if isinstance(elements, Elements) else b""
 
 
 def truth(value: Union[int, Absent]) -> bool:
+    """Return whether a value is known and not zero."""
     return not isinstance(value, Absent) and value != 0
 
 
-def described_extent(around: Surroundings, one: Dimension, address: int, element: int) -> Optional[Extent]:
-    lower, upper = (evaluate(bound, address, around.read, (MemoryUnreadable,)) for bound in (one.lower, one.upper))
-    stride = element if one.stride is None else evaluate(one.stride, address, around.read, (MemoryUnreadable,))
+def _described_extent(around: Surroundings, dimension: Dimension, address: int, element: int) -> Optional[Extent]:
+    lower, upper = (
+        evaluate(bound, address, around.read, (MemoryUnreadable,)) for bound in (dimension.lower, dimension.upper)
+    )
+    stride = (
+        element if dimension.stride is None else evaluate(dimension.stride, address, around.read, (MemoryUnreadable,))
+    )
     if isinstance(lower, Absent) or isinstance(upper, Absent) or isinstance(stride, Absent):
         return None
     return Extent(max(0, upper - lower + 1), stride)
 
 
-def decode_elements(around: Surroundings, bare: Array, found: Object, extents: list[Extent], depth: int) -> str:
+def decode_elements(
+    around: Surroundings, bare: Array, variable_bytes: VariableBytes, extents: list[Extent], depth: int
+) -> str:
     """All dimensions, slowest first, at most `MOST_ELEMENTS` elements in all."""
-    return Elementwise(around, bare, depth).dimension(found, extents)
+    return Elementwise(around, bare, depth).dimension(variable_bytes, extents)
 
 
 class Elementwise:
@@ -390,23 +420,23 @@ class Elementwise:
         self._left = MOST_ELEMENTS
         self._fortran = around.language == "Fortran"
 
-    def dimension(self, found: Object, extents: list[Extent]) -> str:
+    def dimension(self, variable_bytes: VariableBytes, extents: list[Extent]) -> str:
         """One dimension and all within it."""
         extent, inner = (extents[0], extents[1:]) if extents else (Extent(1, 0), [])
-        if not inner and is_characters(self._around.types, self._bare):
-            return decode_characters(found.data[: extent.count])
+        if not inner and _is_characters(self._around.types, self._bare):
+            return decode_characters(variable_bytes.data[: extent.count])
         size = sum((one.count - 1) * one.stride for one in inner) + self._around.types.size(self._bare.element)
         parts: list[str] = []
         number = 0
         while number < extent.count and self._left > 0:
             start = number * extent.stride
-            part = Object(found.address + start, found.data[start : start + max(size, 0)])
+            part = VariableBytes(variable_bytes.address + start, variable_bytes.data[start : start + max(size, 0)])
             text = (
                 self.dimension(part, inner)
                 if inner
                 else decode(self._around, self._bare.element, part, self._depth + 1)
             )
-            run = run_length(found.data, extent, number, part.data)
+            run = run_length(variable_bytes.data, extent, number, part.data)
             number += self._write(parts, text, run, bool(inner))
         return self._joined(parts, bool(inner), number < extent.count)
 
@@ -449,6 +479,6 @@ def run_length(data: bytes, extent: Extent, number: int, element: bytes) -> int:
     return length
 
 
-def is_characters(types: TypeTable, bare: Array) -> bool:
+def _is_characters(types: TypeTable, bare: Array) -> bool:
     element = types.strip(bare.element)
     return isinstance(element, Base) and element.size == 1 and element.encoding in ("signed_char", "unsigned_char")

@@ -14,16 +14,16 @@ from tests.support.running import ROOT
 
 INCLUDE = ROOT / "runtime-hooks" / "include"
 RECORDS: dict[Any, str] = {
-    layout.Object: "object",
-    layout.Segment: "segment",
-    layout.Rank: "rank",
+    layout.ObjectRecord: "object",
+    layout.SegmentRecord: "segment",
+    layout.RankRecord: "rank",
     layout.Copy: "copy",
-    layout.TlsBlock: "tls_block",
+    layout.TlsBlockRecord: "tls_block",
     layout.Redirection: "redirection",
-    layout.Root: "root",
-    layout.Register: "register",
-    layout.Call: "call",
-    layout.Block: "block",
+    layout.RootRecord: "root",
+    layout.RegisterRecord: "register",
+    layout.CallRecord: "call",
+    layout.BlockRecord: "block",
     layout.Kept: "kept",
     layout.ProcessingElement: "processing_element",
     layout.EventEntry: "event_entry",
@@ -55,7 +55,7 @@ def compiled_layout(compiler: str, standard: str, language: str, folder: Path) -
         lines.append(f'printf("{name} sizeof %zu\\n", sizeof(struct rank_debug_{name}));')
     lines += [
         f'printf("header {field} %zu\\n", offsetof(struct rank_debug_header, {field}));'
-        for field in layout.Header._fields
+        for field in layout.RegistryHeader._fields
     ]
     lines.append('printf("header sizeof %zu\\n", offsetof(struct rank_debug_header, strings));')
     lines.append('printf("whole_header events %zu\\n", offsetof(struct rank_debug_header, events));')
@@ -85,7 +85,7 @@ def test_records(compiler: str, standard: str, language: str, tmp_path: Path) ->
         ("events_written", layout.EVENTS_WRITTEN_AT),
         ("sizeof", layout.HEADER_SIZE),
     ]
-    assert python_layout(layout.HEADER_FORM, layout.Header._fields) == compiled["header"]
+    assert python_layout(layout.HEADER_FORM, layout.RegistryHeader._fields) == compiled["header"]
 
 
 def test_the_symbol_survives_strip(tmp_path: Path) -> None:

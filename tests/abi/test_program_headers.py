@@ -26,7 +26,7 @@ def expected(path: str, bias: int) -> tuple[object, ...]:
     """Build-id, segments, TLS size and module, by pyelftools."""
     with open(path, "rb") as file:
         elf = ELFFile(file)
-        loads = [one.header for one in elf.iter_segments("PT_LOAD")]
+        loads = [segment.header for segment in elf.iter_segments("PT_LOAD")]
         notes = [
             note["n_desc"]
             for section in elf.iter_sections()
@@ -34,11 +34,11 @@ def expected(path: str, bias: int) -> tuple[object, ...]:
             for note in section.iter_notes()
             if note["n_type"] == "NT_GNU_BUILD_ID"
         ]
-        low = min(one.p_vaddr for one in loads) & -PAGE
-        tls = [one.header.p_memsz for one in elf.iter_segments("PT_TLS")]
-        segments = [(one.p_vaddr - low, one.p_memsz, one.p_filesz, one.p_flags & 7) for one in loads]
-        span = max(one.p_vaddr + one.p_memsz for one in loads) - low
-        dynamic = next(bias + one.header.p_vaddr for one in elf.iter_segments("PT_DYNAMIC"))
+        low = min(load.p_vaddr for load in loads) & -PAGE
+        tls = [segment.header.p_memsz for segment in elf.iter_segments("PT_TLS")]
+        segments = [(load.p_vaddr - low, load.p_memsz, load.p_filesz, load.p_flags & 7) for load in loads]
+        span = max(load.p_vaddr + load.p_memsz for load in loads) - low
+        dynamic = next(bias + segment.header.p_vaddr for segment in elf.iter_segments("PT_DYNAMIC"))
         return bias + low, span, dynamic, notes, segments, sum(tls)
 
 
@@ -55,13 +55,29 @@ def test_it_describes_loaded_files(tmp_path: Path, start_job: StartJob, kind: st
     snapshot = take(open_target(pid=job.pid))
     assert snapshot is not None
     records = snapshot.records
-    paths = [layout.path_text(records.strings[one.path : one.path + 4096]) for one in records.objects]
+    paths = [
+        layout.path_text(records.strings[object_record.path : object_record.path + 4096])
+        for object_record in records.objects
+    ]
     assert paths[0] == str(program.resolve()) and paths[2] == str(library.resolve()) and "libm" in paths[1]
-    assert [one.flags for one in records.objects] == [layout.OBJECT_PROGRAM, 0, layout.OBJECT_PRIVATIZED]
-    for path, one in zip(paths, records.objects):
-        segments = records.segments[one.first_segment : one.first_segment + one.segment_count]
+    assert [object_record.flags for object_record in records.objects] == [
+        layout.OBJECT_PROGRAM,
+        0,
+        layout.OBJECT_PRIVATIZED,
+    ]
+    for path, object_record in zip(paths, records.objects):
+        segments = records.segments[
+            object_record.first_segment : object_record.first_segment + object_record.segment_count
+        ]
         seen = [(part.offset, part.memory_size, part.file_size, part.protection) for part in segments]
-        build_ids = [one.build_id[: one.build_id_size].hex()]
-        assert (one.base, one.span, one.dynamic, build_ids, seen, one.tls_size) == expected(path, one.load_bias)
-        assert (one.tls_module_id > 0) == (one.tls_size > 0)
+        build_ids = [object_record.build_id[: object_record.build_id_size].hex()]
+        assert (
+            object_record.base,
+            object_record.span,
+            object_record.dynamic,
+            build_ids,
+            seen,
+            object_record.tls_size,
+        ) == expected(path, object_record.load_bias)
+        assert (object_record.tls_module_id > 0) == (object_record.tls_size > 0)
     assert records.objects[2].tls_size == 40

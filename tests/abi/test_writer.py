@@ -45,8 +45,8 @@ def inspect(command: str, job: Job) -> Any:
 
 def test_its_ranks_are_shown(job: Job, gdb: Path, tmp_path: Path) -> None:
     ranks = inspect("ranks", job)
-    assert [one["state"] for one in ranks] == ["blocked", "blocked"]
-    waiting = [one["waiting"] for one in ranks]
+    assert [rank["state"] for rank in ranks] == ["blocked", "blocked"]
+    waiting = [rank["waiting"] for rank in ranks]
     assert [(one["call"], one["peer"], one["tag"]) for one in waiting] == [("MPI_Recv", 1, 7), ("MPI_Recv", 0, 7)]
     found = {one["name"]: one for one in inspect("globals", job)}
     assert {name: [group["value"] for group in found[name]["groups"]] for name in VALUES} == VALUES

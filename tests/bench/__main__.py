@@ -47,7 +47,7 @@ def main() -> int:
 def with_sections(document: str, results: list[Result]) -> str:
     """The document with the sections of these results in place of older ones; each says where it was measured."""
     head, *sections = document.split("\n## ")
-    found = {one.partition("\n")[0]: one.strip("\n") for one in sections}
+    found = {section.partition("\n")[0]: section.strip("\n") for section in sections}
     for result in results:
         alone = replace(result, how=f"{result.how} Measured by itself on {machine()}.")
         found[result.title] = alone.as_markdown().removeprefix("## ").strip("\n")

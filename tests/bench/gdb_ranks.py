@@ -133,10 +133,10 @@ def in_turns(pid: int, *ways: Sequence[str]) -> list[Cost]:
 def add_by_hand(pid: int, program: Path, copy: Path) -> tuple[str, ...]:
     """What a user would type who knows where the running rank's copy is; of a copy of the file, as the extension's."""
     shutil.copy(program, copy)
-    found = re.search(rf"^{program.name} +(0x[0-9a-f]+)", gdb(pid, sourced(f"rank info {RANKS - 1}"), 1).output, re.M)
-    if found is None:
+    match = re.search(rf"^{program.name} +(0x[0-9a-f]+)", gdb(pid, sourced(f"rank info {RANKS - 1}"), 1).output, re.M)
+    if match is None:
         raise RuntimeError("`rank info` tells no copy of the program")
-    return (f"add-symbol-file {copy} -o {found[1]}",)
+    return (f"add-symbol-file {copy} -o {match[1]}",)
 
 
 def one_gdb(pid: int, commands: Sequence[str]) -> Cost:

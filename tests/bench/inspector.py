@@ -101,10 +101,10 @@ def measured(command: list[str]) -> tuple[float, int]:
         check=True,
         env=environment,
     )
-    found = re.search(r"^spent (\S+) (\S+) (\d+)$", done.stderr, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^spent (\S+) (\S+) (\d+)$", done.stderr, re.MULTILINE)
+    if match is None:
         raise RuntimeError(f"{command} said no cost: {done.stderr[-500:]}")
-    return float(found[1]) + float(found[2]), 1024 * int(found[3])
+    return float(match[1]) + float(match[2]), 1024 * int(match[3])
 
 
 # ---- reading ----
@@ -116,8 +116,8 @@ def reading(pid: int) -> tuple[float, float, int]:
     places = [
         (start, segment.memory_size)
         for rank in found.present
-        for one in found.privatized
-        for segment, start in data_segments(rank, one)
+        for elf_object in found.privatized
+        for segment, start in data_segments(rank, elf_object)
     ]
     ours, bare = [], []
     for _ in range(TURNS):
@@ -193,14 +193,14 @@ def unit_source(number: int, records: int) -> str:
 
 def index(pid: int, folder: Path) -> float:
     """Seconds of processor time until every variable of all privatized objects is known and kept, nothing before."""
-    for one in (folder / "cache").rglob("*"):
-        if one.is_file():
-            one.unlink()
+    for path in (folder / "cache").rglob("*"):
+        if path.is_file():
+            path.unlink()
     found = open_job(str(pid), None)
     start = time.process_time()
     for each in found.privatized:
         declared = found.declared(each)
-        assert isinstance(declared, Variables) and all(one.name for one in declared)
+        assert isinstance(declared, Variables) and all(variable.name for variable in declared)
     return time.process_time() - start
 
 
@@ -220,4 +220,4 @@ def count(pid: int) -> int:
     """How many variables the privatized objects have."""
     found = open_job(str(pid), None)
     declared = [found.declared(each) for each in found.privatized]
-    return sum(len(one.variables) for one in declared if isinstance(one, Variables))
+    return sum(len(variables.variables) for variables in declared if isinstance(variables, Variables))

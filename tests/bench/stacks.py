@@ -13,7 +13,7 @@ from pathlib import Path
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.model import RUNNING
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.stacks.unwind import Walked
+from pieglobalsfind.stacks.unwind import UnwoundStack
 from pieglobalsfind.targets.live import LiveTarget
 from tests.bench.gdb_ranks import compile_source, job, rankrun, ranks_source, threads_source
 from tests.bench.result import Measurement, Result
@@ -70,10 +70,10 @@ def walked(pid: int) -> tuple[float, float, int]:
         start, spent = time.perf_counter(), time.process_time()
         moment = ProcessView(target, decode(target))
         suspended = [rank for rank in moment.table.ranks if rank.state != RUNNING]
-        stacks = [walked for _, walked in moment.walker.stacks(suspended) if isinstance(walked, Walked)]
+        stacks = [walked for _, walked in moment.walker.stacks(suspended) if isinstance(walked, UnwoundStack)]
         seconds.append(time.perf_counter() - start)
         processor.append(time.process_time() - spent)
-        frames = sum(len(one.calls) for one in stacks)
+        frames = sum(len(stack.calls) for stack in stacks)
     return min(seconds[1:]), min(processor[1:]), frames
 
 

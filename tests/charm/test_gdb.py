@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(one) for one in PROGRAMS])
+@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(program) for program in PROGRAMS])
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Running]]:
     method, language = request.param
     folder = tmp_path_factory.mktemp(f"{method}-{language}")

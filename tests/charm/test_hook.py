@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and am
 PROGRAMS = [(method, "c") for method in METHODS] + [("pie", "cpp"), ("pie", "f90"), ("pip", "f90"), ("fs", "cpp")]
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(one) for one in PROGRAMS])
+@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(program) for program in PROGRAMS])
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Running]]:
     method, language = request.param
     folder = tmp_path_factory.mktemp(f"{method}-{language}")
@@ -33,7 +33,10 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def _placements(table: RankTable, rank: Rank) -> dict[str, object]:
     """What a rank has, by file: numbers of objects may differ."""
-    return {_file(table, one): one.copy if isinstance(one, Rebase) else one for one in rank.placements}
+    return {
+        _file(table, placement): placement.copy if isinstance(placement, Rebase) else placement
+        for placement in rank.placements
+    }
 
 
 def _file(table: RankTable, placement: Placement) -> str:
@@ -44,18 +47,21 @@ def _file(table: RankTable, placement: Placement) -> str:
 def test_the_registry_says_what_discovery_finds(job: tuple[str, str, Running]) -> None:
     method, _, up = job
     target = open_target(pid=up.pid)
-    told, found = decode(target), ampi.decode(target)
-    assert found is not None
+    told, rank_table = decode(target), ampi.decode(target)
+    assert rank_table is not None
     assert (told.evidence.tier, told.method, told.rank_count) == (HOOK, method, RANKS)
-    assert (told.entry_function, told.entry_function_size) == (found.entry_function, found.entry_function_size)
-    assert set(told.context_layout) == set(found.context_layout)
-    assert len(told.ranks) == len(found.ranks) == RANKS
-    for one, other in zip(told.ranks, found.ranks):
-        assert (one.rank, one.state, one.kernel_thread) == (other.rank, other.state, other.kernel_thread)
-        assert (one.stack, one.range) == (other.stack, other.range)
-        assert isinstance(one.context, Absent) if isinstance(other.context, Absent) else one.context == other.context
-        assert _placements(told, one) == _placements(found, other)
-        assert one.heap == other.heap
+    assert (told.entry_function, told.entry_function_size) == (
+        rank_table.entry_function,
+        rank_table.entry_function_size,
+    )
+    assert set(told.context_layout) == set(rank_table.context_layout)
+    assert len(told.ranks) == len(rank_table.ranks) == RANKS
+    for rank, other in zip(told.ranks, rank_table.ranks):
+        assert (rank.rank, rank.state, rank.kernel_thread) == (other.rank, other.state, other.kernel_thread)
+        assert (rank.stack, rank.range) == (other.stack, other.range)
+        assert isinstance(rank.context, Absent) if isinstance(other.context, Absent) else rank.context == other.context
+        assert _placements(told, rank) == _placements(rank_table, other)
+        assert rank.heap == other.heap
 
 
 def test_addresses_belong_to_the_ranks_that_print_them(job: tuple[str, str, Running]) -> None:
@@ -88,7 +94,7 @@ def test_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
     _, _, up = job
     command = [sys.executable, "-m", "inspector", "ranks", str(up.pid), "--json"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    found = {one["rank"]: one for one in json.loads(said)}
+    found = {load["rank"]: load for load in json.loads(said)}
     assert found[0]["state"] == "running"
     assert {(found[rank]["state"], found[rank]["waiting"]["call"]) for rank in range(1, RANKS)} == {
         ("blocked", "MPI_Recv")
@@ -106,8 +112,8 @@ def test_a_stripped_loader_loses_nothing(job: tuple[str, str, Running], tmp_path
     with running(folder) as stripped:
         target = open_target(pid=stripped.pid)
         table = decode(target)
-        assert [one.rank for one in table.ranks] == list(range(RANKS))
-        assert [isinstance(one.context, int) for one in table.ranks] == [False] + [True] * (RANKS - 1)
+        assert [rank.rank for rank in table.ranks] == list(range(RANKS))
+        assert [isinstance(rank.context, int) for rank in table.ranks] == [False] + [True] * (RANKS - 1)
         for rank, truth in stripped.truth.items():
             found = subprocess.run(
                 [sys.executable, "-m", "pieglobalsfind", "--pid", str(stripped.pid), truth.stack_address],

@@ -89,5 +89,5 @@ def test_without_being_asked_the_module_changes_nothing(folder: Path) -> None:
     """Stock AMPI leaves the numbers behind, and libc's free() meets what another allocator has given."""
     done = _run(folder, "")
     losses = re.findall(r"^TURN \d in \d+ lost (\d+)$", done.stdout, re.MULTILINE)
-    assert losses and any(int(one) for one in losses), done.stdout
+    assert losses and any(int(losse) for losse in losses), done.stdout
     assert "FREED" not in done.stdout and done.returncode != 0, done.stdout

@@ -32,7 +32,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _wait_for(path: Path, key: str) -> None:
-    wait_until(lambda: any(key in one for one in _lines(path)), f"no {key} in {path.name}")
+    wait_until(lambda: any(key in line for line in _lines(path)), f"no {key} in {path.name}")
 
 
 def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_events_come_in_order_and_with_their_memory(tmp_path: Path) -> None:
             for debugger in debuggers:
                 debugger.kill()
                 debugger.wait()
-        events = {pid: [one for one in _lines(file) if "kind" in one] for pid, file in files.items()}
+        events = {pid: [line for line in _lines(file) if "kind" in line] for pid, file in files.items()}
     moves: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for pid, told in events.items():
         here = set(processes[pid])

@@ -59,8 +59,8 @@ def test_each_launch_is_found_by_whatever_is_known_of_it(jobs: tuple[Launched, L
         name = name_of(expected[0])
         for asked in (launcher.pid, *expected, name):
             members = members_of(str(asked))
-            assert [one.pid for one in members.found] == expected, asked
-            assert [one.index for one in members.found] == [0, 1] and members.problems == ()
+            assert [job_member.pid for job_member in members.found] == expected, asked
+            assert [job_member.index for job_member in members.found] == [0, 1] and members.problems == ()
             assert members.name == f"job {name}"
     with pytest.raises(UsageError, match=f"process {os.getpid()} has started 2 jobs"):
         members_of(str(os.getpid()))
@@ -78,8 +78,8 @@ def test_reports_of_two_runs_are_not_merged(jobs: tuple[Launched, Launched], tmp
             report.write_bytes(said.stdout)
             reports.append(report)
             assert json.loads(said.stdout)["job"] == name_of(pid)
-    one, other = reports[:2], [reports[0], reports[3]]
-    for files, status in ((one, 0), (other, 2)):
+    paths, other = reports[:2], [reports[0], reports[3]]
+    for files, status in ((paths, 0), (other, 2)):
         done = subprocess.run([BIN / "inspector", "merge", *files], capture_output=True, text=True, timeout=60)
         assert done.returncode == status, done.stderr
     assert re.fullmatch(r"inspector: \S+ is of job .*, \S+ is of job .*: merge files of one job\n", done.stderr)
@@ -104,7 +104,7 @@ def test_core_files_of_two_runs_without_a_launcher_are_not_merged(program: Path,
 def test_launchers_between_and_the_whole_report(jobs: tuple[Launched, Launched]) -> None:
     (launcher, found), _ = jobs
     known = processes()
-    between = [one for one in ancestors(min(found), known) if launcher.pid in ancestors(one, known)]
+    between = [ancestor for ancestor in ancestors(min(found), known) if launcher.pid in ancestors(ancestor, known)]
     of_both = [one for one in between if all(one in ancestors(pid, known) for pid in found)]
     assert any(known[one].name.startswith("mpiexec") for one in of_both), [known[one] for one in between]
     for one in of_both:
@@ -131,7 +131,7 @@ def test_a_process_that_is_gone_is_said_to_be(program: Path) -> None:
         os.kill(first, signal.SIGSTOP)
         os.kill(second, signal.SIGKILL)
         members = members_of(str(first))
-        assert [one.pid for one in members.found] == [first]
+        assert [job_member.pid for job_member in members.found] == [first]
         assert members.problems == ("of 2 processes of the job 1 can't be found: 1",)
 
 

@@ -30,7 +30,7 @@ def moment_of(pid: int) -> Translator:
     """What is told of a process now; raises `TargetError`."""
     target = open_target(pid=pid)
     table = decode(target)
-    numbers = [one.rank for one in table.ranks]
+    numbers = [rank.rank for rank in table.ranks]
     assert len(set(numbers)) == len(numbers) and (table.warnings or table.ranks), table
     assert not UNKNOWN & set(table.warnings), "a job that starts, migrates or ends is no unknown layout"
     return Translator(table, target.maps())
@@ -74,8 +74,8 @@ def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
     ):
         seen, told = [], {}
         wait_until(lambda: is_mapped(job.pid), "the kernel has not mapped the program")
-        while (one := next_of(job.pid)) is not None:
-            seen.append(one)
+        while (translator := next_of(job.pid)) is not None:
+            seen.append(translator)
             told = dict(re.findall(r"^TRUTH (\d+) (0x\w+) 0x\w+ \d+$", log.read_text(), re.MULTILINE))
             if len(told) == RANKS:
                 whole = moment_of(job.pid)
@@ -83,8 +83,8 @@ def test_from_the_first_moment_to_the_last(method: str, tmp_path: Path) -> None:
     truth = {int(rank): address for rank, address in told.items()}
     assert len(truth) == RANKS
     assert {rank: whole.owner(int(address, 16)).rank for rank, address in truth.items()} == {one: one for one in truth}
-    for one in seen:
-        check(one, truth)
+    for translator in seen:
+        check(translator, truth)
     with pytest.raises(TargetError):
         moment_of(job.pid)
 
@@ -101,7 +101,7 @@ def test_while_ranks_migrate(tmp_path: Path) -> None:
         looked = set(found)
         while looked:
             moments = {pid: next_of(pid) for pid in looked}
-            for one in filter(None, moments.values()):
-                check(one, truth)
-            looked = {pid for pid, one in moments.items() if one is not None}
+            for translator in filter(None, moments.values()):
+                check(translator, truth)
+            looked = {pid for pid, translator in moments.items() if translator is not None}
         assert len({pid for _, _, pid in turns_of(job)}) == 2

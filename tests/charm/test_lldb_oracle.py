@@ -66,7 +66,7 @@ NEVER_ASKED_UNDER = {
     ),
     "none": (ABOUT_THE_PROGRAM, PAST_THE_END),
 }
-ASKED = {one.name: one for one in PROGRAMS if one.optimization == "-O0"}
+ASKED = {program.name: program for program in PROGRAMS if program.optimization == "-O0"}
 # How LLDB without us comes to the rank that runs: in SMP builds that is not on the first thread.
 ALONE = (
     "script process = lldb.debugger.GetSelectedTarget().GetProcess()",
@@ -85,9 +85,9 @@ class Runs:
         never = NEVER_ASKED_OF_DEBUG_BUILDS.get(name, ()) if is_debug_build() else ()
         program, here = ASKED[name], NEVER_ASKED_UNDER.get(method, ())
         queries = (
-            one
-            for one in program.queries
-            if not any(re.fullmatch(which.pattern, f"{one.frame}: {one.command}") for which in here)
+            query
+            for query in program.queries
+            if not any(re.fullmatch(which.pattern, f"{query.frame}: {query.command}") for which in here)
         )
         return self.programs.program(replace(program, queries=tuple(queries)), never)
 
@@ -155,7 +155,7 @@ def unequal(runs: Runs, name: str, method: str, folder: Path, natives: list[Answ
     """What differs in the answers that are in a folder."""
     program, virtual = runs.program(name, method), answers_in(folder)
     queries = program.queries if method != "none" else of_every_rank(program)
-    return differences(program, queries, [runs.true(name, method, folder, one) for one in natives], virtual)
+    return differences(program, queries, [runs.true(name, method, folder, native) for native in natives], virtual)
 
 
 @pytest.mark.parametrize("method", LIVE)

@@ -29,7 +29,7 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("lost")
     build(folder, "pie", "c", with_hook=request.param, source=SOURCE)
     with running(folder) as up:
-        assert len({one.global_address for one in up.truth.values()}) == 1, "AMPI has privatized it"
+        assert len({truth.global_address for truth in up.truth.values()}) == 1, "AMPI has privatized it"
         yield up
 
 
@@ -48,7 +48,7 @@ def value_at(job: Running, address: str) -> int:
 def test_the_inspector(job: Running, kind: str, tmp_path: Path) -> None:
     target = job.pid if kind == "live" else make_core(job.pid, tmp_path)
     done = run(sys.executable, "-m", "inspector", "globals", target, "--json")
-    found = {one["name"]: one for one in json.loads(done.stdout)}
+    found = {load["name"]: load for load in json.loads(done.stdout)}
     (shared,) = found["g_rank"]["groups"]
     assert shared == {"ranks": "0-3", "value": str(value_at(job, job.truth[0].global_address))}
     assert found["g_rank"]["verdict"] == "shared"

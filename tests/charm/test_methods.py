@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and am
 PROGRAMS = [(method, language) for language in ("c", "cpp", "f90") for method in METHODS]
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(one) for one in PROGRAMS])
+@pytest.fixture(scope="module", params=PROGRAMS, ids=["-".join(program) for program in PROGRAMS])
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Running]]:
     method, language = request.param
     folder = tmp_path_factory.mktemp(f"{method}-{language}")
@@ -54,7 +54,7 @@ def test_what_the_loader_keeps_once_is_told_where_it_is(with_hook: bool, tmp_pat
     """Under fs all copies of the program are in one namespace, and share a C++ inline variable."""
     build(tmp_path, "fs", "cpp", with_hook, SOURCES["cpp"].replace("PRIVATE int", "inline int"))
     with running(tmp_path) as up:
-        (address,) = {one.global_address for one in up.truth.values()}
+        (address,) = {truth.global_address for truth in up.truth.values()}
         told = json.loads(_run("inspector", "globals", str(up.pid), "g_rank", "--json"))
         command = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(up.pid)]
         for one in (f"source {ROOT / 'gdbext' / 'rank.py'}", "rank print &g_rank", "rank print g_rank"):
@@ -72,7 +72,7 @@ def test_what_the_loader_keeps_once_is_told_where_it_is(with_hook: bool, tmp_pat
 
 def test_who_runs_and_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
     _, _, up = job
-    found = {one["rank"]: one for one in json.loads(_run("inspector", "ranks", str(up.pid), "--json"))}
+    found = {load["rank"]: load for load in json.loads(_run("inspector", "ranks", str(up.pid), "--json"))}
     assert sorted(found) == list(range(RANKS))
     assert found[0]["state"] == "running"
     for rank in range(1, RANKS):
@@ -107,8 +107,8 @@ def test_a_core_file_tells_the_same(job: tuple[str, str, Running]) -> None:
     subprocess.run([gcore, "-o", str(core), str(up.pid)], timeout=120, check=True, capture_output=True)
     name = f"{core}.{up.pid}"
     rows = _run("inspector", "ranks", name).splitlines()
-    assert any(re.match(r"0\s+running", one) for one in rows)
-    assert any(re.match(r"1-3\s+blocked\s+MPI_Recv", one) for one in rows)
+    assert any(re.match(r"0\s+running", row) for row in rows)
+    assert any(re.match(r"1-3\s+blocked\s+MPI_Recv", row) for row in rows)
     if method != "none":
         for rank, truth in up.truth.items():
             assert f"rank {rank}  " in _run("pieglobalsfind", "--core", name, truth.global_address)
@@ -133,7 +133,7 @@ def test_a_stripped_loader_still_tells_the_ranks(job: tuple[str, str, Running], 
         stacks = json.loads(_run("inspector", "stacks", f"{core}.{stripped.pid}", "--rank", "1-3", "--json"))["stacks"]
     assert (table.method, table.rank_count, table.warnings) == (method, RANKS, ())
     assert table.evidence == ampi.EVIDENCE_STRIPPED
-    assert [isinstance(one.context, int) for one in table.ranks] == [False, True, True, True]
+    assert [isinstance(rank.context, int) for rank in table.ranks] == [False, True, True, True]
     (stack,) = stacks
     # Only the exported name that stands first is known of a function then: MPI_Recv, or PMPI_Recv.
     assert stack["ranks"] == "1-3" and stack["calls"][-1]["function"].strip("Pp_").lower() == "mpi_recv"
@@ -143,7 +143,7 @@ def test_the_fortran_runtime_is_copied_with_the_program(job: tuple[str, str, Run
     """Under pie and pip ranks have copies of libgfortran and libquadmath of their own; under fs they share them."""
     method, language, up = job
     table = decode(open_target(pid=up.pid))
-    names = {one.path.rpartition("/")[2].partition(".so")[0] for one in table.objects}
+    names = {elf_object.path.rpartition("/")[2].partition(".so")[0] for elf_object in table.objects}
     copied = language == "f90" and method in ("pie", "pip")
     assert ({"libgfortran", "libquadmath"} <= names) == copied
     if copied:

@@ -70,8 +70,8 @@ def test_one_gdb_has_both_processes_as_inferiors(tmp_path: Path) -> None:
         commands = [f"source {ROOT / 'gdbext' / 'rank.py'}", f"attach {first}", "rank print g_rank", "add-inferior"]
         commands += ["inferior 2", f"attach {second}", "rank print g_rank", "inferior 1", "rank print g_rank"]
         line = [str(find_gdb()), "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off"]
-        for one in commands:
-            line += ["-ex", one]
+        for command in commands:
+            line += ["-ex", command]
         said = subprocess.run(
             line, capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL, check=False
         ).stdout

@@ -169,7 +169,7 @@ def test_core(name: str, method: str, writer: str, runs: Runs) -> None:
 
 def test_enough_commands_are_compared(runs: Runs) -> None:
     programs = [runs.program(one, "pie") for one in ASKED.values()]
-    lacking = [len(ASKED[one.name].queries) - len(one.queries) for one in programs]
+    lacking = [len(ASKED[program.name].queries) - len(program.queries) for program in programs]
     assert max(lacking) <= 8, lacking
     asked = {query.command for program in programs for query in program.queries}
     steps = {query.command for program in programs for query in program.walk}

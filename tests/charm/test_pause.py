@@ -64,10 +64,10 @@ def test_every_rank_at_every_look(tmp_path: Path, way: str) -> None:
         live = LiveTarget(process.pid)
         for _ in range(LOOKS):
             job, found = at_one_moment([plan_for(live, True)], True, lambda paused: seen(job_of(paused[0])))
-            assert [one.rank for one in job.table.ranks] == list(range(RANKS))
+            assert [rank.rank for rank in job.table.ranks] == list(range(RANKS))
             assert sorted(found.calls) == list(range(RANKS)) and found.missing == {}
             for calls in found.calls.values():
-                functions = ["main" if one.function == "AMPI_Main" else one.function for one in calls]
+                functions = ["main" if call.function == "AMPI_Main" else call.function for call in calls]
                 assert why_impossible(functions, way) == ""
             for rank in job.table.ranks:
                 assert value_of(job, rank, "before") - value_of(job, rank, "after") in (0, 1)

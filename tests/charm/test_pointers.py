@@ -84,7 +84,7 @@ class Planted:
     def __init__(self, pid: int, folder: Path, lines: list[str]) -> None:
         self.pid = pid
         self.folder = folder
-        found = [one.split() for one in lines if one.startswith("PLANT ")]
+        found = [line.split() for line in lines if line.startswith("PLANT ")]
         self.plants = {(int(one[1]), int(one[2], 16), one[3]) for one in found}
 
 
@@ -97,7 +97,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
         try:
             lines: list[str] = []
             assert process.stdout is not None
-            while sum(one.startswith("TRUTH") for one in lines) < RANKS:
+            while sum(line.startswith("TRUTH") for line in lines) < RANKS:
                 lines.append(process.stdout.readline())
                 assert lines[-1], "the program has ended"
             wait_until_asleep(process.pid)

@@ -120,9 +120,14 @@ def in_main(stacks: Any) -> set[int]:
 
 def check_places(table: RankTable, truth: dict[int, str]) -> None:
     """Each rank's number is that of the rank which says that its global lies there."""
-    copies = {rank.rank: [one for one in rank.placements if isinstance(one, Rebase)] for rank in table.ranks}
+    copies = {
+        rank.rank: [placement for placement in rank.placements if isinstance(placement, Rebase)] for rank in table.ranks
+    }
     for rank, address in truth.items():
-        assert any(one.copy <= int(address, 16) < one.copy + one.size for one in copies[rank]), (rank, address)
+        assert any(rebase.copy <= int(address, 16) < rebase.copy + rebase.size for rebase in copies[rank]), (
+            rank,
+            address,
+        )
 
 
 @pytest.mark.skipif(bool(WORKERS), reason="SMP builds allocate threads in arenas of their own, which test_methods runs")
@@ -131,11 +136,11 @@ def test_heaps_of_2_gb(large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name, value in how.items():
         monkeypatch.setenv(name, value)
     with running(large) as up:
-        sizes = [one.end - one.start for one in LiveTarget(up.pid).maps()]
+        sizes = [mapping.end - mapping.start for mapping in LiveTarget(up.pid).maps()]
         assert max(sizes) > 400_000_000, "the heap is not large"
         target = LiveTarget(up.pid)
         table = decode(target)
-        check_places(table, {rank: one.global_address for rank, one in up.truth.items()})
+        check_places(table, {rank: truth.global_address for rank, truth in up.truth.items()})
         live = asked("stacks", up.pid)
         file = tmp_path / "snapshot"
         subprocess.run([str(BIN / "inspector"), "snapshot", str(up.pid), "-o", str(file)], check=True, timeout=300)
@@ -154,8 +159,8 @@ def test_a_thousand_ranks(large: Path) -> None:
     with running(large, MANY) as up:
         table = decode(LiveTarget(up.pid))
         stacks = asked("stacks", up.pid)
-    assert [one.rank for one in table.ranks] == list(range(MANY))
-    check_places(table, {rank: one.global_address for rank, one in up.truth.items()})
+    assert [rank.rank for rank in table.ranks] == list(range(MANY))
+    check_places(table, {rank: truth.global_address for rank, truth in up.truth.items()})
     assert in_main(stacks) == set(range(MANY))
 
 
@@ -181,7 +186,7 @@ def test_ranks_that_migrate_all_the_time(moving: Path) -> None:
 
 def looked_at(pid: int, truth: dict[int, str]) -> Iterator[int]:
     """The ranks that a process has at one moment; whatever is said of them must be possible."""
-    saved_pc = next(one.offset for one in LAYOUT if one.dwarf_register == PC)
+    saved_pc = next(register_rule.offset for register_rule in LAYOUT if register_rule.dwarf_register == PC)
     with FrozenTarget(pid) as target:
         try:
             table = decode(target)

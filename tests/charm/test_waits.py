@@ -150,7 +150,7 @@ def waiting(pid: int) -> set[int]:
     command = [sys.executable, "-m", "inspector", "ranks", str(pid), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     ranks = json.loads(done.stdout) if done.returncode == 0 else []
-    return {one["rank"] for one in ranks if one["state"] == "blocked" and one["waiting"]["call"] != "MPI_Barrier"}
+    return {rank["rank"] for rank in ranks if rank["state"] == "blocked" and rank["waiting"]["call"] != "MPI_Barrier"}
 
 
 def runtime_tells(folder: Path) -> bool:
@@ -177,11 +177,11 @@ def test_a_deadlock(method: str, with_hook: bool, gdb: Path, tmp_path: Path, mon
         tell("arguments", found)
         """
         arguments = Session(gdb, tmp_path).attach(script, pid)["arguments"] if tells else []
-    assert [one["call"] for one in calls] == ["MPI_Recv", "MPI_Recv", "MPI_Ssend", "MPI_Bcast"]
+    assert [call["call"] for call in calls] == ["MPI_Recv", "MPI_Recv", "MPI_Ssend", "MPI_Bcast"]
     if tells or method == "none":
         assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0, 3: 2}
         assert (found["cycles"], found["unsure"], found["unknown"]) == ([[0, 1, 2]], [], [])
-        assert [(one["peer"], one["tag"], one["communicator"]) for one in calls[:3]] == [
+        assert [(call["peer"], call["tag"], call["communicator"]) for call in calls[:3]] == [
             (1, 41, 1_000_000),
             (2, -1, 1_000_000),
             (0, 43, 1_000_000),
@@ -209,7 +209,7 @@ def test_a_deadlock_in_fortran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         calls = [one["waiting"] for one in asked("ranks", pid)]
     assert {one["rank"]: one["for"] for one in found["waits"]} == {0: 1, 1: 2, 2: 0}
     assert found["cycles"] == [[0, 1, 2]]
-    assert [(one["call"], one["peer"], one["tag"]) for one in calls] == [
+    assert [(call["call"], call["peer"], call["tag"]) for call in calls] == [
         ("MPI_Recv", 1, 41),
         ("MPI_Recv", 2, 42),
         ("MPI_Recv", 0, 43),

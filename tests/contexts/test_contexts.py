@@ -125,7 +125,7 @@ def frame_lines(text: str) -> list[str]:
 def own_calls(lines: list[str]) -> list[tuple[str, int]]:
     """The functions of the program's own file, and where they are in it."""
     found = (re.search(r"in (\w+)(?:\(.*\))? \(.*fibers\.cpp:(\d+)$", line) for line in lines)
-    return [(one[1], int(one[2])) for one in found if one is not None]
+    return [(match[1], int(match[2])) for match in found if match is not None]
 
 
 @pytest.mark.parametrize("name", FIBERS)
@@ -168,10 +168,10 @@ def test_the_guard_is_the_threads_own(told: Told) -> None:
 
 def check(target: Target, held: Held, told: Told) -> None:
     for name, (kind, address) in held.contexts.items():
-        found = suspended.backtrace(target, kind, address)
-        calls = [(one.function, one.line) for one in found.frames if one.file == str(SOURCE)]
+        backtrace = suspended.backtrace(target, kind, address)
+        calls = [(frame.function, frame.line) for frame in backtrace.frames if frame.file == str(SOURCE)]
         assert calls == own_calls(frame_lines(told[f"suspended {name}"])), name
-        assert [one.level for one in found.frames] == list(range(len(found.frames)))
+        assert [frame.level for frame in backtrace.frames] == list(range(len(backtrace.frames)))
 
 
 def test_a_running_process_by_the_library(held: Held, told: Told) -> None:

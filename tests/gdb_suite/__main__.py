@@ -112,20 +112,20 @@ def flags(way: str) -> str:
 
 def report(folder: Path, files: Sequence[str]) -> int:
     """Print what differs and how much; 0 if nothing differs without a reason."""
-    known = known_differences((HERE / "differences.txt").read_text().splitlines())
+    knowns = known_differences((HERE / "differences.txt").read_text().splitlines())
     total: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for file in files:
         sums = [(folder / way / file / "gdb.sum") for way in WAYS]
-        if not all(one.exists() for one in sums):
+        if not all(path.exists() for path in sums):
             total["files without a result"] += 1
             continue
         total["files"] += 1
-        native, in_rank = [results(one.read_text(errors="replace")) for one in sums]
-        found = compared(native, in_rank, known)
-        total.update(counts(found))
-        reasons.update(one.reason for one in found.differences if one.reason)
-        for one in found.differences:
+        native, in_rank = [results(path.read_text(errors="replace")) for path in sums]
+        comparison = compared(native, in_rank, knowns)
+        total.update(counts(comparison))
+        reasons.update(difference.reason for difference in comparison.differences if difference.reason)
+        for one in comparison.differences:
             if not one.reason:
                 print(f"{one.in_rank}: {one.assertion.file}: {one.assertion.name}")
     for reason, number in reasons.most_common():
@@ -134,15 +134,15 @@ def report(folder: Path, files: Sequence[str]) -> int:
     return 1 if total["without a reason"] else 0
 
 
-def counts(found: Comparison) -> dict[str, int]:
-    reached = [one for one in found.differences if one.in_rank != NOT_REACHED]
+def counts(comparison: Comparison) -> dict[str, int]:
+    reached = [difference for difference in comparison.differences if difference.in_rank != NOT_REACHED]
     return {
-        "pass in a process": found.passed,
-        "compared": found.compared,
-        "equal": found.equal,
+        "pass in a process": comparison.passed,
+        "compared": comparison.compared,
+        "equal": comparison.equal,
         "different": len(reached),
-        NOT_REACHED: len(found.differences) - len(reached),
-        "without a reason": sum(not one.reason for one in found.differences),
+        NOT_REACHED: len(comparison.differences) - len(reached),
+        "without a reason": sum(not difference.reason for difference in comparison.differences),
     }
 
 

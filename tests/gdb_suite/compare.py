@@ -59,10 +59,10 @@ def results(text: str) -> dict[Assertion, str]:
     found: dict[Assertion, str] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for line in text.splitlines():
-        told = RESULT.match(line)
-        if told is not None:
-            file, name = told[2], VOLATILE.sub("N", HOW.sub("", told[3])).strip()
-            found[Assertion(file, name, counts[file, name])] = told[1]
+        match = RESULT.match(line)
+        if match is not None:
+            file, name = match[2], VOLATILE.sub("N", HOW.sub("", match[3])).strip()
+            found[Assertion(file, name, counts[file, name])] = match[1]
             counts[file, name] += 1
     return found
 
@@ -78,11 +78,11 @@ def known_differences(lines: Iterable[str]) -> tuple[Known, ...]:
     return tuple(found)
 
 
-def compared(native: Mapping[Assertion, str], in_rank: Mapping[Assertion, str], known: Sequence[Known]) -> Comparison:
+def compared(native: Mapping[Assertion, str], in_rank: Mapping[Assertion, str], knowns: Sequence[Known]) -> Comparison:
     passed = [assertion for assertion, result in native.items() if result == "PASS"]
     reached = [assertion for assertion in passed if assertion in in_rank]
     differences = [
-        Difference(assertion, in_rank.get(assertion, NOT_REACHED), reason_of(assertion, known))
+        Difference(assertion, in_rank.get(assertion, NOT_REACHED), reason_of(assertion, knowns))
         for assertion in passed
         if in_rank.get(assertion) != "PASS"
     ]

@@ -22,15 +22,15 @@ PASS: gdb.base/a.exp: break at 0x2000080000 in 678901
 
 
 def test_what_passes_in_a_process_is_compared() -> None:
-    found = compared(results(NATIVE), results(IN_RANK), ())
-    assert (found.passed, found.compared, found.equal) == (5, 4, 3)
-    assert [(one.assertion, one.in_rank, one.reason) for one in found.differences] == [
+    comparison = compared(results(NATIVE), results(IN_RANK), ())
+    assert (comparison.passed, comparison.compared, comparison.equal) == (5, 4, 3)
+    assert [(difference.assertion, difference.in_rank, difference.reason) for difference in comparison.differences] == [
         (Assertion("gdb.base/a.exp", "next", 1), "FAIL", ""),
         (Assertion("gdb.base/a.exp", "never come to"), NOT_REACHED, ""),
     ]
 
 
 def test_a_known_difference_has_its_reason() -> None:
-    known = known_differences(["# none", "", "gdb.base/a.exp: n(ex|o)t => it is so", "gdb.base/b.exp: .* => not this"])
-    found = compared(results(NATIVE), results(IN_RANK), known)
-    assert [one.reason for one in found.differences] == ["it is so", ""]
+    knowns = known_differences(["# none", "", "gdb.base/a.exp: n(ex|o)t => it is so", "gdb.base/b.exp: .* => not this"])
+    comparison = compared(results(NATIVE), results(IN_RANK), knowns)
+    assert [difference.reason for difference in comparison.differences] == ["it is so", ""]

@@ -108,19 +108,19 @@ def test_every_rank_has_its_own_address(session: Session, places: Places) -> Non
 
 
 def test_whose_is_an_address(session: Session, places: Places) -> None:
-    one = places.owned[2, "file_static"]
+    owned = places.owned[2, "file_static"]
     local = places.owned[1, "local"]
     code = places.owned[0, "move_on"]
     where, found, stack, text, nobody = ask(
         session,
         places.pid,
-        f"rank where {one.address:#x}",
-        f"pieglobalsfind {one.address + 1:#x}",
+        f"rank where {owned.address:#x}",
+        f"pieglobalsfind {owned.address + 1:#x}",
         f"pieglobalsfind {local.address:#x}",
         f"pieglobalsfind {code.address:#x}",
         "pieglobalsfind 0x10",
     )
-    assert where.startswith(f"{one.address:#x}: rank 2: data file_static (places+0x")
+    assert where.startswith(f"{owned.address:#x}: rank 2: data file_static (places+0x")
     rows = [line.split() for line in where.splitlines()[2:]]
     assert rows == [[str(rank), f"{places.owned[rank, 'file_static'].address:#x}"] for rank in range(RANKS)]
     assert "rank 2: data file_static+1 (places+0x" in found
@@ -143,7 +143,7 @@ def test_info(session: Session, places: Places) -> None:
     assert "method    pie" in info and "known by  registry" in info and "\nplaces " in info
     command = [str(built("inspector")), "payload", "--json", str(places.pid)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    (total,) = (one["total"] for one in json.loads(done.stdout) if one["rank"] == 1)
+    (total,) = (load["total"] for load in json.loads(done.stdout) if load["rank"] == 1)
     assert f"payload   {total} bytes: copies " in info
 
 

@@ -29,7 +29,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def conversation(gdb: Path, commands: list[str], program: list[object], extension: bool) -> str:
     """What GDB says to commands; it takes the next where the program has stopped."""
-    settings = [word for one in SETTINGS for word in ("-iex", f"set {one}")]
+    settings = [word for setting in SETTINGS for word in ("-iex", f"set {setting}")]
     source = ["-ix", str(EXTENSION)] if extension else []
     words = [str(gdb), "-nx", "-q", "--interpreter=mi3", *settings, *source, "--args", *map(str, program)]
     typed = "".join(f"{one}\n" for one in [*commands, "-gdb-exit"])

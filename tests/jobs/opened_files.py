@@ -44,8 +44,8 @@ class Opened:
 
 @contextmanager
 def watched(paths: Iterable[Path]) -> Iterator[Opened]:
-    found = Opened(paths)
+    opened = Opened(paths)
     try:
-        yield found
+        yield opened
     finally:
-        os.close(found.descriptor)
+        os.close(opened.descriptor)

@@ -17,14 +17,14 @@ from .test_tools import report
 
 
 def whole(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.glob("[0-9]*") if (one / "job").exists())
+    return sorted(path for path in folder.glob("[0-9]*") if (path / "job").exists())
 
 
 def wait_for_next(folder: Path) -> Path:
     """A checkpoint that was begun after now."""
     wanted = (int(whole(folder)[-1].name) if whole(folder) else 0) + 2
     newer = wait_until(
-        lambda: [one for one in whole(folder) if int(one.name) >= wanted], "there are no more checkpoints"
+        lambda: [path for path in whole(folder) if int(path.name) >= wanted], "there are no more checkpoints"
     )
     return newer[-1]
 
@@ -112,7 +112,7 @@ def test_a_folder_that_can_not_be_written_is_refused(build: Build, tmp_path: Pat
 
 def core_files() -> set[Path]:
     """Where a process would write a core file without a folder's name."""
-    return {one for folder in ("/", ".") for one in Path(folder).glob("process-*.core")}
+    return {path for folder in ("/", ".") for path in Path(folder).glob("process-*.core")}
 
 
 def test_a_folder_that_has_gone_stops_no_job(start_job: StartJob, build: Build, rankrun: Path, tmp_path: Path) -> None:

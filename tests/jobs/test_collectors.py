@@ -123,12 +123,12 @@ def mpich() -> str:
 
 def libraries(folder: Path) -> Path:
     """MPICH's library as mpi4py and Debian name it."""
-    found = folder / "libraries"
-    if not found.exists():
-        found.mkdir()
-        (found / "libmpi.so.12").symlink_to("libmpich.so.12")
-        (found / "libmpich.so.12").symlink_to(mpich())
-    return found
+    path = folder / "libraries"
+    if not path.exists():
+        path.mkdir()
+        (path / "libmpi.so.12").symlink_to("libmpich.so.12")
+        (path / "libmpich.so.12").symlink_to(mpich())
+    return path
 
 
 def report_in(text: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_a_collector_that_hangs_is_named(job: Job, tmp_path: Path) -> None:
 def processes_of(launcher: int, place: int) -> list[int]:
     """Of a collector: what the launcher has started, the collector itself, what speaks, and what reads."""
     known = processes()
-    own = [one for one in descendants(launcher, known) if is_of(one, place)]
+    own = [descendant for descendant in descendants(launcher, known) if is_of(descendant, place)]
     above = {one: known[one].parent for one in own}
     first = [one for one in own if above[one] not in own]
     second = [one for one in own if above[one] in first]
@@ -277,12 +277,12 @@ def test_who_interrupts_the_launcher_ends_all_collectors(job: Job, tmp_path: Pat
 def debug(build: Build) -> Path:
     """The debug information of the job's program, in a file of its own; and four copies of it."""
     program = build("placed.c")
-    found = program.with_name("placed.debug")
-    subprocess.run(["objcopy", "--only-keep-debug", program, found], check=True, timeout=60)
-    subprocess.run(["objcopy", "--strip-debug", f"--add-gnu-debuglink={found}", program], check=True, timeout=60)
+    path = program.with_name("placed.debug")
+    subprocess.run(["objcopy", "--only-keep-debug", program, path], check=True, timeout=60)
+    subprocess.run(["objcopy", "--strip-debug", f"--add-gnu-debuglink={path}", program], check=True, timeout=60)
     for place in range(4):
-        shutil.copy(found, f"{found}.{place}")
-    return found
+        shutil.copy(path, f"{path}.{place}")
+    return path
 
 
 def test_debug_information_is_parsed_by_one_collector(
@@ -301,7 +301,7 @@ def test_debug_information_is_parsed_by_one_collector(
             seen = partial(collect, debug=str(debug), sees_all=sees_all, first_is_empty=is_behind)
             done = seen(job, tmp_path, count, "--json")
             assert done.returncode == 0, done.stderr
-            return [files.counts()[one] for one in copies], json.loads(done.stdout)
+            return [files.counts()[copy] for copy in copies], json.loads(done.stdout)
 
     alone, _ = opened(1, "alone")
     once = alone[0]
@@ -322,7 +322,7 @@ def test_debug_information_is_parsed_by_one_collector(
 
 def let_go(pipes: list[Path]) -> None:
     """Who waits for a writer, now or a little later, reads that there is nothing."""
-    writers = [os.open(one, os.O_RDWR) for one in pipes]
+    writers = [os.open(pipe, os.O_RDWR) for pipe in pipes]
     for pipe, writer in zip(pipes, writers):
         pipe.unlink()
         os.close(writer)
@@ -388,9 +388,9 @@ def test_two_collectors_that_both_speak_hear_each_other(tmp_path: Path) -> None:
 def build_id_of(program: Path) -> bytes:
     """As binutils reads it."""
     told = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True, timeout=60).stdout
-    found = re.search(r"Build ID: ([0-9a-f]+)", told)
-    assert found is not None, told
-    return bytes.fromhex(found.group(1))
+    match = re.search(r"Build ID: ([0-9a-f]+)", told)
+    assert match is not None, told
+    return bytes.fromhex(match.group(1))
 
 
 def test_processes_of_one_node_may_run_several_programs(start_job: StartJob, build: Build, rankrun: Path) -> None:
@@ -398,6 +398,6 @@ def test_processes_of_one_node_may_run_several_programs(start_job: StartJob, bui
     jobs = [start_job(rankrun, "-n", 2, "--procs", 2, program) for program in programs]
     for one in jobs:
         one.wait_for("waits", times=2)
-    found = [member for one in jobs for member in members_of(str(one.pid)).found]
-    needed = sources_of(Members("both", tuple(found), len(found)))
-    assert len(found) == 4 and {build_id_of(one) for one in programs} <= needed.keys()
+    job_members = [member for one in jobs for member in members_of(str(one.pid)).found]
+    needed = sources_of(Members("both", tuple(job_members), len(job_members)))
+    assert len(job_members) == 4 and {build_id_of(program) for program in programs} <= needed.keys()

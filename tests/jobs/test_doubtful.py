@@ -103,7 +103,7 @@ class Registry:
 
     def __init__(self, pid: int) -> None:
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-        self.address = int(next(one for one in lines if layout.MAPPING_NAME in one).partition("-")[0], 16)
+        self.address = int(next(line for line in lines if layout.MAPPING_NAME in line).partition("-")[0], 16)
         self.memory = Path(f"/proc/{pid}/mem")
 
     def read(self, offset: int, size: int) -> bytes:
@@ -117,7 +117,7 @@ class Registry:
     def age(self, header_size: int, stride: int) -> None:
         """As an older writer would have it: ranks' records are shorter, and the header ends before newer tables."""
         _, tables = parse_header(self.read(0, layout.HEADER_SIZE), "<")
-        number = layout.TABLES.index(layout.Rank)
+        number = layout.TABLES.index(layout.RankRecord)
         ranks = tables[number]
         at = ranks.address - self.address
         rows = self.read(at, ranks.count * ranks.stride)

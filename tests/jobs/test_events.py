@@ -48,9 +48,9 @@ def past(target: object) -> str:
 
 def follow(start_job: StartJob, *words: object) -> Job:
     """`inspector events`, once it has told everything that had happened before it came."""
-    found = start_job(BIN / "inspector", "events", *words)
-    found.wait_for("created", times=RANKS)
-    return found
+    job = start_job(BIN / "inspector", "events", *words)
+    job.wait_for("created", times=RANKS)
+    return job
 
 
 def rows_of(text: list[str]) -> tuple[Row, list[Row]]:
@@ -60,14 +60,14 @@ def rows_of(text: list[str]) -> tuple[Row, list[Row]]:
 
 def check_order(rows: list[Row]) -> None:
     """By time; each process's numbers are without a gap; no rank is anywhere before it left where it was."""
-    events = [one for one in rows if "number" in one]
-    assert [one["monotonic"] for one in events] == sorted(one["monotonic"] for one in events)
+    events = [row for row in rows if "number" in row]
+    assert [event["monotonic"] for event in events] == sorted(event["monotonic"] for event in events)
     for process in range(PROCESSES):
-        own = [one["number"] for one in events if one["process"] == process]
+        own = [event["number"] for event in events if event["process"] == process]
         assert own == list(range(1, len(own) + 1))
     for rank in range(RANKS):
-        own_events = [one for one in events if one["rank"] == rank]
-        kinds = [one["event"] for one in own_events]
+        own_events = [event for event in events if event["rank"] == rank]
+        kinds = [event["event"] for event in own_events]
         assert kinds == ["created", *["leaves", "arrived"] * (len(kinds) // 2 - 1), "exited"]
         for before, after in zip(own_events, own_events[1:]):
             if before["event"] == "leaves":
@@ -79,13 +79,13 @@ def check_order(rows: list[Row]) -> None:
 
 def moves_of(rows: list[Row]) -> set[tuple[int, ...]]:
     return {
-        (one["rank"], one["process"], one["other_process"], one["moves"]) for one in rows if one["event"] == "leaves"
+        (row["rank"], row["process"], row["other_process"], row["moves"]) for row in rows if row["event"] == "leaves"
     }
 
 
 def logged(log: Path) -> set[tuple[int, ...]]:
     rows = map(json.loads, log.read_text().splitlines())
-    return {(one["rank"], one["from"], one["to"], one["moves"]) for one in rows}
+    return {(row["rank"], row["from"], row["to"], row["moves"]) for row in rows}
 
 
 def test_a_job_is_followed_to_its_end(wandering: Job, start_job: StartJob, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_job_is_followed_to_its_end(wandering: Job, start_job: StartJob, tmp_p
     assert first["schema"] == "ranklens-events-1" and first["process_count"] == PROCESSES
     check_order(rows)
     assert moves_of(rows) == logged(tmp_path / "moves") and len(moves_of(rows)) >= RANKS * 6
-    assert sorted(one["process"] for one in rows if one["event"] == "ended") == [0, 1]
+    assert sorted(row["process"] for row in rows if row["event"] == "ended") == [0, 1]
     trace = json.loads((tmp_path / "trace.json").read_text())
     check_trace(trace, rows, {one["process"]: one["pid"] for one in first["processes"]})
 
@@ -112,7 +112,7 @@ def check_trace(trace: Row, rows: list[Row], pids: dict[int, int]) -> None:
         by_phase[one["ph"]].append(one)
     assert set(by_phase) <= set("MXsfi")
     names = {one["args"]["name"] for one in by_phase["M"] if one["name"].endswith("_name")}
-    assert names == {*(f"process {one}" for one in pids), *(f"rank {one}" for one in range(RANKS))}
+    assert names == {*(f"process {pid}" for pid in pids), *(f"rank {one}" for one in range(RANKS))}
     tracks: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for one in by_phase["X"]:
         assert one["dur"] >= 0
@@ -147,7 +147,7 @@ def test_it_is_told_as_it_happens_and_ends_by_ctrl_c(
     job.wait_for("waits", times=RANKS)
     events = start_job(BIN / "inspector", "events", children(job.pid)[1], "--chrome", tmp_path / "trace.json")
     events.wait_for("arrived", times=2)
-    assert any("rank 1  arrived from process 0, move 1, processing element 0" in one for one in events.lines)
+    assert any("rank 1  arrived from process 0, move 1, processing element 0" in line for line in events.lines)
     events.process.send_signal(signal.SIGINT)
     assert events.finish() == 0 and events.stderr() == ""
     trace = json.loads((tmp_path / "trace.json").read_text())
@@ -167,7 +167,7 @@ def test_it_is_told_as_it_happens_and_ends_by_ctrl_c(
 
 def tracers(pid: int) -> Iterator[str]:
     for task in Path(f"/proc/{pid}/task").iterdir():
-        yield next(one for one in (task / "status").read_text().splitlines() if one.startswith("TracerPid"))
+        yield next(line for line in (task / "status").read_text().splitlines() if line.startswith("TracerPid"))
 
 
 def test_it_neither_attaches_nor_hinders_a_debugger(
@@ -187,14 +187,14 @@ def test_it_neither_attaches_nor_hinders_a_debugger(
     assert "$1 = 5" in done.stdout, done.stdout + done.stderr
     assert wandering.finish() == 0, wandering.stderr()
     assert events.finish() == 0
-    assert sum("arrived" in one for one in events.lines) == len(logged(tmp_path / "moves"))
+    assert sum("arrived" in line for line in events.lines) == len(logged(tmp_path / "moves"))
 
 
 def test_for_a_time_only_and_of_what_is_past(wandering: Job, start_job: StartJob) -> None:
     first, rows = rows_of(json_past(wandering.pid))
-    assert [one["event"] for one in rows if one["rank"] >= 0] == ["created"] * RANKS and "job" in first["target"]
+    assert [row["event"] for row in rows if row["rank"] >= 0] == ["created"] * RANKS and "job" in first["target"]
     events = start_job(BIN / "inspector", "events", wandering.pid, "--duration", "10ms")
-    assert events.finish() == 0 and sum("created" in one for one in events.lines) == RANKS
+    assert events.finish() == 0 and sum("created" in line for line in events.lines) == RANKS
 
 
 def json_past(target: object) -> list[str]:
@@ -239,7 +239,7 @@ def test_a_core_file_remembers(wandering: Job, gdb: Path, tmp_path: Path) -> Non
     subprocess.run(save, check=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
     first, rows = rows_of(json_past(core))
     assert first["target"] == "core file core" and [one["pid"] for one in first["processes"]] == [None]
-    assert [(one["rank"], one["event"]) for one in rows if one["rank"] >= 0] == [(2, "created"), (3, "created")]
+    assert [(row["rank"], row["event"]) for row in rows if row["rank"] >= 0] == [(2, "created"), (3, "created")]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_ranks_that_move_between_hosts_print_what_they_print_at_home(
     assert sorted(done.stdout.splitlines()) == wandered
     moves = [json.loads(line) for line in log.read_text().splitlines()]
     # Process 2 is alone on its host: of three processes the first host has the first two.
-    assert {(one["from"], one["to"]) for one in moves} >= {(0, 1), (1, 2), (2, 0)}
+    assert {(move["from"], move["to"]) for move in moves} >= {(0, 1), (1, 2), (2, 0)}
     assert alive(program) == []
 
 
@@ -67,7 +67,7 @@ def test_hosts_of_ipv6_alone(wandered: list[str], build: Build, tmp_path: Path) 
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("this machine has no IPv6")
     with spaces(SPACES_OF_SIX, SIX) as site:
-        first, second = (f"[{one}]" for one in site.names)
+        first, second = (f"[{name}]" for name in site.names)
         words = ("--hosts", f"{first}:2,{second}", "--remote-shell", site.shell(tmp_path))
         done = run(*words, "-n", 6, "--migrate", "lean", build("wander.c"), before=site.home)
         assert (done.returncode, done.stderr) == (0, "")
@@ -147,7 +147,7 @@ def test_events_of_a_host_are_of_its_processes(placed: Job, namespaces: Site, bu
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     head, *rows = map(json.loads, done.stdout.splitlines())
     assert [(one["process"], one["node"]) for one in head["processes"]] == [(1, "beta"), (2, "beta")]
-    moves = {(one["event"], one["rank"], one["process"], one["other_process"]) for one in rows if one.get("moves")}
+    moves = {(row["event"], row["rank"], row["process"], row["other_process"]) for row in rows if row.get("moves")}
     assert moves == {("leaves", 5, 2, 0), ("arrived", 1, 1, 0), ("leaves", 3, 1, 2), ("arrived", 3, 2, 1)}
 
 

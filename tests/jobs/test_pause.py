@@ -15,7 +15,7 @@ from inspector.job.job import Job as InspectorJob
 from inspector.job.processes import read_together
 from inspector.job.reading import Way
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.jobs.members import Member, members_of
+from pieglobalsfind.jobs.members import JobMember, members_of
 from pieglobalsfind.ranks import rankset
 from tests.support.busy import SOURCE, why_impossible
 from tests.support.busy_values import value_of
@@ -37,9 +37,9 @@ def busy(start_job: StartJob, tmp_path: Path) -> Job:
     return job
 
 
-def seen(job: InspectorJob, _: Member) -> tuple[dict[int, int], stacks.Stacks]:
+def seen(job: InspectorJob, _: JobMember) -> tuple[dict[int, int], stacks.Stacks]:
     """How many steps each rank has made, and its stack."""
-    steps = {one.rank: value_of(job, one, "before") for one in job.present}
+    steps = {rank.rank: value_of(job, rank, "before") for rank in job.present}
     return steps, stacks.read(job, rankset.parse("all"), with_runtime=False)
 
 
@@ -52,7 +52,7 @@ def test_no_process_is_ahead(busy: Job) -> None:
             steps |= found[0]
             assert found[1].missing == {}
             for calls in found[1].calls.values():
-                assert why_impossible([one.function for one in calls], "exchange") == ""
+                assert why_impossible([call.function for call in calls], "exchange") == ""
         assert sorted(steps) == list(range(RANKS))
         assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
 

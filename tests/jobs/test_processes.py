@@ -40,9 +40,9 @@ def test_ranks_that_move_print_what_they_print_at_home(
     assert sorted(done.stdout.splitlines()) == wandered
     moves = [json.loads(line) for line in log.read_text().splitlines()]
     # Each rank moves twice a round but for exchanges that lead it back to where it is.
-    assert {one["rank"] for one in moves} == set(range(6)) and len(moves) >= 6 * 6
+    assert {move["rank"] for move in moves} == set(range(6)) and len(moves) >= 6 * 6
     for rank in range(6):
-        own = sorted((one for one in moves if one["rank"] == rank), key=lambda one: int(one["moves"]))
+        own = sorted((move for move in moves if move["rank"] == rank), key=lambda one: int(one["moves"]))
         assert [one["moves"] for one in own] == list(range(1, len(own) + 1))
         assert all(before["to"] == after["from"] for before, after in zip(own, own[1:]))
 
@@ -168,9 +168,9 @@ def test_a_job_that_waits_takes_no_time_at_all(
     job.wait_for("waits", times=4)
 
     def busy() -> list[str]:
-        threads = [one for pid in alive(program) for one in Path(f"/proc/{pid}/task").iterdir()]
+        threads = [path for pid in alive(program) for path in Path(f"/proc/{pid}/task").iterdir()]
         assert len(threads) > 6
-        return [f"{one}: {(one / 'syscall').read_text()}" for one in threads if not waits_for_ever(one)]
+        return [f"{thread}: {(thread / 'syscall').read_text()}" for thread in threads if not waits_for_ever(thread)]
 
     wait_until(lambda: not busy(), lambda: "\n".join(busy()))
 

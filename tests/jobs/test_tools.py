@@ -24,7 +24,7 @@ RANKS = 6
 
 
 def inspector(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [str(BIN / "inspector"), *(str(one) for one in words)]
+    command = [str(BIN / "inspector"), *(str(word) for word in words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
@@ -65,7 +65,7 @@ def test_a_job_by_its_launcher_its_processes_and_its_id(job: Job) -> None:
 
 def test_a_launcher_has_no_ranks_itself(job: Job, pieglobalsfind: Path) -> None:
     """It says where they are."""
-    processes = ", ".join(str(one) for one in children(job.pid))
+    processes = ", ".join(str(child) for child in children(job.pid))
     sentence = (
         f"process {job.pid} has no ranks itself, it has started {report('--job', job.pid)['target']} with processes "
         f"{processes}: give the pid of one, or to `inspector report`, `stacks`, `waits` or `globals` the whole job "
@@ -224,7 +224,7 @@ def test_addresses_of_a_checkpoint(checkpoint: Path, pieglobalsfind: Path) -> No
     """The same address as any process that has the rank would tell it."""
     core = sorted(checkpoint.glob("0*"))[-1] / "process-1.core"
     ranks = json.loads(inspector("ranks", core, "--json").stdout)
-    assert {one["rank"] for one in ranks if one["state"] != "migrated-out"} == {1, 2}
+    assert {rank["rank"] for rank in ranks if rank["state"] != "migrated-out"} == {1, 2}
     address = hex(0x200000000000 + (1 << 30) + 0x2000)
     one = [str(pieglobalsfind), "--checkpoint", str(checkpoint), address]
     done = subprocess.run(one, capture_output=True, text=True, timeout=120)
@@ -249,8 +249,8 @@ def test_half_a_checkpoint_says_what_is_lacking(checkpoint: Path) -> None:
     found = report(newest)
     assert any("process-2.core" in one for one in found["warnings"]), found["warnings"]
     shutil.rmtree(newest)
-    for one in checkpoint.glob("0*"):
-        shutil.rmtree(one)
+    for path in checkpoint.glob("0*"):
+        shutil.rmtree(path)
     done = inspector("report", checkpoint)
     assert done.returncode == 2 and "holds no whole checkpoint" in done.stderr
 

@@ -80,10 +80,10 @@ tell("exit", process.GetExitStatus())
     told = launch(session, script, rankrun, program, "end")
     for function in ("main", "work"):
         stops = [one for one in told["stops"] if one["function"] == function]
-        assert sorted(one["name"] for one in stops) == [f"rank {rank}: running" for rank in range(RANKS)], told.output
-        assert all(one["is_start"] for one in stops) and len({one["line"] for one in stops}) == 1
+        assert sorted(stop["name"] for stop in stops) == [f"rank {rank}: running" for rank in range(RANKS)], told.output
+        assert all(stop["is_start"] for stop in stops) and len({stop["line"] for stop in stops}) == 1
         if function == "work":
-            assert all(one["name"] == f"rank {one['args'][0]}: running" for one in stops)
+            assert all(stop["name"] == f"rank {stop['args'][0]}: running" for stop in stops)
     assert len(told["stops"]) == 2 * RANKS and told["exit"] == 0
 
 

@@ -146,10 +146,12 @@ def test_both_debuggers_answer_alike_in_a_core(
 
 
 def test_every_shared_command_is_compared() -> None:
-    for one in COMMANDS:
-        if one.name == "rank context":  # needs other programs: tests/contexts compares it
+    for command in COMMANDS:
+        if command.name == "rank context":  # needs other programs: tests/contexts compares it
             continue
-        assert any(asked == name or asked.startswith(name + " ") for asked in SAME for name in (one.name, *one.aliases))
+        assert any(
+            asked == name or asked.startswith(name + " ") for asked in SAME for name in (command.name, *command.aliases)
+        )
 
 
 BAD = {

@@ -66,10 +66,10 @@ def test_every_rank_has_stack_scopes_and_variables(adapter: Adapter, places: Pla
     assert "rank 1: blocked in MPI_Recv from 2, tag 6" in threads["rank 1"]["name"]
     for rank in range(RANKS):
         frames = adapter.ask("stackTrace", threadId=threads[f"rank {rank}"]["id"])["stackFrames"]
-        names = [one["name"] for one in frames]
+        names = [frame["name"] for frame in frames]
         users = [name for name in names if name in ("spin", "wait_for", "stay", "main")]
         assert users == ["spin" if rank == RANKS - 1 else "wait_for", "stay", "main"], names
-        main = next(one for one in frames if one["name"] == "main")
+        main = next(frame for frame in frames if frame["name"] == "main")
         assert main["source"]["path"] == str(SOURCES / "places.c")
         found = variables(adapter, main["id"])
         assert found["Locals"]["rank"] == str(rank)
@@ -108,7 +108,7 @@ def test_a_core_file(adapter: Adapter, core: Path) -> None:
     threads = threads_of(adapter)
     assert sorted(threads) == [f"rank {rank}" for rank in range(RANKS)]
     frames = adapter.ask("stackTrace", threadId=threads["rank 0"]["id"])["stackFrames"]
-    assert [one["name"] for one in frames if one["name"] in ("wait_for", "main")] == ["wait_for", "main"]
+    assert [frame["name"] for frame in frames if frame["name"] in ("wait_for", "main")] == ["wait_for", "main"]
 
 
 def test_commands_work_in_the_debug_console(adapter: Adapter, places: Places) -> None:

@@ -103,6 +103,6 @@ def test_bytecode_is_kept_unless_forbidden(forbidden: str, session: Session, tmp
         PYTHONDONTWRITEBYTECODE=forbidden,
         PYTHONPYCACHEPREFIX="",
     )
-    kept = {one.name.partition(".")[0] for one in tmp_path.rglob("*.pyc")}
+    kept = {path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc")}
     assert said.rstrip().splitlines()[-1] in ("1", "True"), said
     assert ({"extension", "model"} <= kept) is not bool(forbidden), kept

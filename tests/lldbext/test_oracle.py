@@ -133,7 +133,7 @@ def test_every_rank_has_addresses_of_its_own(program: Program, runs: Runs) -> No
 
 
 def test_rank_print_reads_qualified_names(runs: Runs, tmp_path: Path) -> None:
-    program = next(one for one in PROGRAMS if one.name == "shapes")
+    program = next(program for program in PROGRAMS if program.name == "shapes")
     job = held_job(program, tmp_path, runs.shared)
     try:
         names = ("geometry::detail::v2::depth", "geometry::numbers.count_", "geometry::current->serial_")

@@ -71,9 +71,9 @@ def stub(kind: str, pid: int) -> Iterator[str]:
 
 def port_in(said: Iterator[str]) -> str:
     for line in said:
-        found = re.search(r"Listening on port (\d+)", line)
-        if found:
-            return found.group(1)
+        match = re.search(r"Listening on port (\d+)", line)
+        if match:
+            return match.group(1)
     pytest.fail("gdbserver does not listen")
 
 

@@ -86,7 +86,7 @@ def test_names_follow_the_selected_rank_in_host_frames(session: Session, places:
     for rank, (address, found, text) in zip([*range(RANKS), 1, 0], told["found"]):
         assert address == places.owned[rank, "shared_name"].address
         assert found == 10 + rank and text.strip() == f"(int) {10 + rank}"
-    assert told["none"] not in {one.address for one in places.owned.values()}
+    assert told["none"] not in {owned.address for owned in places.owned.values()}
 
 
 def test_names_follow_thread_select_in_host_frames(session: Session, places: Places) -> None:
@@ -184,7 +184,7 @@ def test_without_a_rank_a_kernel_thread_is_selected(session: Session, places: Pl
     assert len(marked) == 1 and marked[0].startswith(f"* thread #{number[1]}: ") and f"'rank {last}: " in marked[0]
     assert f"stay(rank={last}, " in backtrace and "wait_for" not in backtrace
     assert "librankmpi.so" in frame, "the innermost frame that is in no rank's copy"
-    assert told["outside"] not in {one.address for one in places.owned.values()}
+    assert told["outside"] not in {owned.address for owned in places.owned.values()}
     assert told["shown"] == f"(long) {told['outside']}\n"
     assert told["after"] == [told["rank"], told["shown"]]
     assert told["inside"] == f"(int) {10 + last}\n", "in the rank's own frames globals are its own, as is said"
@@ -298,8 +298,8 @@ def test_links_of_an_ended_debugger_are_removed(session: Session, places: Places
     folders = []
     for _ in range(2):
         session.attach("tell('list', ask('thread list'))", places.pid)
-        folders.append([one.name for one in tmp_path.glob("ranklens-lldb-*")])
-    assert [len(one) for one in folders] == [1, 1] and folders[0] != folders[1]
+        folders.append([path.name for path in tmp_path.glob("ranklens-lldb-*")])
+    assert [len(folder) for folder in folders] == [1, 1] and folders[0] != folders[1]
 
 
 SPLIT = """

@@ -240,7 +240,7 @@ def anonymous_bytes(pid: int) -> int:
 def test_shared_code_takes_no_memory(start_job: StartJob, tmp_path: Path) -> None:
     program = compiled(tmp_path, CODE, "pie", "-O0", "-g0")
     with open_elf(str(program)) as elf:
-        text = sum(one.file_size for one in elf.segments if not one.flags & 2)
+        text = sum(segment.file_size for segment in elf.segments if not segment.flags & 2)
     ranks, taken, moved = 8, {}, {}
     for more in ((), ("--share-code",)):
         job = start_job(built("rankrun"), "-n", ranks, *more, program)
@@ -413,7 +413,7 @@ def test_a_writable_segment_that_begins_at_no_multiple_of_8(tmp_path: Path) -> N
         options = ["-shared", "-fPIC", "-O2", "-Wl,-z,norelro", "-Wl,-z,noseparate-code"]
         assert run("gcc", *options, tmp_path / "library.c", "-o", library).returncode == 0
         with open_elf(str(library)) as elf:
-            unaligned += any(one.vaddr % 8 for one in elf.segments if one.flags & 2)
+            unaligned += any(segment.vaddr % 8 for segment in elf.segments if segment.flags & 2)
         words = [f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}", f"-lcount{functions}"]
         (tmp_path / "user.c").write_text(USER)
         assert run(built("rankcc"), tmp_path / "user.c", "-o", tmp_path / "user", *words).returncode == 0
@@ -422,7 +422,7 @@ def test_a_writable_segment_that_begins_at_no_multiple_of_8(tmp_path: Path) -> N
     assert unaligned
 
 
-@pytest.mark.parametrize("method", [one for one in METHODS if one not in PRIVATE])
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in PRIVATE])
 @pytest.mark.parametrize("name", sorted(path.name for path in HERE.iterdir()))
 def test_mpi_programs_under_methods_that_leave_variables_shared(name: str, method: str, shared: Shared) -> None:
     """A program that has none to lose runs as under the other methods; of others the audit says so."""

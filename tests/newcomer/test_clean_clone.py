@@ -28,8 +28,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def left_behind(folder: Path) -> list[str]:
     """Command lines of processes that run in `folder` or name it."""
-    processes = (one for one in PROCESSES.iterdir() if one.name.isdigit() and int(one.name) != os.getpid())
-    return [words for words in (words_of(one, str(folder)) for one in processes) if words]
+    processes = (path for path in PROCESSES.iterdir() if path.name.isdigit() and int(path.name) != os.getpid())
+    return [words for words in (words_of(process, str(folder)) for process in processes) if words]
 
 
 def words_of(process: Path, folder: str) -> str:

@@ -78,8 +78,8 @@ def test_every_rank_has_addresses_of_its_own(program: Program, runs: Runs) -> No
     virtual = runs.live(program)
     shared = []
     for query in program.queries:
-        found = [OWN_ADDRESS.search(virtual.text(rank, query)) for rank in range(RANKS)]
-        addresses = [match.group(1) for match in found if match]
+        matches = [OWN_ADDRESS.search(virtual.text(rank, query)) for rank in range(RANKS)]
+        addresses = [match.group(1) for match in matches if match]
         if query.command.startswith("print &") and len(set(addresses)) != len(addresses):
             shared.append(f"{query}: {addresses}")
     assert not shared, "\n".join(shared)

@@ -134,7 +134,7 @@ def debugger(
     """The command that walks; the plan is in `folder`."""
     plan = {"commands": asked, "several": several, "answers": str(folder / "answers.json")}
     (folder / "plan.json").write_text(json.dumps(plan))
-    words = [str(gdb), "-nx", "-q", "-batch", *(word for one in SETTINGS for word in ("-iex", f"set {one}"))]
+    words = [str(gdb), "-nx", "-q", "-batch", *(word for setting in SETTINGS for word in ("-iex", f"set {setting}"))]
     words += [word for one in SKIPPED for word in ("-ex", f"skip {one}")]
     words += [word for one in prepare for word in ("-ex", one)]
     return [*words, "-x", str(Path(__file__).parents[1] / "support" / "oracle" / "walking.py"), "--args", *program]

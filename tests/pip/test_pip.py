@@ -94,7 +94,7 @@ def running(request: pytest.FixtureRequest, start_job: StartJob, programs: Path)
 def check(target: Target, running: Running) -> None:
     table = decode(target)
     assert (table.runtime, table.method, table.warnings) == ("PiP", f"pip{running.mode}", ())
-    assert [one.rank for one in table.ranks] == sorted(running.tasks)
+    assert [rank.rank for rank in table.ranks] == sorted(running.tasks)
     for rank in table.ranks:
         assert (rank.state, rank.kernel_thread) == (RUNNING, running.tasks[rank.rank].thread)
         # Of a thread that is in no system call just now, a live process does not tell the stack pointer.
@@ -114,7 +114,9 @@ def test_a_job_that_starts_is_said_to_start(programs: Path, tmp_path: Path) -> N
     tables = tables_of(
         [programs / "root", TASKS, programs / "task"], tmp_path, TASKS, {**os.environ, "PIP_MODE": "thread"}
     )
-    told = [one for one, _ in itertools.groupby(([rank.rank for rank in one.ranks], one.warnings) for one in tables)]
+    told = [
+        one for one, _ in itertools.groupby(([rank.rank for rank in table.ranks], table.warnings) for table in tables)
+    ]
     assert told == [([], (STARTING,)), ([2], ()), ([1, 2], ()), ([0, 1, 2], ())]
 
 
@@ -266,11 +268,11 @@ def test_what_a_task_waits_for_in_an_mpi_library(programs: Path, start_job: Star
         told = [subprocess.run([BIN / "inspector", what, core, "--json"], capture_output=True) for what in ASKED]
         core.unlink()
         ranks, found = (json.loads(one.stdout or "[]") for one in told)
-        return [ranks, found] if all(one["waiting"] for one in ranks) else []
+        return [ranks, found] if all(rank["waiting"] for rank in ranks) else []
 
     ranks, found = wait_until(waits, "the tasks never came to wait")
-    assert [one["state"] for one in ranks] == ["running"] * TASKS  # as kernel threads
-    assert [(one["waiting"]["call"], one["waiting"]["peer"], one["waiting"]["tag"]) for one in ranks] == [
+    assert [rank["state"] for rank in ranks] == ["running"] * TASKS  # as kernel threads
+    assert [(rank["waiting"]["call"], rank["waiting"]["peer"], rank["waiting"]["tag"]) for rank in ranks] == [
         ("MPI_Recv", 0, 40),
         ("MPI_Recv", -1, 41),
         ("MPI_Recv", 0, 42),

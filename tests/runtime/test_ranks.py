@@ -227,10 +227,10 @@ def test_the_report_of_many_ranks_is_short(leaves: Path) -> None:
 def test_a_deadlocked_job_waits_for_a_debugger(tmp_path: Path, start_job: StartJob) -> None:
     job = start_job(BIN / "rankrun", "-n", 2, build("deadlock.c", tmp_path))
     job.wait_until_still()
-    found = subprocess.run(
+    done = subprocess.run(
         [BIN / "pieglobalsfind", "--pid", str(job.pid), "1"], capture_output=True, text=True, timeout=60
     )
-    assert found.returncode == 1, found.stderr
+    assert done.returncode == 1, done.stderr
 
 
 def test_thread_local_variables_are_refused(tmp_path: Path) -> None:

@@ -90,9 +90,9 @@ def test_addresses_and_undefined_behaviour(tmp_path: Path) -> None:
     check_programs(runtime, tmp_path)
     source = tmp_path / "overflow.c"
     source.write_text(OVERFLOW)
-    found = runtime.run("-n", 2, runtime.compile(source, tmp_path / "overflow"))
-    assert found.returncode != 0
-    assert "heap-buffer-overflow" in found.stderr and "MPI_Recv" in found.stderr
+    done = runtime.run("-n", 2, runtime.compile(source, tmp_path / "overflow"))
+    assert done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr and "MPI_Recv" in done.stderr
 
 
 def test_undefined_behaviour_with_the_ranks_own_heaps(tmp_path: Path) -> None:
@@ -106,5 +106,5 @@ def test_threads(tmp_path: Path) -> None:
     check_programs(runtime, tmp_path)
     source = tmp_path / "race.c"
     source.write_text(RACE)
-    found = runtime.run("-n", 2, "--pes", 2, "--method", "none", runtime.compile(source, tmp_path / "race"))
-    assert "ThreadSanitizer: data race" in found.stderr and "MPI_Sendrecv_replace" in found.stderr
+    done = runtime.run("-n", 2, "--pes", 2, "--method", "none", runtime.compile(source, tmp_path / "race"))
+    assert "ThreadSanitizer: data race" in done.stderr and "MPI_Sendrecv_replace" in done.stderr

@@ -75,7 +75,7 @@ def test_a_core_file_with_the_copies_code(running: Running, tmp_path: Path) -> N
     core = kernel_core(running.pid, tmp_path)
     found = {one["name"]: {group["ranks"]: group["value"] for group in one["groups"]} for one in asked("globals", core)}
     for name in VARIABLES:
-        assert found[name] == {str(rank): str(one.value) for rank, one in running.variable(name).items()}
+        assert found[name] == {str(rank): str(truth.value) for rank, truth in running.variable(name).items()}
     (waiting,) = asked("stacks", core, "--rank", "1-3")["stacks"]
     assert (waiting["ranks"], [one["function"] for one in waiting["calls"]]) == (
         "1-3",
@@ -107,7 +107,7 @@ def test_two_jobs_in_one_process(start_job: StartJob, shared: Shared, tmp_path: 
     job.wait_for("ready")
     wait_until(lambda: sleeps(job.pid), "the first rank never came to sleep")
     table = decode(open_target(pid=job.pid))
-    assert [one.rank for one in table.ranks] == list(range(len(TWO_JOBS)))
+    assert [rank.rank for rank in table.ranks] == list(range(len(TWO_JOBS)))
     assert len(table.warnings) == 1 and "alpha has 0-1, beta has 2-4" in table.warnings[0]
     told = {tuple(line.split()[1:3]): int(line.split()[3], 16) for line in job.lines if line.startswith("TRUTH ")}
     for rank, (name, number) in zip(table.ranks, TWO_JOBS):

@@ -25,7 +25,7 @@ PATIENCE = 600  # seconds
 AS_IT_COMES = NeverAsked(
     r".*: target variable (couple|either)", "whether LLDB knows the string inside depends on what it has met before"
 )
-ASKED = {one.name: one for one in PROGRAMS if one.optimization == "-O0"}
+ASKED = {program.name: program for program in PROGRAMS if program.optimization == "-O0"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Runs:
     def program(self, name: str) -> Program:
         program = ASKED[name]
         queries = (
-            one for one in program.queries if not re.fullmatch(AS_IT_COMES.pattern, f"{one.frame}: {one.command}")
+            query
+            for query in program.queries
+            if not re.fullmatch(AS_IT_COMES.pattern, f"{query.frame}: {query.command}")
         )
         return self.programs.program(replace(program, queries=tuple(queries)), ())
 

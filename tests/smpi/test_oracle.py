@@ -97,7 +97,7 @@ def test_core(asked: Program, runs: Runs) -> None:
 
 
 def test_enough_commands_are_compared(runs: Runs) -> None:
-    programs = [runs.program(one) for one in PROGRAMS]
+    programs = [runs.program(program) for program in PROGRAMS]
     asked = {query.command for program in programs for query in program.queries}
     steps = {query.command for program in programs for query in program.walk}
     assert len(asked) >= 500 and len(steps) >= 50

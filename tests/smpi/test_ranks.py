@@ -67,16 +67,16 @@ def owners(pid: int, *addresses: int) -> list[str]:
 
 def check_variables(table: RankTable, running: Running, count: int) -> None:
     """Every variable that the program tells of is where its rank has it by the table."""
-    assert [one.rank for one in table.ranks] == list(range(count))
-    (program,) = [one for one in table.objects if one.is_program]
-    said = [one for one in running.told if one.name.rpartition("::")[2] in ("g_rank", "s_rank")]
+    assert [rank.rank for rank in table.ranks] == list(range(count))
+    (program,) = [elf_object for elf_object in table.objects if elf_object.is_program]
+    said = [truth for truth in running.told if truth.name.rpartition("::")[2] in ("g_rank", "s_rank")]
     assert len(said) >= count
-    first = {one.name: one for one in said if one.rank == 0}
-    for one in said:
-        assert data_place(table.ranks[one.rank], program, first[one.name].address) == one.address
-    for one in running.variable("stack").values():
-        stack = table.ranks[one.rank].stack
-        assert isinstance(stack, Region) and one.address in stack
+    first = {truth.name: truth for truth in said if truth.rank == 0}
+    for truth in said:
+        assert data_place(table.ranks[truth.rank], program, first[truth.name].address) == truth.address
+    for truth in running.variable("stack").values():
+        stack = table.ranks[truth.rank].stack
+        assert isinstance(stack, Region) and truth.address in stack
 
 
 @pytest.mark.parametrize("language", ["c", "cpp", "f90"])
@@ -87,11 +87,11 @@ def test_variables_and_stacks_belong_to_the_ranks_that_print_them(
     table = decode(open_target(pid=running.pid))
     assert (table.runtime, table.method, table.rank_count, table.warnings) == ("SMPI", "fs", RANKS, ())
     check_variables(table, running, RANKS)
-    for one in running.told:
-        (line,) = owners(running.pid, one.address)
-        kind = "stack" if one.name == "stack" else "tls" if one.name.endswith("t_rank") else "data"
-        assert f"rank {one.rank}  {kind}" in line, line
-        assert kind == "stack" or f"{one.name.rpartition('::')[2]}+0x0" in line, line
+    for truth in running.told:
+        (line,) = owners(running.pid, truth.address)
+        kind = "stack" if truth.name == "stack" else "tls" if truth.name.endswith("t_rank") else "data"
+        assert f"rank {truth.rank}  {kind}" in line, line
+        assert kind == "stack" or f"{truth.name.rpartition('::')[2]}+0x0" in line, line
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
@@ -107,7 +107,7 @@ def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared
         for one in asked("globals", running.pid, "*_rank")
     }
     for name in ("g_rank", "s_rank", "t_rank"):
-        assert values[name] == {rank: one.value for rank, one in running.variable(name).items()}
+        assert values[name] == {rank: truth.value for rank, truth in running.variable(name).items()}
     line = next(at for at, text in enumerate((SOURCES / "truth.c").read_text().splitlines(), 1) if "MPI_Recv" in text)
     (waiting,) = asked("stacks", running.pid, "--rank", f"1-{MANY - 1}", "--freeze")["stacks"]
     calls = [(one["function"], one["line"]) for one in waiting["calls"]]
@@ -146,7 +146,7 @@ def test_without_privatization(start_job: StartJob, shared: Shared, tmp_path: Pa
     running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"), ["-no-privatize"])
     table = decode(open_target(pid=running.pid))
     assert (table.method, table.warnings) == ("none", ())
-    assert len({one.address for one in running.variable("g_rank").values()}) == 1
+    assert len({truth.address for truth in running.variable("g_rank").values()}) == 1
     check_variables(table, running, RANKS)
     (line,) = owners(running.pid, running.told[0].address)
     assert "no rank  shared" in line
@@ -162,9 +162,9 @@ def test_data_that_is_remapped_at_each_switch(how: str, start_job: StartJob, sha
     target = makers[how](running.pid, tmp_path) if how in makers else running.pid
     found = {one["name"]: one for one in asked("globals", target)}
     for name in ("g_rank", "s_rank"):
-        assert len({one.address for one in running.variable(name).values()}) == 1
+        assert len({truth.address for truth in running.variable(name).values()}) == 1
         values = {rank: int(one["value"]) for one in found[name]["groups"] for rank in ranks_of(one["ranks"])}
-        assert values == {rank: one.value for rank, one in running.variable(name).items()}
+        assert values == {rank: truth.value for rank, truth in running.variable(name).items()}
     assert found["t_rank"]["verdict"] == "shared"  # of which SMPI knows nothing: one for the kernel thread
     (waiting,) = asked("stacks", target, "--rank", f"1-{MANY - 1}")["stacks"]
     assert [one["function"] for one in waiting["calls"]] == ["main", "below", "below", "below", "MPI_Recv"]
@@ -185,7 +185,7 @@ def test_ranks_that_have_ended(start_job: StartJob, shared: Shared, tmp_path: Pa
     """Their copies stay, and so do their values."""
     running = start(start_job, tmp_path, RANKS, built(shared, "ending.c"))
     table = decode(open_target(pid=running.pid))
-    assert [one.state == EXITED for one in table.ranks] == [False, False, True, True]
+    assert [rank.state == EXITED for rank in table.ranks] == [False, False, True, True]
     check_variables(table, running, RANKS)
 
 
@@ -207,7 +207,7 @@ def test_a_library_s_globals(is_told: bool, start_job: StartJob, shared: Shared,
     options = [f"--cfg=smpi/privatize-libs:{library.name}"] if is_told else []
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
     running = start(start_job, tmp_path, RANKS, program, options, environment)
-    places = {one.rank: one.address for one in running.variable("own_count").values()}
+    places = {truth.rank: truth.address for truth in running.variable("own_count").values()}
     assert (len(set(places.values())) == RANKS) == is_told
     lines = owners(running.pid, *places.values())
     for rank, line in zip(places, lines):
@@ -226,7 +226,7 @@ def test_actors_that_are_no_ranks(start_job: StartJob, shared: Shared, tmp_path:
     job.wait_for("ready")
     wait_until(lambda: sleeps(job.pid), "the first actor never came to sleep")
     table = decode(open_target(pid=job.pid))
-    assert (table.runtime, [one.rank for one in table.ranks], table.warnings) == (WITHOUT_MPI, [1, 2, 3], (ACTORS,))
+    assert (table.runtime, [rank.rank for rank in table.ranks], table.warnings) == (WITHOUT_MPI, [1, 2, 3], (ACTORS,))
     (waiting,) = asked("stacks", job.pid, "--rank", "2-3")["stacks"]
     assert waiting["ranks"] == "2-3" and "worker" in [one["function"] for one in waiting["calls"]]
 
@@ -264,7 +264,7 @@ class Damaged:
         return bytes(data)
 
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
-        return [read_or_none(cast(Target, self), *one) for one in places]
+        return [read_or_none(cast(Target, self), *place) for place in places]
 
 
 def test_damaged_memory(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:

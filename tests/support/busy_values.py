@@ -16,8 +16,12 @@ def value_of(job: Job, rank: Rank, name: str, size: int = 8) -> int:
 
 def address_of(job: Job, rank: Rank, name: str) -> int:
     """Where a rank has its own instance of a global of the program."""
-    (program,) = (one for one in job.table.objects if one.is_program)
-    (copy,) = (one for one in rank.placements if isinstance(one, Rebase) and one.object == program.index)
+    (program,) = (elf_object for elf_object in job.table.objects if elf_object.is_program)
+    (copy,) = (
+        placement
+        for placement in rank.placements
+        if isinstance(placement, Rebase) and placement.object == program.index
+    )
     return program.load_bias + symbols(program.path)[name] - copy.original + copy.copy
 
 

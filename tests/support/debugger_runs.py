@@ -111,7 +111,7 @@ def add(files: Iterator[Path]) -> None:
         return
     runs = {key(run): run for run in json.loads(RUNS.read_text())} if RUNS.exists() else {}
     runs.update(new)
-    ordered = [runs[one] for one in sorted(runs)]
+    ordered = [runs[run] for run in sorted(runs)]
     RUNS.write_text(json.dumps(ordered, indent=1) + "\n")
     lines = [*map(row, ordered), *(line for run in ordered for line in exceptions(run))]
     DOCUMENT.write_text(INTRODUCTION + "\n".join(lines).rstrip("\n") + "\n")

@@ -95,10 +95,10 @@ def kernel_core(held: Held, folder: Path) -> Path:
         pytest.skip(f"this machine's core files go to {pattern!r}")
     held.process.send_signal(signal.SIGSEGV)
     held.process.wait(60)
-    found = [one for one in (folder / "core", folder / f"core.{held.pid}") if one.exists()]
-    if not found:
+    paths = [path for path in (folder / "core", folder / f"core.{held.pid}") if path.exists()]
+    if not paths:
         pytest.skip("this machine writes no core files")
-    return found[0]
+    return paths[0]
 
 
 BACKENDS = ("live", "gcore", "kernel core")

@@ -20,7 +20,7 @@ Build = Callable[..., Path]
 
 def run(*words: object, before: Sequence[str] = (), given: str = "") -> subprocess.CompletedProcess[str]:
     """rankrun, to its end, with words before it; `given`: its standard input."""
-    command = [*before, str(BIN / "rankrun"), *(str(one) for one in words)]
+    command = [*before, str(BIN / "rankrun"), *(str(word) for word in words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, input=given)
 
 

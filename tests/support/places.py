@@ -35,10 +35,10 @@ class Places:
 
     @property
     def addresses(self) -> list[str]:
-        return [f"{one.address:#x}" for one in self.places]
+        return [f"{place.address:#x}" for place in self.places]
 
     def place(self, name: str, rank: int) -> Place:
-        return next(one for one in self.places if one.name == name and one.rank == rank)
+        return next(place for place in self.places if place.name == name and place.rank == rank)
 
 
 def parse(line: str) -> Place:

@@ -115,7 +115,7 @@ def held(name: str) -> Iterator[int]:
 
 
 def command(words: Sequence[object]) -> None:
-    subprocess.run([str(one) for one in words], check=True, timeout=60)
+    subprocess.run([str(word) for word in words], check=True, timeout=60)
 
 
 def address(network: str, number: int, device: str) -> tuple[str, ...]:

@@ -76,17 +76,17 @@ def running(start_job: StartJob, programs: Path, mode: str) -> Running:
 
 def stacks_of(pid: int) -> list[Region]:
     """Where the tasks' stacks are, in the order of their numbers; none unless all are in a system call just now."""
-    found = [one.stack for one in decode(open_target(pid=pid)).ranks if isinstance(one.stack, Region)]
-    return found if len(found) == TASKS else []
+    regions = [rank.stack for rank in decode(open_target(pid=pid)).ranks if isinstance(rank.stack, Region)]
+    return regions if len(regions) == TASKS else []
 
 
 def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path: Path) -> None:
     """Every process knows all; a task that is a thread is none."""
-    threads = [one.thread for one in running.tasks.values()]
+    threads = [task.thread for task in running.tasks.values()]
     for pid in (running.job.pid, *(threads if mode == "process" else ())):
         table = decode(open_target(pid=pid))
         assert (table.method, table.warnings) == (f"pip{mode}", ())
-        assert [one.rank for one in table.ranks] == list(range(TASKS))
+        assert [rank.rank for rank in table.ranks] == list(range(TASKS))
         for rank in table.ranks:
             truth = running.tasks[rank.rank]
             assert (rank.state, rank.kernel_thread) == (RUNNING, truth.thread)
@@ -94,7 +94,7 @@ def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path:
         stacks = wait_until(partial(stacks_of, pid), f"process {pid} never told all stacks")
         assert all(one.stack in stack for one, stack in zip(running.tasks.values(), stacks))
         told = subprocess.run(
-            [BIN / "pieglobalsfind", "--pid", str(pid), *(hex(one.variable) for one in running.tasks.values())],
+            [BIN / "pieglobalsfind", "--pid", str(pid), *(hex(task.variable) for task in running.tasks.values())],
             capture_output=True,
             text=True,
             timeout=60,
@@ -108,7 +108,9 @@ def test_tasks_are_ranks_whoever_is_asked(running: Running, mode: str, tmp_path:
 def test_a_job_that_starts_is_said_to_start(programs: Path, tmp_path: Path) -> None:
     """At each of its system calls, while libraries are mapped, too, there are no tasks yet, or those that there are."""
     tables = tables_of([programs / "stand_in", "thread", TASKS, programs / "task.so"], tmp_path, TASKS)
-    told = [one for one, _ in itertools.groupby(([rank.rank for rank in one.ranks], one.warnings) for one in tables)]
+    told = [
+        one for one, _ in itertools.groupby(([rank.rank for rank in table.ranks], table.warnings) for table in tables)
+    ]
     assert told == [([], (STARTING,)), ([2], ()), ([1, 2], ()), ([0, 1, 2], ())]
 
 
@@ -117,7 +119,7 @@ def test_a_core_file_has_all_tasks(running: Running, mode: str, tmp_path: Path) 
     pid = running.job.pid if mode == "thread" else running.tasks[1].thread
     table = decode(open_target(core=str(make_core(pid, tmp_path))))
     assert (table.method, table.warnings) == (f"pip{mode}", ())
-    assert [one.kernel_thread for one in table.ranks] == [running.tasks[one].thread for one in range(TASKS)]
+    assert [rank.kernel_thread for rank in table.ranks] == [running.tasks[one].thread for one in range(TASKS)]
     for rank in table.ranks:
         if mode == "thread" or rank.rank == 1:
             assert isinstance(rank.stack, Region) and running.tasks[rank.rank].stack in rank.stack
@@ -145,8 +147,8 @@ def test_every_process_has_all_tasks_variables(running: Running, tmp_path: Path)
 def test_stacks_of_all_tasks(running: Running, tmp_path: Path) -> None:
     """Of running threads without their registers as far as they go; those of tasks' processes stand still, too."""
     command = [str(BIN / "inspector"), "stacks", str(running.job.pid)]
-    told = subprocess.run([*command, "--freeze"], capture_output=True, text=True, timeout=120)
-    assert "task_main at task.c:22  [0-2]" in told.stdout and "not whole" not in told.stdout, told.stdout + told.stderr
+    done = subprocess.run([*command, "--freeze"], capture_output=True, text=True, timeout=120)
+    assert "task_main at task.c:22  [0-2]" in done.stdout and "not whole" not in done.stdout, done.stdout + done.stderr
     said = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
     assert "its thread is unknown" not in said
     assert running.finish(tmp_path) == WHOLE

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, TextBlock
 from pieglobalsfind.debugger.wording import owner_text
 from pieglobalsfind.errors import UsageError
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Show which rank owns an address."""
     if not text.strip():
         raise UsageError("there is no address", "for instance: pieglobalsfind $pc, or pieglobalsfind &counter")
     moment = face.moment()
     address = face.address(text.strip())
-    yield Text(f"{address:#x}: {owner_text(moment, moment.translator.owner(address))}")
+    yield TextBlock(f"{address:#x}: {owner_text(moment, moment.translator.owner(address))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, TextBlock
 from pieglobalsfind.debugger.wording import frame_text, state_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.ranks import rankset
@@ -13,9 +13,10 @@ from pieglobalsfind.session.runtime_frames import fold
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Select a rank, or print which one is selected."""
     word = text.strip()
     if not word:
-        yield Text(selection_text(face))
+        yield TextBlock(selection_text(face))
         return
     if not word.isdecimal() and rankset.recognize(word) is not None:
         raise UsageError(f"`rank` selects one rank, and {word} may be several", f"`rank bt {word}` shows their stacks")
@@ -25,11 +26,11 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     face.job().rank(number)
     face.select(number)
     job = face.job()
-    yield Text(f"[Switching to rank {number}, {state_text(job.shown(number))}{job.place(number)}]")
+    yield TextBlock(f"[Switching to rank {number}, {state_text(job.shown(number))}{job.place(number)}]")
     frames = face.frames(number)
     shown = fold(job.of(number), frames, lambda frame: frame.pc).shown if face.folds_runtime else frames
     for frame in islice(shown, 1):
-        yield Text(frame_text(frame))
+        yield TextBlock(frame_text(frame))
 
 
 def selection_text(face: Debugger) -> str:
@@ -42,8 +43,9 @@ def selection_text(face: Debugger) -> str:
 
 
 def run_none(face: Debugger, text: str) -> Iterator[Block]:
+    """Select no rank."""
     if text.strip():
         raise UsageError("`rank none` takes no arguments")
     face.job()
     face.select(None)
-    yield Text(f"[No rank is selected: {face.without_rank}]")
+    yield TextBlock(f"[No rank is selected: {face.without_rank}]")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, TextBlock
 from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.errors import RanklensError, UsageError
 from pieglobalsfind.ranks import rankset
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Run a command in each rank of a set."""
     chosen, flags, command = arguments(text)
     job = face.job()
     for number in face.counted(job.select(chosen, face.location)):
@@ -24,11 +25,11 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         if "s" in flags and not output:
             continue
         if "q" not in flags:
-            yield Text(f"Rank {number}, {state_text(job.shown(number))}:")
+            yield TextBlock(f"Rank {number}, {state_text(job.shown(number))}:")
         if failure is not None:
             yield Finding(failure.sentence if "q" not in flags else f"rank {number}: {failure.sentence}", failure.hint)
         if output:
-            yield Text(output.rstrip("\n"))
+            yield TextBlock(output.rstrip("\n"))
 
 
 def arguments(text: str) -> tuple[rankset.RankSet, frozenset[str], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, TextBlock
 from pieglobalsfind.debugger.wording import frame_text, state_text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.ranks import rankset
@@ -13,16 +13,17 @@ from pieglobalsfind.session.runtime_frames import fold
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Print the backtraces of a set of ranks."""
     job = face.job()
     chosen, full = arguments(face, text)
     numbers = job.select(chosen, face.location)
     if not numbers:
-        yield Text("No ranks")
+        yield TextBlock("No ranks")
     for position, number in enumerate(face.counted(numbers)):
         gap = "\n" if position else ""
-        yield Text(f"{gap}Rank {number}, {state_text(job.shown(number))}:")
+        yield TextBlock(f"{gap}Rank {number}, {state_text(job.shown(number))}:")
         try:
-            yield Text(backtrace(face, job.of(number), number, full))
+            yield TextBlock(backtrace(face, job.of(number), number, full))
         except RanklensError as error:
             if len(numbers) == 1 or isinstance(error, TargetEndedError):
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, TextBlock
 from pieglobalsfind.debugger.wording import frame_text
 from pieglobalsfind.decoders import saved_context
 from pieglobalsfind.errors import UsageError
@@ -14,18 +14,19 @@ HINT = "for instance: rank context fcontext 0x7ffff7d8ef40, rank context ucontex
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Let frames begin at a saved context."""
     kind, _, expression = text.strip().partition(" ")
     if kind == NONE and not expression:
         face.enter(None, "you asked for none")
-        yield Text("[Frames are the thread's own]")
+        yield TextBlock("[Frames are the thread's own]")
         return
     if not kind or not expression:
         raise UsageError("a context is a kind and an address", HINT)
     address = face.address(expression.strip())
     registers = saved_context.registers(face.target(), kind, address)
     backtrace = face.enter(registers, f"the {kind} at {address:#x} is")
-    yield Text(f"[{kind} at {address:#x}]")
+    yield TextBlock(f"[{kind} at {address:#x}]")
     for frame in backtrace.frames:
-        yield Text(frame_text(frame))
+        yield TextBlock(frame_text(frame))
     if backtrace.ends:
-        yield Text(f"(it ends here: {backtrace.ends})")
+        yield TextBlock(f"(it ends here: {backtrace.ends})")

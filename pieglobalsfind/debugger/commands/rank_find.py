@@ -8,6 +8,7 @@ from pieglobalsfind.debugger.declare import Block, Debugger
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Search ranks' memory for a value."""
     from pieglobalsfind.debugger.value_search import found  # late: types of debug information take long to import
 
     yield from found(face, text)

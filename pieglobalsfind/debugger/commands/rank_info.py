@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Union
 
-from pieglobalsfind.debugger.declare import Block, Column, Debugger, Table, Text
+from pieglobalsfind.debugger.declare import Block, Column, Debugger, Table, TextBlock
 from pieglobalsfind.debugger.wording import element_text, file_name, state_text
 from pieglobalsfind.decoders.ampi.unlisted_bytes import gap_bytes
 from pieglobalsfind.errors import UsageError
@@ -17,17 +17,19 @@ COPIES = (Column("copy of"), Column("start"), Column("end"), Column("original"),
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Print all that is known of a rank."""
     job = face.job()
     rank = job.shown(number(face, text))
     moment = job.of(rank.rank)
-    yield Text(f"Rank {rank.rank} of {moment.table.rank_count}, {state_text(rank)}{job.place(rank.rank)}")
-    yield Text("\n".join(f"  {name:<10}{value}" for name, value in facts(moment, rank)))
-    copies = tuple(copy_row(moment, one) for one in rank.placements if isinstance(one, Rebase))
+    yield TextBlock(f"Rank {rank.rank} of {moment.table.rank_count}, {state_text(rank)}{job.place(rank.rank)}")
+    yield TextBlock("\n".join(f"  {name:<10}{value}" for name, value in facts(moment, rank)))
+    copies = tuple(_copy_row(moment, placement) for placement in rank.placements if isinstance(placement, Rebase))
     if copies:
         yield Table(COPIES, copies)
 
 
 def number(face: Debugger, text: str) -> int:
+    """Return the rank that is named, or the selected one."""
     word = text.strip()
     if word.isdecimal() and len(word) <= 10:
         return int(word)
@@ -39,20 +41,24 @@ def number(face: Debugger, text: str) -> int:
 
 
 def facts(moment: ProcessView, rank: Rank) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a rank, by name."""
     table = moment.table
     yield "method", f"{table.method}, runtime {table.runtime}, process {table.process_index} of {table.process_count}"
     yield "element", f"{element_text(rank)}, thread {rank.kernel_thread or 'unknown'}"
     yield "switches", str(rank.switches)
-    yield "context", address_text(rank.context)
-    yield "range", region_text(rank.range)
-    yield "stack", region_text(rank.stack)
-    yield "heap", region_text(rank.heap) + ("" if isinstance(rank.heap, Absent) else f", {rank.heap_used} bytes in use")
+    yield "context", _address_text(rank.context)
+    yield "range", _region_text(rank.range)
+    yield "stack", _region_text(rank.stack)
+    yield (
+        "heap",
+        _region_text(rank.heap) + ("" if isinstance(rank.heap, Absent) else f", {rank.heap_used} bytes in use"),
+    )
     for one in rank.placements:
         if isinstance(one, TlsBlock):
             yield "TLS", f"{'thread pointer' if one.is_thread_pointer else 'block'} {one.address:#x}, {one.size} bytes"
         elif isinstance(one, Root):
             yield "globals", f"struct {one.type_name} at {one.address:#x}"
-    redirected = sum(isinstance(one, Redirect) for one in rank.placements)
+    redirected = sum(isinstance(placement, Redirect) for placement in rank.placements)
     if redirected:
         yield "redirected", f"{redirected} variables"
     yield "payload", payload_text(moment, rank)
@@ -61,8 +67,12 @@ def facts(moment: ProcessView, rank: Rank) -> Iterator[tuple[str, str]]:
 
 def payload_text(moment: ProcessView, rank: Rank) -> str:
     """The rank's own bytes, which move where ranks migrate: `8459145 bytes: copies 5001, stack 8388608, ...`."""
-    copies = sum(copy_size(moment, one) for one in rank.placements if isinstance(one, Rebase))
-    tls = sum(one.size for one in rank.placements if isinstance(one, TlsBlock) and one.level == RANKS_OWN)
+    copies = sum(copy_size(moment, placement) for placement in rank.placements if isinstance(placement, Rebase))
+    tls = sum(
+        placement.size
+        for placement in rank.placements
+        if isinstance(placement, TlsBlock) and placement.level == RANKS_OWN
+    )
     parts = {
         "copies": copies,
         "stack": rank.stack,
@@ -82,27 +92,32 @@ def copy_size(moment: ProcessView, copy: Rebase) -> int:
     if copy.object is None:
         return 0
     segments = moment.table.objects[copy.object].segments
-    return sum(one.memory_size for one in segments if one.writable or not is_from_file(moment, copy.copy + one.offset))
+    return sum(
+        segment.memory_size
+        for segment in segments
+        if segment.writable or not is_from_file(moment, copy.copy + segment.offset)
+    )
 
 
 def is_from_file(moment: ProcessView, address: int) -> bool:
+    """Return whether an address lies in a mapped file."""
     mapping = moment.translator.mapping(address)
     return mapping is not None and mapping.path.startswith("/")
 
 
-def address_text(value: Union[int, Absent]) -> str:
+def _address_text(value: Union[int, Absent]) -> str:
     return str(value) if isinstance(value, Absent) else f"{value:#x}"
 
 
-def region_text(region: Union[Region, Absent]) -> str:
+def _region_text(region: Union[Region, Absent]) -> str:
     if isinstance(region, Absent):
         return str(region)
     return f"{region.start:#x}-{region.end:#x}, {region.size} bytes"
 
 
-def copy_row(moment: ProcessView, one: Rebase) -> tuple[str, ...]:
-    ends = (f"{one.copy:#x}", f"{one.copy + one.size:#x}", f"{one.original:#x}")
-    if one.object is None:
+def _copy_row(moment: ProcessView, rebase: Rebase) -> tuple[str, ...]:
+    ends = (f"{rebase.copy:#x}", f"{rebase.copy + rebase.size:#x}", f"{rebase.original:#x}")
+    if rebase.object is None:
         return ("constructors' heap", *ends, "")
-    found = moment.table.objects[one.object]
-    return (file_name(found), *ends, found.build_id.hex()[:12])
+    elf_object = moment.table.objects[rebase.object]
+    return (file_name(elf_object), *ends, elf_object.build_id.hex()[:12])

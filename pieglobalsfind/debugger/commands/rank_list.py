@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pieglobalsfind.debugger.declare import Block, Column, Debugger, Finding, Table, Text
+from pieglobalsfind.debugger.declare import Block, Column, Debugger, Finding, Table, TextBlock
 from pieglobalsfind.debugger.wording import element_text, state_word, waiting_text
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, STARTING, STATES, UNKNOWN_STATE, Rank
@@ -40,6 +40,7 @@ LOCATED = (Column("where", flexible=True),)
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Print the table of ranks."""
     job = face.job()
     chosen, state, each = arguments(text)
     found = map(job.shown, job.select(chosen, face.location))
@@ -52,9 +53,9 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
             yield Table((*COLUMNS, *columns), rows)
         else:
             yield Table((*GROUPED, *columns), tuple(grouped(rows)))
-            yield Text(f"`{NAME} {EACH}` has a line for each rank")
+            yield TextBlock(f"`{NAME} {EACH}` has a line for each rank")
     else:
-        yield Text("No ranks")
+        yield TextBlock("No ranks")
     for warning in job.warnings:
         yield Finding(warning)
 
@@ -111,6 +112,7 @@ def where(face: Debugger, moment: ProcessView, rank: Rank) -> str:
 
 
 def row(face: Debugger, job: JobView, rank: Rank, located: bool) -> tuple[str, ...]:
+    """Return a rank's cells."""
     return (
         "*" if rank.rank == face.selected else "",
         str(rank.rank),

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Text, Value
+from pieglobalsfind.debugger.declare import Block, Debugger, ExpressionValue, TextBlock
 from pieglobalsfind.errors import RanklensError, TargetEndedError, UsageError
 from pieglobalsfind.model import Absent
 from pieglobalsfind.ranks import rankset
@@ -34,7 +34,7 @@ _IS_MEANT_AS_SET = re.compile(r"\d[\d,-]*$")
 
 
 @dataclass(frozen=True)
-class Request:
+class PrintRequest:
     """What is asked: `form` is a format such as "/x", or ""."""
 
     ranks: rankset.RankSet
@@ -42,15 +42,15 @@ class Request:
     form: str
 
 
-def parse(text: str, command: str = "rank print") -> Request:
+def parse(text: str, command: str = "rank print") -> PrintRequest:
     """The grammar above; raises `UsageError` if there is no expression."""
     text = text.strip()
-    found = _FORM.match(text)
-    form = found.group() if found else ""
+    match = _FORM.match(text)
+    form = match.group() if match else ""
     chosen, expression = _split(text[len(form) :].strip())
     if not expression:
         raise UsageError("there is no expression to print", f"{command} EXPR [SET], as in: {command} counter 0-3")
-    return Request(chosen, expression, form)
+    return PrintRequest(chosen, expression, form)
 
 
 def _split(text: str) -> tuple[rankset.RankSet, str]:
@@ -95,22 +95,23 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         if isinstance(found, Absent):
             failures.setdefault(str(found), []).append(number)
         else:
-            yield Text(f"{number}: {found}")
+            yield TextBlock(f"{number}: {found}")
     for why, numbers in failures.items():
-        yield Text(f"{rankset.compact(numbers)}: {why}")
+        yield TextBlock(f"{rankset.compact(numbers)}: {why}")
 
 
-def answers(face: Debugger, request: Request) -> Iterator[tuple[int, Union[str, Absent]]]:
+def answers(face: Debugger, request: PrintRequest) -> Iterator[tuple[int, Union[str, Absent]]]:
     """Each rank's number and its value, labelled if it is not the rank's own, or why there is none."""
     job = face.job()
     numbers = job.select(request.ranks, face.location)
     known = face.values(numbers, request.expression, request.form)
     for number in face.counted(numbers):
         value = known[number] if number in known else evaluated(face, number, request)
-        yield number, labelled(job.of(number), number, value)
+        yield number, _labelled(job.of(number), number, value)
 
 
-def evaluated(face: Debugger, number: int, request: Request) -> Union[Value, Absent]:
+def evaluated(face: Debugger, number: int, request: PrintRequest) -> Union[ExpressionValue, Absent]:
+    """Return an expression's value, or why it has none."""
     try:
         return face.evaluate(number, request.expression, request.form)
     except TargetEndedError:
@@ -119,7 +120,7 @@ def evaluated(face: Debugger, number: int, request: Request) -> Union[Value, Abs
         return Absent(str(error))
 
 
-def labelled(moment: ProcessView, number: int, value: Union[Value, Absent]) -> Union[str, Absent]:
+def _labelled(moment: ProcessView, number: int, value: Union[ExpressionValue, Absent]) -> Union[str, Absent]:
     if isinstance(value, Absent):
         return value
     kind = moment.translator.owner(value.address).kind if value.address is not None else ""

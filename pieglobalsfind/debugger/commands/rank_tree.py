@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pieglobalsfind.debugger.declare import Block, Debugger, Finding, Text
+from pieglobalsfind.debugger.declare import Block, Debugger, Finding, TextBlock
 from pieglobalsfind.errors import ObjectFileError, RanklensError, UsageError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.process_view import ProcessView
@@ -16,6 +16,7 @@ from pieglobalsfind.stacks.frame import Frame
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Merge the stacks of a set of ranks into a tree."""
     words = text.split()
     if len(words) > 1:
         raise UsageError("`rank tree` takes one set of ranks", rankset.HINT)
@@ -27,7 +28,7 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
         with gathered(without, number):
             root.add(number, calls(face, job.of(number), number))
     if root.ranks or not without:
-        yield Text("\n".join(call_tree.lines(root)) or "No ranks")
+        yield TextBlock("\n".join(call_tree.lines(root)) or "No ranks")
     for sentence, numbers in without.items():
         yield Finding(f"no stack of {rankset.compact(numbers)}: {sentence}")
 
@@ -65,4 +66,5 @@ def by_frames(face: Debugger, moment: ProcessView, number: int) -> list[Call]:
 
 
 def call(frame: Frame) -> Call:
+    """Return a frame as a node of the call tree."""
     return Call(frame.function or "??", frame.file, frame.line, frame.library)

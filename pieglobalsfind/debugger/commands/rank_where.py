@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pieglobalsfind.debugger.declare import Block, Column, Debugger, Table, Text
+from pieglobalsfind.debugger.declare import Block, Column, Debugger, Table, TextBlock
 from pieglobalsfind.debugger.wording import owner_text
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import Owner, Rebase
@@ -16,17 +16,18 @@ MOST_RANKS = 16  # rows that say where other ranks have it
 
 
 def run(face: Debugger, text: str) -> Iterator[Block]:
+    """Show an address in every rank."""
     if not text.strip():
         raise UsageError("there is no address", "for instance: rank where &counter")
     moment = face.moment()
     address = face.address(text.strip())
     owner = moment.translator.owner(address)
-    yield Text(f"{address:#x}: {owner_text(moment, owner)}")
+    yield TextBlock(f"{address:#x}: {owner_text(moment, owner)}")
     rows = tuple(instances(moment, face.job(), owner))
     if rows:
         yield Table((Column("rank", numeric=True), Column("address")), rows[:MOST_RANKS])
     if len(rows) > MOST_RANKS:
-        yield Text(f"and in {len(rows) - MOST_RANKS} more ranks")
+        yield TextBlock(f"and in {len(rows) - MOST_RANKS} more ranks")
 
 
 def instances(moment: ProcessView, job: JobView, owner: Owner) -> Iterator[tuple[str, str]]:
@@ -34,9 +35,9 @@ def instances(moment: ProcessView, job: JobView, owner: Owner) -> Iterator[tuple
     if owner.object is None:
         return
     for number in job.select(ALL, lambda _: ""):
-        found = counterpart(job.of(number), moment.table.objects[owner.object])
-        if found is None:
+        elf_object = counterpart(job.of(number), moment.table.objects[owner.object])
+        if elf_object is None:
             continue
-        for one in job.rank(number).placements:
-            if isinstance(one, Rebase) and one.object == found.index and owner.offset < one.size:
-                yield str(number), f"{one.copy + owner.offset:#x}"
+        for placement in job.rank(number).placements:
+            if isinstance(placement, Rebase) and placement.object == elf_object.index and owner.offset < placement.size:
+                yield str(number), f"{placement.copy + owner.offset:#x}"

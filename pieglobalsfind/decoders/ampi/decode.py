@@ -13,13 +13,13 @@ from typing import Optional, Union
 from pieglobalsfind import model
 from pieglobalsfind.decoders import elf_scan
 from pieglobalsfind.decoders.ampi import images as ampi_images
-from pieglobalsfind.decoders.ampi.images import Images
+from pieglobalsfind.decoders.ampi.images import AmpiImages
 from pieglobalsfind.decoders.ampi.initial_stack import start, variable
 from pieglobalsfind.decoders.ampi.loader import Loader, find_loader, has_loader, word
 from pieglobalsfind.decoders.ampi.lost_privatization import as_used
 from pieglobalsfind.decoders.ampi.stripped import find_stripped
 from pieglobalsfind.decoders.ampi.thread_locals import with_thread_locals
-from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, Thread, find_threads, used_end
+from pieglobalsfind.decoders.ampi.threads import LAYOUT, NO_THREAD, AmpiThread, find_threads, used_end
 from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Evidence, Placement, Rank, RankTable, Rebase, Region
@@ -45,7 +45,7 @@ PAGE = 4096
 NOT_SAVED = Absent("what it would return to is no code of AMPI's", "it may be being switched: look again")
 _RUNNING = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
 
-Threads = Mapping[int, Union[Thread, Absent]]
+Threads = Mapping[int, Union[AmpiThread, Absent]]
 
 
 def decode(target: Target) -> Optional[RankTable]:
@@ -82,10 +82,10 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
 
 def _copies_alone(target: Target) -> RankTable:
     """What there is where a loader without `.symtab` tells no more: copies that have ELF headers, and why."""
-    found = elf_scan.decode(target)
-    if found is None:
-        found = RankTable("", "AMPI", 0, (), (), EVIDENCE)
-    return dataclasses.replace(found, runtime="AMPI", warnings=(*found.warnings, STRIPPED))
+    rank_table = elf_scan.decode(target)
+    if rank_table is None:
+        rank_table = RankTable("", "AMPI", 0, (), (), EVIDENCE)
+    return dataclasses.replace(rank_table, runtime="AMPI", warnings=(*rank_table.warnings, STRIPPED))
 
 
 def _table(
@@ -135,9 +135,9 @@ def _empty(loader: Loader) -> RankTable:
     )
 
 
-def _unplaced(loader: Loader, images: Images, ranks: Sequence[Rank]) -> str:
+def _unplaced(loader: Loader, images: AmpiImages, ranks: Sequence[Rank]) -> str:
     """A sentence about ranks of a stripped job whose copies are not known; "" if there are none."""
-    lacking = [one.rank for one in ranks if not one.placements]
+    lacking = [rank.rank for rank in ranks if not rank.placements]
     is_lack = loader.is_stripped and images.method in ("pip", "fs") and lacking
     return UNPLACED.format(", ".join(map(str, lacking))) if is_lack else ""
 
@@ -163,7 +163,7 @@ def _steady_threads(
 def _current(target: Target, loader: Loader) -> tuple[Optional[dict[int, int]], object]:
     """The threads that the processing elements run, and on which element; what must not have changed meanwhile."""
     if loader.is_stripped:
-        pointers = [(one.tid, stack_pointer(one)) for one in target.threads()]
+        pointers = [(thread.tid, stack_pointer(thread)) for thread in target.threads()]
         return (None if any(pointer < 0 for _, pointer in pointers) else {}), pointers
     try:
         found = {word(target, address): element for element, address in loader.currents}
@@ -174,8 +174,8 @@ def _current(target: Target, loader: Loader) -> tuple[Optional[dict[int, int]], 
 
 def _images(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader, scanned: Optional[RankTable], threads: Threads
-) -> Optional[Images]:
-    believed = {number: one for number, one in threads.items() if isinstance(one, Thread)}
+) -> Optional[AmpiImages]:
+    believed = {number: ampi_thread for number, ampi_thread in threads.items() if isinstance(ampi_thread, AmpiThread)}
     if loader.is_pie or loader.rank_data is not None:
         found = ampi_images.of_scan(loader, scanned) if loader.is_pie else ampi_images.of_links(target, maps, loader)
         return with_thread_locals(target, maps, loader, believed, found) if found is not None else None
@@ -191,16 +191,16 @@ def _images(
 def _rank(
     target: Target,
     loader: Loader,
-    images: Images,
+    images: AmpiImages,
     number: int,
-    thread: Union[Thread, Absent, None],
+    thread: Union[AmpiThread, Absent, None],
     running: Optional[Mapping[int, int]],
 ) -> Rank:
     held = images.placements.get(number, ())
     begin, end = loader.space.begin(number), loader.space.begin(number + 1)
-    known = thread if isinstance(thread, Thread) else None
+    ampi_thread = thread if isinstance(thread, AmpiThread) else None
     why = thread if isinstance(thread, Absent) else NO_THREAD
-    element = running.get(known.address) if running and known else None
+    element = running.get(ampi_thread.address) if running and ampi_thread else None
     runs = element is not None
     alone = loader.currents[0][0] if len(loader.currents) == 1 else model.UNKNOWN_ELEMENT
     return Rank(
@@ -208,21 +208,21 @@ def _rank(
         state=model.RUNNING if runs else model.READY,
         processing_element=alone if element is None else element,
         kernel_thread=0,
-        context=_context(known, runs or running is None) if known else why,
-        stack=known.stack if known else why,
-        heap=_heap(target, loader, number, known, held) if known else why,
+        context=_context(ampi_thread, runs or running is None) if ampi_thread else why,
+        stack=ampi_thread.stack if ampi_thread else why,
+        heap=_heap(target, loader, number, ampi_thread, held) if ampi_thread else why,
         heap_used=Absent("AMPI's allocator does not tell"),
         range=Region(begin, end - begin),
         waiting=None,
         switches=Absent("AMPI does not count them"),
         placements=held,
         evidence=EVIDENCE_STRIPPED if loader.is_stripped else EVIDENCE,
-        thread=known.address if known else 0,
-        context_at=known.context_at if known else 0,
+        thread=ampi_thread.address if ampi_thread else 0,
+        context_at=ampi_thread.context_at if ampi_thread else 0,
     )
 
 
-def _context(thread: Thread, may_run: bool) -> Union[int, Absent]:
+def _context(thread: AmpiThread, may_run: bool) -> Union[int, Absent]:
     if may_run:
         return _RUNNING
     return thread.context if thread.is_saved else NOT_SAVED
@@ -232,7 +232,7 @@ def _heap(
     target: Target,
     loader: Loader,
     number: int,
-    thread: Thread,
+    thread: AmpiThread,
     held: Sequence[Placement],
 ) -> Union[Region, Absent]:
     """What isomalloc has given out behind the stack, the copies and the TLS block."""
@@ -241,6 +241,6 @@ def _heap(
         return end
     parts = [one.copy + one.size for one in held if isinstance(one, Rebase)]
     parts += [one.address for one in held if isinstance(one, model.TlsBlock)]
-    begin = max([thread.stack.end, *(one for one in parts if thread.stack.end <= one <= end)])
+    begin = max([thread.stack.end, *(part for part in parts if thread.stack.end <= part <= end)])
     begin = -(-begin // PAGE) * PAGE
     return Region(begin, end - begin) if begin < end else Absent("isomalloc has given nothing out")

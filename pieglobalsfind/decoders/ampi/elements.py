@@ -32,9 +32,9 @@ def words_of_elements(target: Target, loader: Loader) -> list[tuple[int, ...]]:
     if array is None or element is None:
         return []
     tables = _group_tables(target, loader)
-    arrays = (one for table in tables for one in _groups(target, table) if _is_of_class(target, one, array))
-    elements = chain.from_iterable(_elements(target, one, element) for one in arrays)
-    places = [(one, ELEMENT_SIZE) for one in dict.fromkeys(elements)]
+    arrays = (group for table in tables for group in _groups(target, table) if _is_of_class(target, group, array))
+    elements = chain.from_iterable(_elements(target, array, element) for array in arrays)
+    places = [(fromkey, ELEMENT_SIZE) for fromkey in dict.fromkeys(elements)]
     found = (data or _beginning(target, *place) for place, data in zip(places, read_many(target, places)))
     return [struct.unpack_from(f"<{len(data) // 8}Q", data) for data in found]
 
@@ -84,7 +84,7 @@ def _elements(target: Target, array: int, table: int) -> Iterator[int]:
             if first is not None and _is_of_class(target, int.from_bytes(first, "little"), table):
                 held = read_or_none(target, begin, end - begin) or b""
                 pointers = struct.unpack(f"<{len(held) // 8}Q", held)
-                heads = read_many(target, [(one, 8) for one in pointers])
+                heads = read_many(target, [(pointer, 8) for pointer in pointers])
                 yield from (one for one, head in zip(pointers, heads) if _is_table(head, table))
 
 

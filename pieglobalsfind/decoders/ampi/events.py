@@ -80,7 +80,7 @@ def packs(target: Target, pupper: int) -> bool:
 
 def rank_with_stack(table: RankTable, pointer: int) -> int:
     """The rank that runs with a stack pointer, -1 for none."""
-    return next((one.rank for one in table.ranks if isinstance(one.stack, Region) and pointer in one.stack), -1)
+    return next((rank.rank for rank in table.ranks if isinstance(rank.stack, Region) and pointer in rank.stack), -1)
 
 
 def rank_of_words(target: Target, table: RankTable, address: int, count: int) -> int:
@@ -95,5 +95,5 @@ def rank_of_words(target: Target, table: RankTable, address: int, count: int) ->
             break
         except MemoryUnreadable:
             continue
-    starts = {one.range.start: one.rank for one in table.ranks if isinstance(one.range, Region)}
-    return next((starts[one] for one in words if one in starts), -1)
+    starts = {rank.range.start: rank.rank for rank in table.ranks if isinstance(rank.range, Region)}
+    return next((starts[word] for word in words if word in starts), -1)

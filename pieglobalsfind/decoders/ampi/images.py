@@ -16,7 +16,7 @@ from typing import Optional
 
 from pieglobalsfind.decoders import gnu_unique
 from pieglobalsfind.decoders.ampi.loader import Loader, word
-from pieglobalsfind.decoders.ampi.threads import Thread
+from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.elf_scan import object_of
 from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces, placed
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -30,7 +30,7 @@ OUTERMOST = 1 << 14  # bytes of a stack
 
 
 @dataclass(frozen=True)
-class Images:
+class AmpiImages:
     """`objects`, and by rank what it has of them."""
 
     method: str
@@ -38,30 +38,32 @@ class Images:
     placements: Mapping[int, tuple[Placement, ...]]
 
 
-def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[Images]:
+def of_scan(loader: Loader, scanned: Optional[RankTable]) -> Optional[AmpiImages]:
     """Copies found by their ELF headers, numbered by the share that they lie in; None if one lies in nobody's."""
     found: dict[int, tuple[Placement, ...]] = {}
     for rank in scanned.ranks if scanned else ():
-        for one in rank.placements:
-            number = loader.space.rank_at(one.copy) if isinstance(one, Rebase) else None
+        for placement in rank.placements:
+            number = loader.space.rank_at(placement.copy) if isinstance(placement, Rebase) else None
             if number is None:
                 return None
-            found[number] = (*found.get(number, ()), one)
-    return Images("pie", scanned.objects if scanned else (), found)
+            found[number] = (*found.get(number, ()), placement)
+    return AmpiImages("pie", scanned.objects if scanned else (), found)
 
 
-def of_original(target: Target, maps: Sequence[MemoryMapping]) -> Images:
+def of_original(target: Target, maps: Sequence[MemoryMapping]) -> AmpiImages:
     """The user's program before any copy of it is made; its libraries can't be told from others then."""
-    for one in maps:
-        if one.offset == 0 and one.readable and one.path.endswith(USER_SUFFIX):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and mapping.path.endswith(USER_SUFFIX):
             try:
-                return Images("pie", (object_of(0, LoadedElf(target.read, one.start), one.path, is_program=True),), {})
+                return AmpiImages(
+                    "pie", (object_of(0, LoadedElf(target.read, mapping.start), mapping.path, is_program=True),), {}
+                )
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
-    return Images("pie", (), {})
+    return AmpiImages("pie", (), {})
 
 
-def of_tls(loader: Loader, threads: Mapping[int, Thread], size: int, align: int) -> Images:
+def of_tls(loader: Loader, threads: Mapping[int, AmpiThread], size: int, align: int) -> AmpiImages:
     """Variant II (ELF Handling For Thread-Local Storage, 3.4.6): the program's block ends at the thread pointer.
 
     A rank's thread pointer is not where the stack's end makes it likely, but where the thread itself has it.
@@ -72,23 +74,23 @@ def of_tls(loader: Loader, threads: Mapping[int, Thread], size: int, align: int)
     for number, thread in threads.items():
         pointer = rank_pointer(thread, size, align)
         placements[number] = (TlsBlock(0, pointer, size, True, 0),) if pointer is not None else ()
-    return Images("tls", (program,), placements)
+    return AmpiImages("tls", (program,), placements)
 
 
-def rank_pointer(thread: Thread, size: int, align: int) -> Optional[int]:
+def rank_pointer(thread: AmpiThread, size: int, align: int) -> Optional[int]:
     """The thread pointer of a rank with `size` bytes of block after its stack; None if its thread does not hold it."""
     pointer = -(-thread.stack.end // align) * align + size
     return pointer if pointer in thread.words else None
 
 
-def of_program(loader: Loader, threads: Mapping[int, Thread]) -> Images:
+def of_program(loader: Loader, threads: Mapping[int, AmpiThread]) -> AmpiImages:
     """Without a method: all ranks use the one program."""
-    return Images("none", (object_of(0, loader.elf, loader.path, is_program=True),), dict.fromkeys(threads, ()))
+    return AmpiImages("none", (object_of(0, loader.elf, loader.path, is_program=True),), dict.fromkeys(threads, ()))
 
 
 def of_links(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader, programs: Optional[Mapping[int, int]] = None
-) -> Optional[Images]:
+) -> Optional[AmpiImages]:
     """The objects that the system's loader has loaded for each rank: in namespaces (pip), or from files (fs).
 
     `programs`: by rank, the list's entry of its program, if AMPI's own vector is not known. None if the list of them
@@ -97,18 +99,18 @@ def of_links(
     try:
         handles = dict(enumerate(_handles(target, loader))) if programs is None else dict(programs)
         common = frozenset(link(target, one).bias for one in chain(target, _first(target, loader)))
-        in_files = all(link(target, one).bias in common for one in handles.values())
+        in_files = all(link(target, handle).bias in common for handle in handles.values())
         chains = {rank: (one,) if in_files else tuple(chain(target, one)) for rank, one in handles.items()}
         found = placed(target, maps, chains, frozenset() if in_files else common, handles)
     except MemoryUnreadable:
         return None
     if not found or not found[1]:
         return None
-    return Images("fs", found[0], gnu_unique.with_unique(target, *found)) if in_files else Images("pip", *found)
+    return AmpiImages("fs", found[0], gnu_unique.with_unique(target, *found)) if in_files else AmpiImages("pip", *found)
 
 
 def programs_by_stacks(
-    target: Target, maps: Sequence[MemoryMapping], loader: Loader, threads: Mapping[int, Thread]
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, threads: Mapping[int, AmpiThread]
 ) -> Optional[dict[int, int]]:
     """By rank, the list's entry of the one program whose code its stack returns to; None if there are no programs.
 
@@ -128,28 +130,28 @@ def programs_by_stacks(
 
 def _programs(target: Target, maps: Sequence[MemoryMapping], loader: Loader) -> dict[int, Region]:
     """The entries of the programs that ampicc has made beside the loader, and where the code of each is."""
-    paths = {one.start: one.path for one in maps if one.offset == 0}
+    paths = {mapping.start: mapping.path for mapping in maps if mapping.offset == 0}
     found = {}
     try:
         for first in namespaces(target, loader.elf.dynamic.get(DT_DEBUG, 0)):
             for entry in chain(target, first):
                 bias = link(target, entry).bias
                 if USER_FILE.search(paths.get(bias, "")):
-                    code = [one for one in LoadedElf(target.read, bias).segments if one.flags & 1]
+                    code = [segment for segment in LoadedElf(target.read, bias).segments if segment.flags & 1]
                     found[entry] = Region(bias + code[0].vaddr, code[-1].end - code[0].vaddr) if code else Region(0, 0)
     except (MemoryUnreadable, ObjectFileError, struct.error):
         return {}
     return found
 
 
-def _entered(target: Target, thread: Thread, code: Mapping[int, Region]) -> set[int]:
+def _entered(target: Target, thread: AmpiThread, code: Mapping[int, Region]) -> set[int]:
     """Whose code words of the outermost part of the stack lie in; of the whole stack if that part has none."""
     for size in (min(OUTERMOST, thread.stack.size), thread.stack.size):
         try:
             words = array("Q", target.read(thread.stack.end - size, size & -8))
         except MemoryUnreadable:
             return set()
-        low, high = min(one.start for one in code.values()), max(one.end for one in code.values())
+        low, high = min(region.start for region in code.values()), max(region.end for region in code.values())
         near = {one for one in words if low <= one < high}
         found = {entry for entry, held in code.items() if any(one in held for one in near)}
         if found:

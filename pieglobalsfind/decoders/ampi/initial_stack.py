@@ -47,10 +47,10 @@ def start(target: Target, maps: Sequence[MemoryMapping]) -> str:
 
 def _told(target: Target, maps: Sequence[MemoryMapping], read: Callable[[int], Value], nothing: Value) -> Value:
     """What is read from the first stack's beginning on; `nothing` if it can't be."""
-    for one in maps:
-        if one.offset == 0 and one.readable and PurePath(one.path).name.startswith("ld-"):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and PurePath(mapping.path).name.startswith("ld-"):
             try:
-                place = LoadedElf(target.read, one.start).symbol(BEGINNING)
+                place = LoadedElf(target.read, mapping.start).symbol(BEGINNING)
                 if place is not None:
                     return read(_word(target, place))
             except (ObjectFileError, MemoryUnreadable, struct.error):

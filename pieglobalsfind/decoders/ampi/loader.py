@@ -88,25 +88,31 @@ class Loader:
     def has_code(self, address: int) -> bool:
         """Whether an address is in the loader's own text."""
         at = address - self.elf.load_bias
-        return any(one.flags & 1 and one.vaddr <= at < one.vaddr + one.file_size for one in self.elf.segments)
+        return any(
+            segment.flags & 1 and segment.vaddr <= at < segment.vaddr + segment.file_size
+            for segment in self.elf.segments
+        )
 
 
 def find_loader(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader among the mapped files; None if there is none, or if it is stripped of `.symtab`."""
-    for one in maps:
-        if one.offset == 0 and one.readable and one.path.startswith("/"):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
-                found = _loader_of(target, one)
+                loader = _loader_of(target, mapping)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
-            if found is not None:
-                return found
+            if loader is not None:
+                return loader
     return None
 
 
 def has_loader(target: Target, maps: Sequence[MemoryMapping]) -> bool:
     """Whether a mapped file is AMPI's loader by what it exports, stripped or not."""
-    return any(one.offset == 0 and one.readable and one.path.startswith("/") and _exports(target, one) for one in maps)
+    return any(
+        mapping.offset == 0 and mapping.readable and mapping.path.startswith("/") and _exports(target, mapping)
+        for mapping in maps
+    )
 
 
 def _exports(target: Target, mapping: MemoryMapping) -> bool:

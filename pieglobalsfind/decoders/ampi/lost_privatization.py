@@ -31,37 +31,47 @@ Slot = tuple[int, int, int]  # a word of the global offset table, the variable i
 
 def as_used(target: Target, table: RankTable) -> RankTable:
     """The table with variables where the ranks' code finds them; as it is where every segment is aligned."""
-    for known in table.objects:
-        if table.method == "pie" and known.privatized and is_unaligned(known):
-            table = _with_originals(target, table, known)
+    for elf_object in table.objects:
+        if table.method == "pie" and elf_object.privatized and is_unaligned(elf_object):
+            table = _with_originals(target, table, elf_object)
     return table
 
 
-def is_unaligned(known: Object) -> bool:
-    return any(one.writable and (known.base + one.offset) % WORD for one in known.segments)
+def is_unaligned(elf_object: Object) -> bool:
+    """Return whether a writable segment begins off a word's boundary."""
+    return any(segment.writable and (elf_object.base + segment.offset) % WORD for segment in elf_object.segments)
 
 
-def _with_originals(target: Target, table: RankTable, known: Object) -> RankTable:
-    slots = list(_slots(target, known))
-    ranks = tuple(_rank(target, known, one, slots) for one in table.ranks)
+def _with_originals(target: Target, table: RankTable, elf_object: Object) -> RankTable:
+    slots = list(_slots(target, elf_object))
+    ranks = tuple(_rank(target, elf_object, rank, slots) for rank in table.ranks)
     lost = sum(new is not old for new, old in zip(ranks, table.ranks))
     if not lost:
         return table
-    warning = WARNING.format(known.path.rpartition("/")[2], lost, len(ranks))
+    warning = WARNING.format(elf_object.path.rpartition("/")[2], lost, len(ranks))
     return replace(table, ranks=ranks, warnings=(*table.warnings, warning))
 
 
-def _rank(target: Target, known: Object, rank: Rank, slots: Sequence[Slot]) -> Rank:
-    copy = next((one.copy for one in rank.placements if isinstance(one, Rebase) and one.object == known.index), None)
+def _rank(target: Target, elf_object: Object, rank: Rank, slots: Sequence[Slot]) -> Rank:
+    copy = next(
+        (
+            placement.copy
+            for placement in rank.placements
+            if isinstance(placement, Rebase) and placement.object == elf_object.index
+        ),
+        None,
+    )
     if copy is None:
         return rank
     words = read_many(target, [(copy + slot, WORD) for slot, _, _ in slots])
     in_original = (
-        (known.base + variable, size)
+        (elf_object.base + variable, size)
         for (_, variable, size), word in zip(slots, words)
-        if word is not None and int.from_bytes(word, "little") == known.base + variable
+        if word is not None and int.from_bytes(word, "little") == elf_object.base + variable
     )
-    moved = tuple(Redirect(known.index, start, size, start, 0, is_shared=True) for start, size in _joined(in_original))
+    moved = tuple(
+        Redirect(elf_object.index, start, size, start, 0, is_shared=True) for start, size in _joined(in_original)
+    )
     return replace(rank, placements=(*moved, *rank.placements)) if moved else rank
 
 
@@ -78,10 +88,10 @@ def _joined(extents: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield begin, end - begin
 
 
-def _slots(target: Target, known: Object) -> Iterator[Slot]:
+def _slots(target: Target, elf_object: Object) -> Iterator[Slot]:
     """The words by which code finds the object's own variables."""
     try:
-        loaded = LoadedElf(target.read, known.base)
+        loaded = LoadedElf(target.read, elf_object.base)
         size = loaded.dynamic.get(DT_RELASZ, 0)
         if not 0 < size <= LARGEST_TABLE:
             return

@@ -66,9 +66,9 @@ class Form:
             at = data.find(pattern)
             while at >= 0:
                 first = at - offset - ENTRY
-                found = self.signature(data, first, start) if (start + first) % 8 == 0 else None
-                if found is not None:
-                    yield found
+                signature = self.signature(data, first, start) if (start + first) % 8 == 0 else None
+                if signature is not None:
+                    yield signature
                 at = data.find(pattern, at + 1)
 
     @cached_property
@@ -77,15 +77,19 @@ class Form:
         if self.loader.entry:
             return [(0, struct.pack("<Q", self.loader.entry).rstrip(b"\0"))]
         elf = self.loader.elf
-        text = ((elf.load_bias + one.vaddr, elf.load_bias + one.end) for one in elf.segments if one.flags & 1)
+        text = (
+            (elf.load_bias + segment.vaddr, elf.load_bias + segment.end)
+            for segment in elf.segments
+            if segment.flags & 1
+        )
         highs = {high for low, end in text for high in range(low >> BUCKET, ((end - 1) >> BUCKET) + 1)}
         return [(BUCKET // 8, high.to_bytes(5, "little").rstrip(b"\0")) for high in sorted(highs)]
 
 
 def signatures(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Iterator[list[Signature]]:
     """Yield what each piece of memory has, the oldest memory first."""
-    for one in in_order(maps, form.loader):
-        for start, data in pieces(target, one.start, one.end, FORM.size - 8):
+    for mapping in in_order(maps, form.loader):
+        for start, data in pieces(target, mapping.start, mapping.end, FORM.size - 8):
             yield list(form.within(data, start))
 
 
@@ -95,22 +99,22 @@ def in_order(maps: Sequence[MemoryMapping], loader: Loader) -> list[MemoryMappin
     Linux extends the heap upwards and maps downwards.
     """
     space, program = loader.space, loader.elf.base
-    found = [one for one in maps if _is_heap(one) and not space.start <= one.start < space.end]
-    heap = [one for one in found if program <= one.start < program + AROUND_PROGRAM]
-    return [*heap, *(one for one in reversed(found) if one not in heap)]
+    mappings = [mapping for mapping in maps if _is_heap(mapping) and not space.start <= mapping.start < space.end]
+    heap = [one for one in mappings if program <= one.start < program + AROUND_PROGRAM]
+    return [*heap, *(one for one in reversed(mappings) if one not in heap)]
 
 
-def _is_heap(one: MemoryMapping) -> bool:
-    return one.path in ("", MAIN_HEAP) and one.readable and one.writable and not one.shared
+def _is_heap(mapping: MemoryMapping) -> bool:
+    return mapping.path in ("", MAIN_HEAP) and mapping.readable and mapping.writable and not mapping.shared
 
 
 def ranks_here(maps: Sequence[MemoryMapping], loader: Loader) -> set[int]:
     """The ranks whose stacks are mapped; one that is migrating away may be among them."""
     space = loader.space
     begins = {}
-    for one in maps:
-        if one.writable and space.start <= one.start < space.end:
-            begins.update(dict.fromkeys(_ranks_in(one, loader)))
+    for mapping in maps:
+        if mapping.writable and space.start <= mapping.start < space.end:
+            begins.update(dict.fromkeys(_ranks_in(mapping, loader)))
     return set(begins)
 
 

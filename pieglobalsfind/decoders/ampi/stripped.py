@@ -42,12 +42,12 @@ MOST_FRAMES = 1 << 20
 
 def find_stripped(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Loader]:
     """The loader, with the range and the threads' entry that its threads agree on."""
-    for one in maps:
-        if one.offset == 0 and one.readable and one.path.startswith("/"):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
-                elf = LoadedElf(target.read, one.start)
+                elf = LoadedElf(target.read, mapping.start)
                 if elf.header.machine == EM_X86_64 and elf.symbol(EXPORTED) is not None:
-                    return _loader(target, maps, elf, one.path)
+                    return _loader(target, maps, elf, mapping.path)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
     return None
@@ -72,7 +72,7 @@ def _loader(target: Target, maps: Sequence[MemoryMapping], elf: LoadedElf, path:
     found = (living_threads(target, maps, loader) if 0 < start < end else None) or []
     if not found:
         return None
-    (entry, _), *_ = Counter(one.entry for _, one in found).most_common()
+    (entry, _), *_ = Counter(signature.entry for _, signature in found).most_common()
     living = [one for one in found if one[1].entry == entry]
     space = _space(start, end, _shares(target, living, end))
     if space is None:
@@ -87,8 +87,8 @@ def _loader(target: Target, maps: Sequence[MemoryMapping], elf: LoadedElf, path:
 def _shares(target: Target, living: Sequence[Living], end: int) -> set[tuple[int, int]]:
     """(begin, end) of each share that a thread's own record names."""
     shares: set[tuple[int, int]] = set()
-    for words, one in living:
-        told = {(begin, last) for begin, last, _ in records(target, words, one.stack) if last <= end}
+    for words, signature in living:
+        told = {(begin, last) for begin, last, _ in records(target, words, signature.stack) if last <= end}
         shares |= told if len(told) == 1 else set()
     return shares
 
@@ -104,7 +104,7 @@ def _space(start: int, end: int, shares: set[tuple[int, int]]) -> Optional[Space
             continue
         for count in range(low, high + 1):
             space = Space(start, end, slot, count - 1)
-            if space.is_valid and all(_is_share(space, *one) for one in shares):
+            if space.is_valid and all(_is_share(space, *share) for share in shares):
                 found[space.count] = space
     return found.popitem()[1] if len(found) == 1 else None
 
@@ -116,12 +116,12 @@ def _is_share(space: Space, begin: int, end: int) -> bool:
 
 def _tls(elf: LoadedElf, living: Sequence[Living]) -> Optional[tuple[int, int]]:
     """Size and alignment of a rank's block: as far behind its stack as all threads alike have a pointer, if one is."""
-    header = next((one for one in elf.program_headers if one.type == PT_TLS and one.align > 0), None)
+    header = next((header for header in elf.program_headers if header.type == PT_TLS and header.align > 0), None)
     if header is None:
         return None
     sizes = [
-        {size for size in (word - one.stack.end for word in words) if header.memory_size <= size <= LARGEST_TLS}
-        for words, one in living
+        {size for size in (word - signature.stack.end for word in words) if header.memory_size <= size <= LARGEST_TLS}
+        for words, signature in living
     ]
     alike = set.intersection(*sizes) if sizes else set()
     return (alike.pop(), header.align) if len(alike) == 1 else None
@@ -132,7 +132,7 @@ def _size(target: Target, elf: LoadedElf, function: int) -> int:
 
     LSB, "Exception Frame Header": a table of (start of a function, its description), sorted, relative to the header.
     """
-    header = next((elf.load_bias + one.vaddr for one in elf.program_headers if one.type == PT_GNU_EH_FRAME), 0)
+    header = next((elf.load_bias + header.vaddr for header in elf.program_headers if header.type == PT_GNU_EH_FRAME), 0)
     try:
         if not header or target.read(header, 4) != FRAME_TABLE:
             return 0

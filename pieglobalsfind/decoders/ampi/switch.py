@@ -18,11 +18,11 @@ NAMES = ("CthResume", "swapJcontext", "setJcontext", "jump_fcontext", "make_fcon
 
 def switching_code(target: Target) -> tuple[tuple[int, int], ...]:
     """(start, end) of every function of a switch; () where they are not exported, or the target is not AMPI."""
-    for one in target.maps():
-        if one.offset == 0 and one.readable and one.path.startswith("/"):
+    for mapping in target.maps():
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
-                loaded = LoadedElf(target.read, one.start)
-                path = target.open_path(one.path) if loaded.symbol(EXPORTED) is not None else None
+                loaded = LoadedElf(target.read, mapping.start)
+                path = target.open_path(mapping.path) if loaded.symbol(EXPORTED) is not None else None
                 if path is not None:
                     with open_elf(path) as elf:
                         places = symbols(elf, loaded.load_bias, NAMES, SHT_DYNSYM)

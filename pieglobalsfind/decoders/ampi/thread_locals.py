@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Optional
 
 from pieglobalsfind.decoders import libc_threads
-from pieglobalsfind.decoders.ampi.images import Images, rank_pointer
+from pieglobalsfind.decoders.ampi.images import AmpiImages, rank_pointer
 from pieglobalsfind.decoders.ampi.loader import Loader
-from pieglobalsfind.decoders.ampi.threads import Thread
+from pieglobalsfind.decoders.ampi.threads import AmpiThread
 from pieglobalsfind.decoders.libc_threads import Described
 from pieglobalsfind.decoders.link_maps import DT_DEBUG, chain, link, namespaces
 from pieglobalsfind.errors import MemoryUnreadable
@@ -25,10 +25,10 @@ OF_RANK, OF_THREAD = 0, 1  # levels of blocks
 
 
 def with_thread_locals(
-    target: Target, maps: Sequence[MemoryMapping], loader: Loader, threads: Mapping[int, Thread], images: Images
-) -> Images:
+    target: Target, maps: Sequence[MemoryMapping], loader: Loader, threads: Mapping[int, AmpiThread], images: AmpiImages
+) -> AmpiImages:
     """The images with blocks of thread-local variables, as far as they are known."""
-    if not any(known.tls_size for known in images.objects):
+    if not any(elf_object.tls_size for elf_object in images.objects):
         return images
     described = libc_threads.descriptions(target, maps)
     entries = _entries(target, loader)
@@ -73,28 +73,30 @@ class _Blocks:
         self._entries, self._thread = entries, thread
 
     def of_rank(
-        self, objects: Sequence[Object], held: Sequence[Placement], thread: Optional[Thread]
+        self, objects: Sequence[Object], held: Sequence[Placement], thread: Optional[AmpiThread]
     ) -> Iterator[TlsBlock]:
         """The blocks of the objects that the rank has copies of."""
         for part in held:
-            known = objects[part.object] if isinstance(part, Rebase) and part.object is not None else None
-            if isinstance(part, Rebase) and known is not None and known.tls_size:
-                own = self._entries.get(known.load_bias + part.copy - part.original)
-                entry = own or self._entries.get(known.load_bias)
+            elf_object = objects[part.object] if isinstance(part, Rebase) and part.object is not None else None
+            if isinstance(part, Rebase) and elf_object is not None and elf_object.tls_size:
+                own = self._entries.get(elf_object.load_bias + part.copy - part.original)
+                entry = own or self._entries.get(elf_object.load_bias)
                 if entry is not None:
-                    yield from self._of_object(known, entry, own is not None, thread)
+                    yield from self._of_object(elf_object, entry, own is not None, thread)
 
-    def _of_object(self, known: Object, entry: int, is_own: bool, thread: Optional[Thread]) -> Iterator[TlsBlock]:
+    def _of_object(
+        self, elf_object: Object, entry: int, is_own: bool, thread: Optional[AmpiThread]
+    ) -> Iterator[TlsBlock]:
         """By the rank's thread pointer, if it has one and the object a static offset; else by the kernel thread's."""
         offset = libc_threads.static_offset(self._target, self._described, entry)
         if self._loader.tls is not None and offset:
             pointer = rank_pointer(thread, *self._loader.tls) if thread is not None else None
             if pointer is not None:
-                yield TlsBlock(known.index, pointer - offset, known.tls_size, False, OF_RANK)
+                yield TlsBlock(elf_object.index, pointer - offset, elf_object.tls_size, False, OF_RANK)
         elif self._thread is not None:
             block = self._thread - offset if offset else self._dynamic(self._thread, entry)
             if block:
-                yield TlsBlock(known.index, block, known.tls_size, False, OF_RANK if is_own else OF_THREAD)
+                yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, OF_RANK if is_own else OF_THREAD)
 
     def _dynamic(self, pointer: int, entry: int) -> int:
         module = libc_threads.module_of(self._target, self._described, entry)

@@ -21,7 +21,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many, read_or_none
 
-__all__ = ["LAYOUT", "NO_THREAD", "SEVERAL", "Thread", "find_threads", "living_threads", "records", "used_end"]
+__all__ = ["LAYOUT", "NO_THREAD", "SEVERAL", "AmpiThread", "find_threads", "living_threads", "records", "used_end"]
 
 REACH = 0x200  # a thread structure begins at most so far before its context
 TOKEN_SIZE = 0x100
@@ -33,7 +33,7 @@ SEVERAL = Absent("several threads of AMPI claim its stack", "look again when no 
 
 
 @dataclass(frozen=True)
-class Thread:
+class AmpiThread:
     """A thread: where its structure begins, its saved context, its stack; `words` are the structure's own.
 
     `is_saved`: its context has a return address into the loader, as all that are not running have.
@@ -63,18 +63,18 @@ class Layout(NamedTuple):
 
 def find_threads(
     target: Target, maps: Sequence[MemoryMapping], loader: Loader
-) -> Optional[dict[int, Union[Thread, Absent]]]:
+) -> Optional[dict[int, Union[AmpiThread, Absent]]]:
     """By rank, its thread, or why none is believed; None if there are threads but their layout does not validate."""
     living = living_threads(target, maps, loader)
     if living is None:
         return None
-    threads: dict[int, Union[Thread, Absent]] = {}
-    for words, one in living:
-        number = loader.space.rank_at(one.stack.start)
+    threads: dict[int, Union[AmpiThread, Absent]] = {}
+    for words, signature in living:
+        number = loader.space.rank_at(signature.stack.start)
         if number is None:
             continue
-        start = one.address - 8 * len(words)
-        thread = Thread(start, one.context, _has_saved(target, loader, one), one.stack, words)
+        start = signature.address - 8 * len(words)
+        thread = AmpiThread(start, signature.context, _has_saved(target, loader, signature), signature.stack, words)
         threads[number] = SEVERAL if number in threads else thread
     return threads
 
@@ -100,10 +100,10 @@ def _layouts(target: Target, words: Sequence[int], form: Form) -> Iterator[tuple
     """(which word of an element points to its thread, the thread's layout), as far as it validates."""
     structures = read_many(target, [(start, REACH + FORM.size) for start in words])
     for offset, (start, data) in enumerate(zip(words, structures)):
-        for one in form.within(data or b"", start):
-            if 0 < one.address - start < REACH:
+        for signature in form.within(data or b"", start):
+            if 0 < signature.address - start < REACH:
                 token = read_or_none(target, _first_word(data), TOKEN_SIZE)
-                yield from ((offset, Layout(one.address - start, at)) for at in _backs(token, start))
+                yield from ((offset, Layout(signature.address - start, at)) for at in _backs(token, start))
 
 
 def _read_threads(target: Target, starts: Sequence[int], layout: Layout, form: Form) -> list[Living]:
@@ -112,9 +112,9 @@ def _read_threads(target: Target, starts: Sequence[int], layout: Layout, form: F
     structures = read_many(target, [(start, layout.before + FORM.size) for start in starts])
     tokens = read_many(target, [(_first_word(data) + layout.token, 8) for data in structures])
     for start, data, token in zip(starts, structures, tokens):
-        found = form.signature(data, layout.before, start) if data is not None else None
-        if found is not None and data is not None and token == struct.pack("<Q", start):
-            living.append((struct.unpack_from(f"<{layout.before // 8}Q", data), found))
+        signature = form.signature(data, layout.before, start) if data is not None else None
+        if signature is not None and data is not None and token == struct.pack("<Q", start):
+            living.append((struct.unpack_from(f"<{layout.before // 8}Q", data), signature))
     return living
 
 
@@ -133,22 +133,24 @@ def _searched(target: Target, maps: Sequence[MemoryMapping], form: Form) -> Opti
     for more in signatures(target, maps, form):
         if more:
             found += more
-            layouts.update(layout for one in more for layout in _layouts_of(target, one))
+            layouts.update(layout for signature in more for layout in _layouts_of(target, signature))
             living = _in_use(target, found, layouts.most_common(1)[0][0]) if layouts else []
-            if wanted is not None and wanted <= {form.loader.space.rank_at(one.stack.start) for _, one in living}:
+            if wanted is not None and wanted <= {
+                form.loader.space.rank_at(signature.stack.start) for _, signature in living
+            }:
                 break
-    if not layouts and any(_has_saved(target, form.loader, one) for one in found):
+    if not layouts and any(_has_saved(target, form.loader, signature) for signature in found):
         return None
     return living
 
 
-def _layouts_of(target: Target, one: Signature) -> Iterator[Layout]:
+def _layouts_of(target: Target, signature: Signature) -> Iterator[Layout]:
     """The layouts by which a token points back to a structure."""
-    starts = range(one.address - REACH + 8, one.address, 8)
+    starts = range(signature.address - REACH + 8, signature.address, 8)
     firsts = read_many(target, [(start, 8) for start in starts])
     tokens = read_many(target, [(_first_word(first), TOKEN_SIZE) for first in firsts])
     for start, token in zip(starts, tokens):
-        yield from (Layout(one.address - start, at) for at in _backs(token, start))
+        yield from (Layout(signature.address - start, at) for at in _backs(token, start))
 
 
 def _backs(token: Optional[bytes], start: int) -> Iterator[int]:
@@ -160,25 +162,25 @@ def _backs(token: Optional[bytes], start: int) -> Iterator[int]:
 
 def _in_use(target: Target, found: Sequence[Signature], layout: Layout) -> list[Living]:
     """Those whose structures are in use."""
-    starts = [one.address - layout.before for one in found]
+    starts = [signature.address - layout.before for signature in found]
     structures = read_many(target, [(start, layout.before) for start in starts])
     tokens = read_many(target, [(_first_word(data) + layout.token, 8) for data in structures])
     return [
-        (struct.unpack(f"<{layout.before // 8}Q", data), one)
-        for one, start, data, token in zip(found, starts, structures, tokens)
+        (struct.unpack(f"<{layout.before // 8}Q", data), signature)
+        for signature, start, data, token in zip(found, starts, structures, tokens)
         if data is not None and token == struct.pack("<Q", start)
     ]
 
 
-def _has_saved(target: Target, loader: Loader, one: Signature) -> bool:
+def _has_saved(target: Target, loader: Loader, signature: Signature) -> bool:
     """Whether a return address into the loader is saved: all switches, and the first start, are calls in its text."""
     try:
-        return loader.has_code(word(target, one.context + SAVED_PC))
+        return loader.has_code(word(target, signature.context + SAVED_PC))
     except MemoryUnreadable:
         return False
 
 
-def used_end(target: Target, loader: Loader, number: int, thread: Thread) -> Union[int, Absent]:
+def used_end(target: Target, loader: Loader, number: int, thread: AmpiThread) -> Union[int, Absent]:
     """Where the used part of the rank's share ends, from isomalloc's own record, which the thread points to."""
     share = loader.space.begin(number), loader.space.begin(number + 1)
     found = {used for begin, end, used in records(target, thread.words, thread.stack) if (begin, end) == share}

@@ -15,9 +15,9 @@ def gap_bytes(table: RankTable, rank: Rank) -> int:
     if table.runtime != "AMPI" or isinstance(whole, Absent) or isinstance(heap, Absent) or heap.start not in whole:
         return 0
     parts = rank.stack.size if isinstance(rank.stack, Region) else 0
-    for one in rank.placements:
-        if isinstance(one, Rebase) and one.object is not None and one.copy in whole:
-            parts += sum(segment.memory_size for segment in table.objects[one.object].segments)
-        elif isinstance(one, TlsBlock) and one.level == 0:
-            parts += one.size
+    for placement in rank.placements:
+        if isinstance(placement, Rebase) and placement.object is not None and placement.copy in whole:
+            parts += sum(segment.memory_size for segment in table.objects[placement.object].segments)
+        elif isinstance(placement, TlsBlock) and placement.level == 0:
+            parts += placement.size
     return max(heap.start - whole.start - parts, 0)

@@ -17,7 +17,7 @@ from typing import Optional, Union
 from pieglobalsfind import model
 from pieglobalsfind.decoders import libc_threads, link_maps
 from pieglobalsfind.decoders.pip import threads as pip_threads
-from pieglobalsfind.decoders.pip.threads import Thread
+from pieglobalsfind.decoders.pip.threads import PipThread
 from pieglobalsfind.elf.file import PT_DYNAMIC, open_elf
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.elf.named_symbols import symbols
@@ -51,7 +51,7 @@ NO_THREAD = Absent("no kernel thread of it is found: it has ended, or is a user-
 
 
 @dataclass(frozen=True)
-class Library:
+class PipLibrary:
     """One namespace's libpip: where it is, what it points to."""
 
     elf: LoadedElf
@@ -89,24 +89,24 @@ def decode(target: Target) -> Optional[RankTable]:
 
 def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable]:
     """What one look tells."""
-    places = [one for one in maps if one.offset == 0 and PurePath(one.path).name.startswith(LIBRARY)]
+    places = [mapping for mapping in maps if mapping.offset == 0 and PurePath(mapping.path).name.startswith(LIBRARY)]
     if not places:
         return None
     looked = [_library(target, place) for place in places]
-    libraries = [one for one in looked if isinstance(one, Library)]
+    libraries = [one for one in looked if isinstance(one, PipLibrary)]
     if not libraries:
         return _empty(next((one for one in looked if isinstance(one, str) and one != STARTING), STARTING))
-    root = next((found for one in libraries for found in _root(target, one.root)), None)
+    root = next((shared for library in libraries for shared in _root(target, library.root)), None)
     if root is None:
-        return _empty(STARTING if all(_is_unset(target, one) for one in libraries) else MISMATCH)
+        return _empty(STARTING if all(_is_unset(target, library) for library in libraries) else MISMATCH)
     try:
-        return _table(target, maps, root, [one for one in libraries if one.root == root.address])
+        return _table(target, maps, root, [library for library in libraries if library.root == root.address])
     except (MemoryUnreadable, ObjectFileError, struct.error):
         return _empty(MISMATCH)
 
 
 def _is_doubtful(table: RankTable) -> bool:
-    return any(one == MISMATCH or one.startswith(LOST.partition("{")[0]) for one in table.warnings)
+    return any(warning == MISMATCH or warning.startswith(LOST.partition("{")[0]) for warning in table.warnings)
 
 
 def _is_changing(target: Target, maps: Sequence[MemoryMapping]) -> bool:
@@ -114,12 +114,12 @@ def _is_changing(target: Target, maps: Sequence[MemoryMapping]) -> bool:
     if list(target.maps()) != list(maps):
         return True
     try:
-        return any(link_maps.is_changing(target, one) for one in _debugs(target, maps))
+        return any(link_maps.is_changing(target, debug) for debug in _debugs(target, maps))
     except MemoryUnreadable:
         return True
 
 
-def _library(target: Target, mapping: MemoryMapping) -> Union[Library, str]:
+def _library(target: Target, mapping: MemoryMapping) -> Union[PipLibrary, str]:
     """The library that is mapped there; else a sentence that says why it can't be used."""
     try:
         loaded = LoadedElf(target.read, mapping.start)
@@ -135,12 +135,12 @@ def _library(target: Target, mapping: MemoryMapping) -> Union[Library, str]:
         if len(found) < 2:
             return STRIPPED
         root, task = (struct.unpack("<Q", target.read(found[name][0], 8))[0] for name in (ROOT, TASK))
-        return Library(loaded, root, task)
+        return PipLibrary(loaded, root, task)
     except (ObjectFileError, MemoryUnreadable, struct.error):
         return UNREADABLE.format(mapping.path)
 
 
-def _is_unset(target: Target, library: Library) -> bool:
+def _is_unset(target: Target, library: PipLibrary) -> bool:
     """Whether it has no root yet, or no more: `pip_fin` clears all of it, and frees it then."""
     if not library.root:
         return True
@@ -163,44 +163,44 @@ def _root(target: Target, address: int) -> Iterator[Shared]:
         yield Shared(address, address + own, stride, address + whole)
 
 
-def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, libraries: Sequence[Library]) -> RankTable:
+def _table(target: Target, maps: Sequence[MemoryMapping], root: Shared, libraries: Sequence[PipLibrary]) -> RankTable:
     chains = _chains(target, maps, libraries)
     base = frozenset(chains[0].values())
-    own = next((one for one in libraries if one.elf.load_bias in base), None)
+    own = next((library for library in libraries if library.elf.load_bias in base), None)
     count = root.number(own.task) if own is not None else None
     if count is None:  # the root's own record is behind those of the tasks; `pip_init` names it last
         return _empty(STARTING if own is not None and not own.task else MISMATCH)
-    held = _held(target, root, count, chains[1:], [one for one in libraries if one is not own])
+    held = _held(target, root, count, chains[1:], [library for library in libraries if library is not own])
     found = link_maps.placed(target, maps, held, base, {rank: one[0] for rank, one in held.items()})
     if found is None:
         return _empty(MISMATCH)
     objects, placements = found
     records = {number: root.tasks + number * root.stride for number in placements}
     known = libc_threads.descriptions(target, maps)
-    here = {one.tid: one for one in target.threads()}
-    threads: Mapping[int, Thread] = {}
+    here = {thread.tid: thread for thread in target.threads()}
+    threads: Mapping[int, PipThread] = {}
     if known is not None:
         at = known[libc_threads.TID][1]
         threads = pip_threads.find(target, maps, at, records, root.stride, (root.address, root.end), here)
         for number, thread in threads.items():
             blocks = _blocks(target, known, objects, placements[number], thread, held[number])
             placements[number] = (*placements[number], *blocks)
-    claimed = {root.number(one.task) for one in libraries if one is not own}
+    claimed = {root.number(library.task) for library in libraries if library is not own}
     lost = sorted(one for one in claimed if one is not None and one < count and one not in placements)
-    apart = any(one.tid not in here for one in threads.values())
+    apart = any(thread.tid not in here for thread in threads.values())
     table = _filled(count, objects, placements, threads, apart, lost)
     return replace(table, warnings=(*table.warnings, UNDESCRIBED)) if known is None and placements else table
 
 
 def _held(
-    target: Target, root: Shared, count: int, chains: Sequence[Mapping[int, int]], libraries: Sequence[Library]
+    target: Target, root: Shared, count: int, chains: Sequence[Mapping[int, int]], libraries: Sequence[PipLibrary]
 ) -> dict[int, tuple[int, ...]]:
     """By the task's number, the entries of its namespace; not of one that several namespaces claim to be."""
-    claims = Counter(root.number(one.task) for one in libraries)
+    claims = Counter(root.number(library.task) for library in libraries)
     found: dict[int, tuple[int, ...]] = {}
     for library in libraries:
         number = root.number(library.task)
-        entries = next((tuple(one) for one in chains if library.elf.load_bias in one.values()), ())
+        entries = next((tuple(chain) for chain in chains if library.elf.load_bias in chain.values()), ())
         if number is not None and number < count and claims[number] == 1 and entries and _is_sound(target, entries[0]):
             found[number] = entries
     return found
@@ -213,8 +213,8 @@ def _is_sound(target: Target, entry: int) -> bool:
         loaded = LoadedElf(target.read, link.bias)
     except (ObjectFileError, MemoryUnreadable):
         return False
-    places = (one.vaddr for one in loaded.program_headers if one.type == PT_DYNAMIC)
-    return link.dynamic in (loaded.load_bias + one for one in places)
+    places = (header.vaddr for header in loaded.program_headers if header.type == PT_DYNAMIC)
+    return link.dynamic in (loaded.load_bias + place for place in places)
 
 
 def _blocks(
@@ -222,25 +222,27 @@ def _blocks(
     known: Mapping[str, tuple[int, int]],
     objects: Sequence[Object],
     copies: Sequence[Placement],
-    thread: Thread,
+    thread: PipThread,
     entries: Sequence[int],
 ) -> Iterator[TlsBlock]:
     """The thread-local variables of a task's own copies."""
-    places = {one.copy: objects[one.object] for one in copies if isinstance(one, Rebase) and one.object is not None}
+    places = {
+        copy.copy: objects[copy.object] for copy in copies if isinstance(copy, Rebase) and copy.object is not None
+    }
     for entry in entries:
-        found = places.get(link_maps.link(target, entry).bias)
-        if found is not None and found.tls_size:
+        elf_object = places.get(link_maps.link(target, entry).bias)
+        if elf_object is not None and elf_object.tls_size:
             module = libc_threads.module_of(target, known, entry)
             block = libc_threads.thread_block(target, known, thread.pointer, module)
             if block:
-                yield TlsBlock(found.index, block, found.tls_size, False, 0)
+                yield TlsBlock(elf_object.index, block, elf_object.tls_size, False, 0)
 
 
-def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[Library]) -> list[dict[int, int]]:
+def _chains(target: Target, maps: Sequence[MemoryMapping], libraries: Sequence[PipLibrary]) -> list[dict[int, int]]:
     """Of each namespace {entry: bias}, the program's own first; by the loader's lists, or each libpip's own entry."""
     heads = [head for debug in _debugs(target, maps) for head in link_maps.namespaces(target, debug)]
-    for one in libraries:
-        entry = _own_entry(target, one.elf)
+    for pip_library in libraries:
+        entry = _own_entry(target, pip_library.elf)
         if entry:
             heads.append(next(link_maps.chain(target, entry)))
     different = dict.fromkeys(heads)
@@ -253,10 +255,10 @@ def _debugs(target: Target, maps: Sequence[MemoryMapping]) -> list[int]:
     Ascending by the program's address. Raises `MemoryUnreadable` if no program says so.
     """
     found = []
-    for one in maps:
-        if one.offset == 0 and one.readable and one.path.startswith("/"):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
-                debug = LoadedElf(target.read, one.start).dynamic.get(link_maps.DT_DEBUG, 0)
+                debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if debug:
@@ -282,7 +284,7 @@ def _filled(
     count: int,
     objects: tuple[Object, ...],
     placements: Mapping[int, tuple[Placement, ...]],
-    threads: Mapping[int, Thread],
+    threads: Mapping[int, PipThread],
     apart: bool,
     lost: Sequence[int],
 ) -> RankTable:
@@ -300,7 +302,7 @@ def _filled(
     )
 
 
-def _rank(number: int, placements: tuple[Placement, ...], thread: Optional[Thread], apart: bool) -> Rank:
+def _rank(number: int, placements: tuple[Placement, ...], thread: Optional[PipThread], apart: bool) -> Rank:
     stack: Union[Region, Absent] = thread.stack if thread else NO_THREAD
     return Rank(
         rank=number,

@@ -27,7 +27,7 @@ Way = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Thread:
+class PipThread:
     """A task's kernel thread; `pointer` is its thread pointer."""
 
     tid: int
@@ -43,7 +43,7 @@ def find(
     size: int,
     area: tuple[int, int],
     here: Mapping[int, KernelThread],
-) -> dict[int, Thread]:
+) -> dict[int, PipThread]:
     """The threads by the task's number; `at` is where a control block has the thread's id.
 
     `size` is a record's, `area` all that PiP has allocated with them, `here` the target's own threads by id.
@@ -99,7 +99,7 @@ def _is_block(target: Target, address: int) -> bool:
 
 def _thread(
     target: Target, maps: Sequence[MemoryMapping], block: int, at: int, here: Mapping[int, KernelThread]
-) -> Optional[Thread]:
+) -> Optional[PipThread]:
     """None once it has ended: the kernel clears its id."""
     try:
         (tid,) = struct.unpack("<i", target.read(block + at, 4))
@@ -108,14 +108,14 @@ def _thread(
     if tid <= 0:
         return None
     kernel_thread = here.get(tid) or _elsewhere(target, tid)
-    return Thread(tid, block, _stack(maps, block, kernel_thread.registers if kernel_thread else NO_STACK))
+    return PipThread(tid, block, _stack(maps, block, kernel_thread.registers if kernel_thread else NO_STACK))
 
 
 def _elsewhere(target: Target, tid: int) -> Optional[KernelThread]:
     """A task that is a process is no thread of another's."""
     memory = in_address_space(target, tid)
     threads = () if isinstance(memory, Absent) else memory.threads()
-    return next((one for one in threads if one.tid == tid), None)
+    return next((thread for thread in threads if thread.tid == tid), None)
 
 
 def _stack(
@@ -125,7 +125,7 @@ def _stack(
     pointer = registers.get(RSP) if not isinstance(registers, Absent) else None
     if pointer is None:
         return NO_STACK
-    mapping = next((one for one in maps if one.start <= pointer < one.end), None)
+    mapping = next((mapping for mapping in maps if mapping.start <= pointer < mapping.end), None)
     if mapping is None or not mapping.writable or mapping.path.startswith("/"):
         return NO_STACK
     end = block if pointer < block < mapping.end else mapping.end

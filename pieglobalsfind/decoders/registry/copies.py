@@ -33,7 +33,7 @@ class CopyCheck:
         self.copied = frozenset(copy.object for copy in records.copies)
         self._head = lru_cache(maxsize=None)(self._read_head)
 
-    def problems(self, rank: layout.Rank, copies: Sequence[layout.Copy]) -> dict[int, str]:
+    def problems(self, rank: layout.RankRecord, copies: Sequence[layout.Copy]) -> dict[int, str]:
         """Why the rank's copy of an object can't be believed, by the object's number."""
         rows: dict[int, list[layout.Copy]] = {number: [] for number in sorted(self.copied)}
         for copy in copies:

@@ -25,7 +25,7 @@ ADDRESSES = 1 << 64
 MOST_MOMENTS = 20  # a job that creates or moves a rank while each is read, would be read for ever
 TORN = "the registry was being changed at this moment; what it says of ranks and copies may be half of that change"
 
-OfRank = TypeVar("OfRank", layout.Redirection, layout.Copy, layout.TlsBlock, layout.Root)
+OfRank = TypeVar("OfRank", layout.Redirection, layout.Copy, layout.TlsBlockRecord, layout.RootRecord)
 
 _NO_STACK = Absent("the runtime does not say where its stack is")
 _NO_HEAP = Absent("the runtime does not say where its heap is")
@@ -47,10 +47,10 @@ def decode(target: Target) -> Optional[RankTable]:
 
 def _table(target: Target, snapshot: Snapshot) -> RankTable:
     records, header = snapshot.records, snapshot.records.header
-    calls = tuple(text(one.name) or "an unnamed call" for one in records.calls)
+    calls = tuple(text(call.name) or "an unnamed call" for call in records.calls)
     registers = tuple(
-        model.RegisterRule(one.dwarf_register, one.rule == layout.REGISTER_AT_OFFSET, one.offset)
-        for one in records.context_registers
+        model.RegisterRule(register.dwarf_register, register.rule == layout.REGISTER_AT_OFFSET, register.offset)
+        for register in records.context_registers
     )
     evidence, keeper, warning = Evidence(model.REGISTRY, snapshot.source), None, ""
     if records.kept:
@@ -81,42 +81,47 @@ def _table(target: Target, snapshot: Snapshot) -> RankTable:
         entry_function_size=header.entry_function_size,
         event_function=header.event_function,
         constructor_heap=heap,
-        constructor_blocks=tuple((one.address, one.size) for one in records.blocks),
+        constructor_blocks=tuple((block.address, block.size) for block in records.blocks),
         warnings=(*((TORN,) if snapshot.torn else ()), *((warning,) if warning else ())),
         calls=calls,
         byte_order=snapshot.order,
         record_size=snapshot.record_size,
-        currents=tuple(one.current for one in keeper.elements) if keeper and keeper.knows_all else (),
+        currents=tuple(element.current for element in keeper.elements) if keeper and keeper.knows_all else (),
     )
 
 
 def _objects(records: Records) -> tuple[Object, ...]:
-    segments = [Segment(one.offset, one.memory_size, one.file_size, one.protection & 7) for one in records.segments]
+    segments = [
+        Segment(segment.offset, segment.memory_size, segment.file_size, segment.protection & 7)
+        for segment in records.segments
+    ]
     return tuple(
         Object(
             index=index,
-            path=path_text(records.strings[one.path : one.path + 4096]),
-            build_id=one.build_id[: one.build_id_size],
-            base=one.base,
-            load_bias=one.load_bias,
-            span=one.span,
-            segments=tuple(segments[one.first_segment : one.first_segment + one.segment_count]),
-            privatized=bool(one.flags & layout.OBJECT_PRIVATIZED),
-            is_program=bool(one.flags & layout.OBJECT_PROGRAM),
-            dynamic=one.dynamic,
-            tls_module_id=one.tls_module_id,
-            tls_size=one.tls_size,
-            tls_align=one.tls_align,
-            tls_offset=one.tls_offset,
+            path=path_text(records.strings[object_record.path : object_record.path + 4096]),
+            build_id=object_record.build_id[: object_record.build_id_size],
+            base=object_record.base,
+            load_bias=object_record.load_bias,
+            span=object_record.span,
+            segments=tuple(
+                segments[object_record.first_segment : object_record.first_segment + object_record.segment_count]
+            ),
+            privatized=bool(object_record.flags & layout.OBJECT_PRIVATIZED),
+            is_program=bool(object_record.flags & layout.OBJECT_PROGRAM),
+            dynamic=object_record.dynamic,
+            tls_module_id=object_record.tls_module_id,
+            tls_size=object_record.tls_size,
+            tls_align=object_record.tls_align,
+            tls_offset=object_record.tls_offset,
         )
-        for index, one in enumerate(records.objects)
+        for index, object_record in enumerate(records.objects)
     )
 
 
 def _ranks(target: Target, snapshot: Snapshot, evidence: Evidence, calls: tuple[str, ...]) -> RanksOnDemand:
     """In ascending order."""
     found = sorted(zip(snapshot.records.ranks, snapshot.rank_addresses))
-    parts = Parts(target, snapshot.records)
+    parts = RankParts(target, snapshot.records)
 
     def make(index: int) -> model.Rank:
         one, record = found[index]
@@ -125,10 +130,14 @@ def _ranks(target: Target, snapshot: Snapshot, evidence: Evidence, calls: tuple[
     return RanksOnDemand(_columns([one for one, _ in found], parts), make)
 
 
-def _columns(found: Sequence[layout.Rank], parts: Parts) -> Columns:
+def _columns(rank_records: Sequence[layout.RankRecord], parts: RankParts) -> Columns:
     gone = model.STATES.index(model.MIGRATED_OUT)
-    away = {one.rank for one in found if one.state == gone}
-    column = dict(zip(layout.Rank._fields, zip(*found))) if found else dict.fromkeys(layout.Rank._fields, ())
+    away = {rank_record.rank for rank_record in rank_records if rank_record.state == gone}
+    column = (
+        dict(zip(layout.RankRecord._fields, zip(*rank_records)))
+        if rank_records
+        else dict.fromkeys(layout.RankRecord._fields, ())
+    )
     starts, sizes = column["stack_start"], column["stack_size"]
     stacks = [
         (start, start + size) if size and state != gone else NOWHERE
@@ -139,34 +148,34 @@ def _columns(found: Sequence[layout.Rank], parts: Parts) -> Columns:
 
 
 def _rank(
-    one: layout.Rank,
+    rank_record: layout.RankRecord,
     placements: tuple[Placement, ...],
     calls: tuple[str, ...],
     evidence: Evidence,
     restless: bool,
     record: int,
 ) -> model.Rank:
-    state = model.STATES[one.state]
+    state = model.STATES[rank_record.state]
     gone = state == model.MIGRATED_OUT
     return model.Rank(
-        one.rank,
+        rank_record.rank,
         state,
-        one.processing_element,
-        one.kernel_thread,
-        SWITCHING if restless else context_of(one),
-        _region(one.stack_start, one.stack_size, gone, _NO_STACK),
-        _region(one.heap_start, one.heap_size, gone, _NO_HEAP),
-        one.heap_used if one.heap_size and not gone else _NO_HEAP,
-        _region(one.range_start, one.range_size, False, _NO_RANGE),
-        waiting_of(one, calls),
-        one.switches,
+        rank_record.processing_element,
+        rank_record.kernel_thread,
+        SWITCHING if restless else context_of(rank_record),
+        _region(rank_record.stack_start, rank_record.stack_size, gone, _NO_STACK),
+        _region(rank_record.heap_start, rank_record.heap_size, gone, _NO_HEAP),
+        rank_record.heap_used if rank_record.heap_size and not gone else _NO_HEAP,
+        _region(rank_record.range_start, rank_record.range_size, False, _NO_RANGE),
+        waiting_of(rank_record, calls),
+        rank_record.switches,
         () if gone else placements,
         evidence,
-        one.address_space,
+        rank_record.address_space,
         record,
-        -1 if one.process == layout.NONE else one.process,
-        one.moves,
-        one.exit_status - 1 if state == model.EXITED and one.exit_status else None,
+        -1 if rank_record.process == layout.NONE else rank_record.process,
+        rank_record.moves,
+        rank_record.exit_status - 1 if state == model.EXITED and rank_record.exit_status else None,
         context_at=record + layout.CONTEXT_AT,
     )
 
@@ -177,7 +186,7 @@ def _region(start: int, size: int, gone: bool, none: Absent) -> Union[Region, Ab
     return Region(start, size) if size else none
 
 
-class Parts:
+class RankParts:
     """What the records tell of ranks' memory, by rank."""
 
     def __init__(self, target: Target, records: Records) -> None:
@@ -189,14 +198,14 @@ class Parts:
         self._blocks = by_rank(records.tls_blocks)
         self._roots = by_rank(records.roots)
 
-    def placements(self, one: layout.Rank) -> tuple[Placement, ...]:
+    def placements(self, rank_record: layout.RankRecord) -> tuple[Placement, ...]:
         """A rank's placements, the special before the general: the first that matches wins."""
-        number = one.rank
-        alias = (model.Alias(0, ADDRESSES, one.address_space),) if one.address_space else ()
+        number = rank_record.rank
+        alias = (model.Alias(0, ADDRESSES, rank_record.address_space),) if rank_record.address_space else ()
         return (
             *map(self._redirect, self._moved.get(number, ())),
-            *self._images(one),
-            *self._heap(one),
+            *self._images(rank_record),
+            *self._heap(rank_record),
             *map(_tls_block, self._blocks.get(number, ())),
             *map(self._root, self._roots.get(number, ())),
             *alias,
@@ -206,7 +215,7 @@ class Parts:
         shared = self._users[moved.storage] > 1
         return model.Redirect(moved.object, moved.original, moved.size, moved.storage, moved.got_slot, shared)
 
-    def _images(self, rank: layout.Rank) -> Iterator[Placement]:
+    def _images(self, rank: layout.RankRecord) -> Iterator[Placement]:
         """The rank's copies; of one that can't be believed that it is somewhere."""
         copies = self._copies.get(rank.rank, [])
         problems = self._check.problems(rank, copies)
@@ -216,21 +225,21 @@ class Parts:
             yield model.Unplaced(number, original.base, original.span, reason)
 
     def _rebase(self, copy: layout.Copy) -> Placement:
-        known = self.records.objects[copy.object]
-        return model.Rebase(copy.object, known.base, known.span, copy.base)
+        object_record = self.records.objects[copy.object]
+        return model.Rebase(copy.object, object_record.base, object_record.span, copy.base)
 
-    def _heap(self, one: layout.Rank) -> Iterator[Placement]:
+    def _heap(self, rank_record: layout.RankRecord) -> Iterator[Placement]:
         """What constructors allocated, if the rank's heap began as a replay of it (not with exact rewriting)."""
         start, size = self.records.header.constructor_heap, self.records.header.constructor_heap_size
-        if size and self.records.blocks and one.heap_size >= size:
-            yield model.Rebase(None, start, size, one.heap_start)
+        if size and self.records.blocks and rank_record.heap_size >= size:
+            yield model.Rebase(None, start, size, rank_record.heap_start)
 
-    def _root(self, root: layout.Root) -> Placement:
+    def _root(self, root: layout.RootRecord) -> Placement:
         name = text(self.records.strings[root.type_name : root.type_name + 4096])
         return model.Root(root.object, name, root.address)
 
 
-def _tls_block(block: layout.TlsBlock) -> Placement:
+def _tls_block(block: layout.TlsBlockRecord) -> Placement:
     whose = None if block.object == layout.NONE else block.object
     pointer = block.kind == layout.TLS_THREAD_POINTER
     return model.TlsBlock(whose, block.address, block.size, pointer, block.level)
@@ -239,6 +248,6 @@ def _tls_block(block: layout.TlsBlock) -> Placement:
 def by_rank(records: Iterable[OfRank]) -> dict[int, list[OfRank]]:
     """Records by the rank that they begin with, in their own order."""
     found: dict[int, list[OfRank]] = {}
-    for one in records:
-        found.setdefault(one[0], []).append(one)  # by its place: an attribute takes twice as long
+    for record in records:
+        found.setdefault(record[0], []).append(record)  # by its place: an attribute takes twice as long
     return found

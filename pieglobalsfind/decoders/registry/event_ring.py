@@ -80,10 +80,10 @@ class EventRing:
         if written < self._seen:
             raise RegistryError("the registry is damaged, its events have become fewer")
         first = max(self._seen, written - self.room)
-        found = [event for start, end in self._runs(first, written) for event in self._whole(start, end)]
-        lost = written - self._seen - len(found)
+        events = [event for start, end in self._runs(first, written) for event in self._whole(start, end)]
+        lost = written - self._seen - len(events)
         self._seen = written
-        return found, lost
+        return events, lost
 
     def _runs(self, first: int, end: int) -> Iterator[tuple[int, int]]:
         """Numbers less one [start, end) of entries that lie behind one another."""
@@ -97,25 +97,26 @@ class EventRing:
         at, size = self._start + start % self.room * self._stride, (end - start) * self._stride
         entries = parse_records(EventEntry, self._read(at, size), self._stride, self._order)
         again = parse_records(EventEntry, self._read(at, size), self._stride, self._order)
-        for number, one, later in zip(range(start + 1, end + 1), entries, again):
-            if one.number == later.number == number:
-                yield self._event(one)
+        for number, event_entry, later in zip(range(start + 1, end + 1), entries, again):
+            if event_entry.number == later.number == number:
+                yield self._event(event_entry)
 
-    def _event(self, one: EventEntry) -> Event:
+    def _event(self, event_entry: EventEntry) -> Event:
         return Event(
-            one.number,
-            one.monotonic,
-            one.realtime,
-            KINDS.get(one.kind, f"event {one.kind}"),
-            max(one.rank, -1),
-            known(one.processing_element),
+            event_entry.number,
+            event_entry.monotonic,
+            event_entry.realtime,
+            KINDS.get(event_entry.kind, f"event {event_entry.kind}"),
+            max(event_entry.rank, -1),
+            known(event_entry.processing_element),
             self.process,
-            known(one.other_process),
-            one.moves,
+            known(event_entry.other_process),
+            event_entry.moves,
         )
 
 
 def known(index: int) -> int:
+    """Return an index, -1 for none."""
     return -1 if index == layout.NONE else index
 
 

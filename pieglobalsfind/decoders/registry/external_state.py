@@ -44,16 +44,17 @@ class Keeper:
     @property
     def knows_all(self) -> bool:
         """Whether every processing element's word is known."""
-        return bool(self.elements) and all(one.current for one in self.elements)
+        return bool(self.elements) and all(element.current for element in self.elements)
 
     def word(self, target: Target, address: int) -> int:
+        """Read one word."""
         found: int = struct.unpack(self.order + "Q", target.read(address, 8))[0]
         return found
 
     def currents(self, target: Target) -> dict[int, ProcessingElement]:
         """What runs, by the words of the processing elements that are known."""
         try:
-            return {self.word(target, one.current): one for one in self.elements if one.current}
+            return {self.word(target, element.current): element for element in self.elements if element.current}
         except MemoryUnreadable:
             return {}
 
@@ -62,7 +63,7 @@ def keeper_of(target: Target, records: Records, layout: tuple[RegisterRule, ...]
     """Of a runtime that does not publish every switch itself."""
     code = code_of(target.maps(), records.header.entry_function)
     kept = {one.rank: one for one in records.kept}
-    heap_starts = {one.rank: one.heap_start for one in records.ranks}
+    heap_starts = {rank.rank: rank.heap_start for rank in records.ranks}
     return Keeper(kept, heap_starts, records.processing_elements, code, layout, order)
 
 
@@ -71,15 +72,15 @@ def code_of(maps: Sequence[MemoryMapping], address: int) -> tuple[Region, ...]:
     holds = mapping_at(maps, address)
     if holds is None or not holds.path:
         return ()
-    own = (one for one in of_files(maps, holds.path) if one.path == holds.path and one.executable)
-    return tuple(Region(one.start, one.end - one.start) for one in own)
+    own = (file for file in of_files(maps, holds.path) if file.path == holds.path and file.executable)
+    return tuple(Region(mapping.start, mapping.end - mapping.start) for mapping in own)
 
 
 def as_now(target: Target, keeper: Keeper, ranks: Sequence[Rank]) -> tuple[tuple[Rank, ...], str]:
     """The ranks with their contexts, heaps and states; and why contexts are missing, "" if they are not."""
     before = keeper.currents(target)
     for _ in range(MOST_TRIES if target.is_live else 1):
-        found = tuple(_now(target, keeper, one, before) for one in ranks)
+        found = tuple(_now(target, keeper, rank, before) for rank in ranks)
         after = keeper.currents(target)
         if not target.is_live or after == before:
             return found, ""
@@ -111,13 +112,20 @@ def _context(target: Target, keeper: Keeper, rank: Rank, kept: Kept) -> Union[in
         context = keeper.word(target, kept.context)
         if not isinstance(rank.stack, Region) or context not in rank.stack:
             return NOT_SAVED
-        at = next((one.offset for one in keeper.layout if one.dwarf_register == RETURN_ADDRESS and one.saved), None)
+        at = next(
+            (
+                register_rule.offset
+                for register_rule in keeper.layout
+                if register_rule.dwarf_register == RETURN_ADDRESS and register_rule.saved
+            ),
+            None,
+        )
         if at is None:
             return NO_CONTEXT
         saved = keeper.word(target, context + at)
     except MemoryUnreadable:
         return NOT_SAVED
-    return context if any(saved in one for one in keeper.code) else NOT_SAVED
+    return context if any(saved in region for region in keeper.code) else NOT_SAVED
 
 
 def _heap(target: Target, keeper: Keeper, rank: Rank, kept: Kept) -> Union[Region, Absent]:

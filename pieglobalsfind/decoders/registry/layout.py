@@ -26,13 +26,17 @@ LARGEST_STRIDE = 4096  # bytes of a record that a reader believes
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordTable:
+    """A table in the registry: where it begins, its number of records, and their distance in bytes."""
+
     address: int
     count: int
     stride: int
 
 
-class Header(NamedTuple):
+class RegistryHeader(NamedTuple):
+    """`struct rank_debug_header` of rank_debug.h."""
+
     magic: int
     abi_version: int
     header_size: int
@@ -57,7 +61,9 @@ class Header(NamedTuple):
     node: bytes
 
 
-class Object(NamedTuple):
+class ObjectRecord(NamedTuple):
+    """`struct rank_debug_object` of rank_debug.h."""
+
     base: int
     load_bias: int
     span: int
@@ -74,7 +80,9 @@ class Object(NamedTuple):
     build_id: bytes
 
 
-class Segment(NamedTuple):
+class SegmentRecord(NamedTuple):
+    """`struct rank_debug_segment` of rank_debug.h."""
+
     offset: int
     memory_size: int
     file_size: int
@@ -82,7 +90,9 @@ class Segment(NamedTuple):
     reserved0: int
 
 
-class Rank(NamedTuple):
+class RankRecord(NamedTuple):
+    """`struct rank_debug_rank` of rank_debug.h."""
+
     rank: int
     state: int
     processing_element: int
@@ -109,12 +119,16 @@ class Rank(NamedTuple):
 
 
 class Copy(NamedTuple):
+    """`struct rank_debug_copy` of rank_debug.h."""
+
     rank: int
     object: int
     base: int
 
 
-class TlsBlock(NamedTuple):
+class TlsBlockRecord(NamedTuple):
+    """`struct rank_debug_tls_block` of rank_debug.h."""
+
     rank: int
     object: int
     kind: int
@@ -124,6 +138,8 @@ class TlsBlock(NamedTuple):
 
 
 class Redirection(NamedTuple):
+    """`struct rank_debug_redirection` of rank_debug.h."""
+
     rank: int
     object: int
     original: int
@@ -132,7 +148,9 @@ class Redirection(NamedTuple):
     got_slot: int
 
 
-class Root(NamedTuple):
+class RootRecord(NamedTuple):
+    """`struct rank_debug_root` of rank_debug.h."""
+
     rank: int
     object: int
     type_name: int
@@ -140,22 +158,30 @@ class Root(NamedTuple):
     address: int
 
 
-class Register(NamedTuple):
+class RegisterRecord(NamedTuple):
+    """`struct rank_debug_register` of rank_debug.h."""
+
     dwarf_register: int
     rule: int
     offset: int
 
 
-class Call(NamedTuple):
+class CallRecord(NamedTuple):
+    """`struct rank_debug_call` of rank_debug.h."""
+
     name: bytes
 
 
-class Block(NamedTuple):
+class BlockRecord(NamedTuple):
+    """`struct rank_debug_block` of rank_debug.h."""
+
     address: int
     size: int
 
 
 class Kept(NamedTuple):
+    """`struct rank_debug_kept` of rank_debug.h."""
+
     rank: int
     reserved0: int
     context: int
@@ -164,12 +190,16 @@ class Kept(NamedTuple):
 
 
 class ProcessingElement(NamedTuple):
+    """`struct rank_debug_processing_element` of rank_debug.h."""
+
     processing_element: int
     kernel_thread: int
     current: int
 
 
 class EventEntry(NamedTuple):
+    """`struct rank_debug_event_entry` of rank_debug.h."""
+
     number: int
     monotonic: int
     realtime: int
@@ -184,16 +214,16 @@ class EventEntry(NamedTuple):
 HEADER_FORM = "QIIQQQIIIIIIQQQQQ16s16s32s64s64s"
 TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
-    Object: "QQQQQQQQIIIII36s",
-    Segment: "QQQII",
-    Rank: "iIIIQQQQQQQQIIiiQQIIIIQ",
+    ObjectRecord: "QQQQQQQQIIIII36s",
+    SegmentRecord: "QQQII",
+    RankRecord: "iIIIQQQQQQQQIIiiQQIIIIQ",
     Copy: "iIQ",
-    TlsBlock: "iIIIQQ",
+    TlsBlockRecord: "iIIIQQ",
     Redirection: "iIQQQQ",
-    Root: "iIIIQ",
-    Register: "IIq",
-    Call: "32s",
-    Block: "QQ",
+    RootRecord: "iIIIQ",
+    RegisterRecord: "IIq",
+    CallRecord: "32s",
+    BlockRecord: "QQ",
     Kept: "iIQQQ",
     ProcessingElement: "IIQ",
     EventEntry: "QQQIiIIII",
@@ -203,16 +233,17 @@ CONTEXT_AT = struct.calcsize("<iIII")  # where a rank's record has the address o
 
 # What earlier writers of version 1 had of records that have grown since, the first ones' form first.
 EARLIER_FORMS: dict[type[Any], tuple[str, ...]] = {
-    Rank: ("iIIIQQQQQQQQIIiiQQ", "iIIIQQQQQQQQIIiiQQII", "iIIIQQQQQQQQIIiiQQIIII")
+    RankRecord: ("iIIIQQQQQQQQIIiiQQ", "iIIIQQQQQQQQIIiiQQII", "iIIIQQQQQQQQIIiiQQIIII")
 }
 
 # The header's tables in its order; None: bytes. The first writers of version 1 ended with the blocks.
 TABLES = (
-    None, Object, Segment, Rank, Copy, TlsBlock, Redirection, Root, Register, Call, Block, Kept, ProcessingElement,
+    None, ObjectRecord, SegmentRecord, RankRecord, Copy, TlsBlockRecord, Redirection, RootRecord, RegisterRecord,
+    CallRecord, BlockRecord, Kept, ProcessingElement,
 )  # fmt: skip
 FIXED_SIZE = struct.calcsize("<" + HEADER_FORM)
 TABLE_SIZE = struct.calcsize("<" + TABLE_FORM)
-LEAST_HEADER_SIZE = FIXED_SIZE + (TABLES.index(Block) + 1) * TABLE_SIZE
+LEAST_HEADER_SIZE = FIXED_SIZE + (TABLES.index(BlockRecord) + 1) * TABLE_SIZE
 EVENTS_AT = FIXED_SIZE + len(TABLES) * TABLE_SIZE  # the ring's table; a header may end before it
 EVENTS_WRITTEN_AT = EVENTS_AT + TABLE_SIZE
 HEADER_SIZE = EVENTS_WRITTEN_AT + 8
@@ -223,18 +254,18 @@ Record = TypeVar("Record")
 class Records(NamedTuple):
     """Everything that a registry holds."""
 
-    header: Header
+    header: RegistryHeader
     strings: bytes
-    objects: list[Object]
-    segments: list[Segment]
-    ranks: list[Rank]
+    objects: list[ObjectRecord]
+    segments: list[SegmentRecord]
+    ranks: list[RankRecord]
     copies: list[Copy]
-    tls_blocks: list[TlsBlock]
+    tls_blocks: list[TlsBlockRecord]
     redirections: list[Redirection]
-    roots: list[Root]
-    context_registers: list[Register]
-    calls: list[Call]
-    blocks: list[Block]
+    roots: list[RootRecord]
+    context_registers: list[RegisterRecord]
+    calls: list[CallRecord]
+    blocks: list[BlockRecord]
     kept: list[Kept]
     processing_elements: list[ProcessingElement]
 
@@ -252,7 +283,7 @@ def first_form(kind: type[Any]) -> str:
 def known_form(kind: type[Any], stride: int) -> str:
     """What this reader knows of a record of that stride: the largest form that fits into it."""
     forms = (FORMS[kind], *reversed(EARLIER_FORMS.get(kind, ())))
-    return next((one for one in forms if struct.calcsize("<" + one) <= stride), forms[-1])
+    return next((form for form in forms if struct.calcsize("<" + form) <= stride), forms[-1])
 
 
 def known_size(kind: type[Any], stride: int) -> int:
@@ -260,23 +291,23 @@ def known_size(kind: type[Any], stride: int) -> int:
     return struct.calcsize("<" + known_form(kind, stride))
 
 
-def parse_header(data: bytes, order: str) -> tuple[Header, tuple[Table, ...]]:
+def parse_header(data: bytes, order: str) -> tuple[RegistryHeader, tuple[RecordTable, ...]]:
     """The header and its tables, in the order of `TABLES`; those that it is too short for are empty."""
-    header = Header._make(struct.unpack_from(order + HEADER_FORM, data))
+    header = RegistryHeader._make(struct.unpack_from(order + HEADER_FORM, data))
     count = max(0, min(EVENTS_AT, header.header_size, len(data)) - FIXED_SIZE) // TABLE_SIZE
     there = data[FIXED_SIZE : FIXED_SIZE + count * TABLE_SIZE]
-    tables = [Table(*one) for one in struct.iter_unpack(order + TABLE_FORM, there)]
+    tables = [RecordTable(*one) for one in struct.iter_unpack(order + TABLE_FORM, there)]
     missing = TABLES[len(tables) :]
-    tables += [Table(0, 0, record_size(kind) if kind is not None else 1) for kind in missing]
+    tables += [RecordTable(0, 0, record_size(kind) if kind is not None else 1) for kind in missing]
     return header, tuple(tables)
 
 
-def parse_events_table(data: bytes, order: str) -> Table:
+def parse_events_table(data: bytes, order: str) -> RecordTable:
     """Where a header says that the ring of events is; of one that ends before it, an empty table."""
-    header_size = Header._make(struct.unpack_from(order + HEADER_FORM, data)).header_size
+    header_size = RegistryHeader._make(struct.unpack_from(order + HEADER_FORM, data)).header_size
     if min(header_size, len(data)) < HEADER_SIZE:
-        return Table(0, 0, record_size(EventEntry))
-    return Table(*struct.unpack_from(order + TABLE_FORM, data, EVENTS_AT))
+        return RecordTable(0, 0, record_size(EventEntry))
+    return RecordTable(*struct.unpack_from(order + TABLE_FORM, data, EVENTS_AT))
 
 
 def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:

@@ -37,31 +37,35 @@ _NO_CONTEXT = {
 _UNSAVED = Absent("the runtime has saved none: it runs, or is just being left")
 
 
-def context_of(one: layout.Rank) -> Union[int, Absent]:
+def context_of(rank_record: layout.RankRecord) -> Union[int, Absent]:
     """Where the rank's registers are saved."""
-    return _NO_CONTEXT.get(model.STATES[one.state]) or one.context or _UNSAVED
+    return _NO_CONTEXT.get(model.STATES[rank_record.state]) or rank_record.context or _UNSAVED
 
 
-def waiting_of(one: layout.Rank, calls: tuple[str, ...]) -> Optional[Waiting]:
+def waiting_of(rank_record: layout.RankRecord, calls: tuple[str, ...]) -> Optional[Waiting]:
     """What the rank waits for, None if it waits for nothing."""
-    return Waiting(calls[one.call], one.wait_peer, one.wait_tag, one.wait_communicator) if one.call else None
+    return (
+        Waiting(calls[rank_record.call], rank_record.wait_peer, rank_record.wait_tag, rank_record.wait_communicator)
+        if rank_record.call
+        else None
+    )
 
 
-def moment_of(one: layout.Rank) -> tuple[int, int, int]:
+def moment_of(rank_record: layout.RankRecord) -> tuple[int, int, int]:
     """Equal for two readings of a record only if the rank was not switched in between."""
-    return one.state, one.context, one.switches
+    return rank_record.state, rank_record.context, rank_record.switches
 
 
 def standing_still(
-    target: Target, records: list[layout.Rank], table: layout.Table, order: str
-) -> tuple[list[layout.Rank], frozenset[int]]:
+    target: Target, records: list[layout.RankRecord], table: layout.RecordTable, order: str
+) -> tuple[list[layout.RankRecord], frozenset[int]]:
     """The records with those that changed meanwhile read again until they stand still, and the ranks that never did.
 
     Raises `RegistryError` if they can't be read any more.
     """
     data = _bytes(target, table.address, table.count * table.stride)
-    again = layout.parse_records(layout.Rank, data, table.stride, order)
-    size, restless = layout.known_size(layout.Rank, table.stride), set()
+    again = layout.parse_records(layout.RankRecord, data, table.stride, order)
+    size, restless = layout.known_size(layout.RankRecord, table.stride), set()
     for index, (old, new) in enumerate(zip(records, again)):
         if moment_of(old) != moment_of(new):
             still = _stands_still(target, new, table.address + index * table.stride, size, order)
@@ -71,11 +75,13 @@ def standing_still(
     return again, frozenset(restless)
 
 
-def _stands_still(target: Target, first: layout.Rank, address: int, size: int, order: str) -> Optional[layout.Rank]:
+def _stands_still(
+    target: Target, first: layout.RankRecord, address: int, size: int, order: str
+) -> Optional[layout.RankRecord]:
     """The record once two readings in a row agree, None if they never do."""
     last = first
     for _ in range(MOST_TRIES):
-        (now,) = layout.parse_records(layout.Rank, _bytes(target, address, size), size, order)
+        (now,) = layout.parse_records(layout.RankRecord, _bytes(target, address, size), size, order)
         if moment_of(now) == moment_of(last):
             return now
         last = now
@@ -93,12 +99,12 @@ def without(table: RankTable, leaving: Collection[int]) -> RankTable:
     """The table with ranks that are being packed told as gone already: nothing may be put into their images."""
     if not leaving:
         return table
-    return replace(table, ranks=tuple(_gone(one) if one.rank in leaving else one for one in table.ranks))
+    return replace(table, ranks=tuple(_gone(rank) if rank.rank in leaving else rank for rank in table.ranks))
 
 
-def _gone(one: Rank) -> Rank:
+def _gone(rank: Rank) -> Rank:
     return replace(
-        one,
+        rank,
         state=model.MIGRATED_OUT,
         context=GONE,
         stack=GONE,
@@ -122,21 +128,29 @@ def records_now(target: Target, table: RankTable, ranks: Sequence[Rank]) -> list
 
 def as_recorded(table: RankTable, rank: Rank, record: bytes) -> Rank:
     """The rank as its record has it; raises `RanklensError` if the record makes no sense."""
-    one = layout.Rank(*_form(table.byte_order).unpack(record))
-    if one.rank != rank.rank or one.state >= len(model.STATES) or one.call >= max(len(table.calls), 1):
+    rank_record = layout.RankRecord(*_form(table.byte_order).unpack(record))
+    if (
+        rank_record.rank != rank.rank
+        or rank_record.state >= len(model.STATES)
+        or rank_record.call >= max(len(table.calls), 1)
+    ):
         raise RegistryError(
             f"the record of rank {rank.rank} is damaged or another rank's by now", "look at the job again"
         )
-    state, context, waiting = model.STATES[one.state], context_of(one), waiting_of(one, table.calls)
-    if (state, context, waiting, one.switches) == (rank.state, rank.context, rank.waiting, rank.switches):
+    state, context, waiting = (
+        model.STATES[rank_record.state],
+        context_of(rank_record),
+        waiting_of(rank_record, table.calls),
+    )
+    if (state, context, waiting, rank_record.switches) == (rank.state, rank.context, rank.waiting, rank.switches):
         return rank  # as most are: a new one takes longer than all the rest
-    return replace(rank, state=state, context=context, waiting=waiting, switches=one.switches)
+    return replace(rank, state=state, context=context, waiting=waiting, switches=rank_record.switches)
 
 
 @lru_cache(maxsize=2)
 def _form(order: str) -> struct.Struct:
     """Of the part of a rank's record that every writer has."""
-    return struct.Struct(order + layout.first_form(layout.Rank))
+    return struct.Struct(order + layout.first_form(layout.RankRecord))
 
 
 def while_suspended(target: Target, table: RankTable, rank: Rank, read: Callable[[Rank], Value]) -> tuple[Rank, Value]:

@@ -33,6 +33,7 @@ class RegistryFile:
         return data
 
     def close(self) -> None:
+        """Close the file; twice is no error."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -49,8 +50,8 @@ def open_registry(pid: int) -> Optional[RegistryFile]:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         except OSError:
             continue
-        found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode) and found.st_ino == inode:
+        stat_result = os.fstat(descriptor)
+        if stat.S_ISREG(stat_result.st_mode) and stat_result.st_ino == inode:
             return RegistryFile(descriptor)
         os.close(descriptor)
     return None
@@ -59,9 +60,9 @@ def open_registry(pid: int) -> Optional[RegistryFile]:
 def descriptors(pid: int) -> Iterator[str]:
     """Paths of those that are named like a registry."""
     try:
-        for one in Path(f"/proc/{pid}/fd").iterdir():
-            if str(one.readlink()).startswith(f"/{layout.MAPPING_NAME}"):
-                yield str(one)
+        for path in Path(f"/proc/{pid}/fd").iterdir():
+            if str(path.readlink()).startswith(f"/{layout.MAPPING_NAME}"):
+                yield str(path)
     except OSError:
         return
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Optional
 
 from pieglobalsfind.decoders.registry import layout as layout
-from pieglobalsfind.decoders.registry.layout import Header, Records, Table, parse_header, parse_records
+from pieglobalsfind.decoders.registry.layout import Records, RecordTable, RegistryHeader, parse_header, parse_records
 from pieglobalsfind.decoders.registry.live_state import standing_still
 from pieglobalsfind.elf.file import MACHINES
 from pieglobalsfind.errors import MemoryUnreadable, NotVirtualizedError, ObjectFileError, RegistryError
@@ -71,7 +71,7 @@ def too_fast(target: Target) -> RegistryError:
 
 def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, str]]:
     """The header's address and how it was found: by the mapping's name, the exported symbol, or the magic."""
-    named = [one.start for one in of_files(maps, layout.MAPPING_NAME) if one.offset == 0]
+    named = [file.start for file in of_files(maps, layout.MAPPING_NAME) if file.offset == 0]
     if len(named) == 1:
         return named[0], layout.MAPPING_NAME
     unset = False
@@ -80,7 +80,9 @@ def find(target: Target, maps: Sequence[MemoryMapping]) -> Optional[tuple[int, s
         if address:
             return address, layout.SYMBOL
         unset = unset or address == 0
-    for start in named or [one.start for one in maps if one.readable and not one.path.startswith(("/", "["))]:
+    for start in named or [
+        mapping.start for mapping in maps if mapping.readable and not mapping.path.startswith(("/", "["))
+    ]:
         if _word(target, start) in (layout.MAGIC, _reversed(layout.MAGIC)):
             return start, "the magic of a registry"
     if unset:
@@ -93,11 +95,11 @@ def variables(target: Target, maps: Sequence[MemoryMapping]) -> Iterator[int]:
     """Addresses of `rank_debug_registry` in every loaded object that exports it."""
     from pieglobalsfind.elf.loaded import LoadedElf  # late: most registries have a name
 
-    for one in maps:
-        if one.offset == 0 and one.readable and one.path.startswith("/"):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
-                loaded = LoadedElf(target.read, one.start)
-                found = loaded.symbol(layout.SYMBOL) if loaded.is_laid_out(one.end - one.start) else None
+                loaded = LoadedElf(target.read, mapping.start)
+                found = loaded.symbol(layout.SYMBOL) if loaded.is_laid_out(mapping.end - mapping.start) else None
             except (ObjectFileError, MemoryUnreadable):
                 continue
             if found is not None:
@@ -185,23 +187,23 @@ def _read(target: Target, address: int, order: str, maps: Sequence[MemoryMapping
     _check_header(header, address)
     _check_mapped(header, maps)
     _check_tables(header, tables)
-    contents = [_bytes(target, one.address, one.count * one.stride) if one.count else b"" for one in tables]
+    contents = [_bytes(target, table.address, table.count * table.stride) if table.count else b"" for table in tables]
     lists = [
         parse_records(kind, data, table.stride, order)
         for kind, data, table in zip(layout.TABLES, contents, tables)
         if kind is not None
     ]
     records, restless = Records(header, contents[0], *lists), frozenset[int]()  # type: ignore[arg-type]
-    ranks = tables[layout.TABLES.index(layout.Rank)]
+    ranks = tables[layout.TABLES.index(layout.RankRecord)]
     if target.is_live:  # ranks are switched without a word to the generation
         still, restless = standing_still(target, records.ranks, ranks, order)
         records = records._replace(ranks=still)
     end = ranks.address + ranks.count * ranks.stride
-    size = layout.known_size(layout.Rank, ranks.stride)
+    size = layout.known_size(layout.RankRecord, ranks.stride)
     return _Reading(records, range(ranks.address, end, ranks.stride), restless, size)
 
 
-def _check_header(header: Header, address: int) -> None:
+def _check_header(header: RegistryHeader, address: int) -> None:
     if header.abi_version != layout.ABI_VERSION:
         sentence = f"the registry is of version {header.abi_version} of the debug ABI, this reader knows version 1"
         raise RegistryError(sentence, "use the ranklens that came with the runtime")
@@ -213,17 +215,17 @@ def _check_header(header: Header, address: int) -> None:
         raise RegistryError(f"the registry at {address:#x} is damaged, it says it is at {header.mapping_address:#x}")
 
 
-def _check_mapped(header: Header, maps: Sequence[MemoryMapping]) -> None:
+def _check_mapped(header: RegistryHeader, maps: Sequence[MemoryMapping]) -> None:
     at, end = header.mapping_address, header.mapping_address + header.mapping_size
-    one = mapping_at(maps, at)
-    while one is not None and at < end:
-        at = one.end
-        one = mapping_at(maps, at)
+    mapping = mapping_at(maps, at)
+    while mapping is not None and at < end:
+        at = mapping.end
+        mapping = mapping_at(maps, at)
     if at < end or header.mapping_size < header.header_size:
         raise RegistryError(f"the registry is damaged, it says its mapping has {header.mapping_size} bytes")
 
 
-def _check_tables(header: Header, tables: tuple[Table, ...]) -> None:
+def _check_tables(header: RegistryHeader, tables: tuple[RecordTable, ...]) -> None:
     end = header.mapping_address + header.mapping_size
     for name, kind, table in zip(Records._fields[1:], layout.TABLES, tables):
         least = layout.record_size(kind) if kind is not None else 1
@@ -231,6 +233,6 @@ def _check_tables(header: Header, tables: tuple[Table, ...]) -> None:
             raise RegistryError(f"the registry is damaged, its {name} are {table.stride} bytes apart")
         if table.count and not header.mapping_address <= table.address <= end - table.count * table.stride:
             raise RegistryError(f"the registry is damaged, its {table.count} {name} do not lie within its mapping")
-    total = sum(one.count * one.stride for one in tables)
+    total = sum(table.count * table.stride for table in tables)
     if total > min(header.mapping_size, LARGEST):
         raise RegistryError(f"the registry is damaged, it says it has {total} bytes of records")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from operator import add, le
 
 from pieglobalsfind.decoders.registry import layout as layout
-from pieglobalsfind.decoders.registry.layout import Object, Rank, Records
+from pieglobalsfind.decoders.registry.layout import ObjectRecord, RankRecord, Records
 from pieglobalsfind.errors import RegistryError
 from pieglobalsfind.model import MIGRATED_OUT, STATES
 
@@ -22,14 +22,19 @@ Extent = tuple[int, int, str, int]  # start, end, what, whose number
 
 def check(records: Records) -> None:
     """Raise `RegistryError` unless every record can be used as it is."""
-    for number, found in enumerate(records.objects):
-        _check_object(number, found, records)
+    for number, object_record in enumerate(records.objects):
+        _check_object(number, object_record, records)
     are_right = are_plainly_right(records)
     if not are_right:
         check_ranks(records)
-    _check_parts(records, {one.rank for one in records.ranks})
+    _check_parts(records, {rank.rank for rank in records.ranks})
     _check_layout(records)
-    _check_disjoint([(one.base, one.base + one.span, "object", i) for i, one in enumerate(records.objects)])
+    _check_disjoint(
+        [
+            (object_record.base, object_record.base + object_record.span, "object", i)
+            for i, object_record in enumerate(records.objects)
+        ]
+    )
     if not are_right:
         check_images(records)
 
@@ -40,11 +45,11 @@ def are_plainly_right(records: Records) -> bool:
     That takes less than half of their time. Where it is false (of ranks without a range of addresses, for instance),
     only they can tell.
     """
-    spans = [one.span for one in records.objects]
+    spans = [object_record.span for object_record in records.objects]
     _, objects, bases = zip(*records.copies) if records.copies else ((), (), ())
     if not records.ranks or max(objects, default=-1) >= len(spans):
         return False
-    column = dict(zip(Rank._fields, zip(*records.ranks)))
+    column = dict(zip(RankRecord._fields, zip(*records.ranks)))
     stacks, heaps, ranges = (column["stack_start"], column["heap_start"], column["range_start"])
     stack_ends = list(map(add, stacks, column["stack_size"]))
     heap_ends = list(map(add, heaps, column["heap_size"]))
@@ -76,17 +81,19 @@ def _wrong(what: str) -> RegistryError:
     return RegistryError(f"the registry is damaged, {what}", "the program may have overwritten it")
 
 
-def _check_object(number: int, found: Object, records: Records) -> None:
-    if not 0 < found.span <= TOP - found.base:
-        raise _wrong(f"object {number} has {found.span} bytes at {found.base:#x}")
-    if found.path >= len(records.strings):
-        raise _wrong(f"the path of object {number} is string {found.path}")
-    if found.build_id_size > len(found.build_id):
-        raise _wrong(f"object {number} has a build-id of {found.build_id_size} bytes")
-    if found.first_segment + found.segment_count > len(records.segments):
+def _check_object(number: int, object_record: ObjectRecord, records: Records) -> None:
+    if not 0 < object_record.span <= TOP - object_record.base:
+        raise _wrong(f"object {number} has {object_record.span} bytes at {object_record.base:#x}")
+    if object_record.path >= len(records.strings):
+        raise _wrong(f"the path of object {number} is string {object_record.path}")
+    if object_record.build_id_size > len(object_record.build_id):
+        raise _wrong(f"object {number} has a build-id of {object_record.build_id_size} bytes")
+    if object_record.first_segment + object_record.segment_count > len(records.segments):
         raise _wrong(f"object {number} has segments that are not there")
-    for one in records.segments[found.first_segment : found.first_segment + found.segment_count]:
-        if one.offset + one.memory_size > found.span or one.file_size > one.memory_size:
+    for segment in records.segments[
+        object_record.first_segment : object_record.first_segment + object_record.segment_count
+    ]:
+        if segment.offset + segment.memory_size > object_record.span or segment.file_size > segment.memory_size:
             raise _wrong(f"a segment of object {number} does not lie within it")
 
 
@@ -94,34 +101,38 @@ def check_ranks(records: Records) -> None:
     """Raise `RegistryError` unless every rank's record makes sense, alone."""
     known: set[int] = set()
     states, calls = len(STATES), max(len(records.calls), 1)
-    for one in records.ranks:
-        if not 0 <= one.rank < records.header.rank_count:
-            raise _wrong(f"it has a rank {one.rank} in a job of {records.header.rank_count}")
-        if one.state >= states:
-            raise _wrong(f"rank {one.rank} is in state {one.state}")
-        if one.call >= calls:
-            raise _wrong(f"rank {one.rank} waits in call {one.call}")
+    for rank in records.ranks:
+        if not 0 <= rank.rank < records.header.rank_count:
+            raise _wrong(f"it has a rank {rank.rank} in a job of {records.header.rank_count}")
+        if rank.state >= states:
+            raise _wrong(f"rank {rank.rank} is in state {rank.state}")
+        if rank.call >= calls:
+            raise _wrong(f"rank {rank.rank} waits in call {rank.call}")
         if (
-            one.stack_start + one.stack_size > TOP
-            or one.heap_start + one.heap_size > TOP
-            or one.range_start + one.range_size > TOP
+            rank.stack_start + rank.stack_size > TOP
+            or rank.heap_start + rank.heap_size > TOP
+            or rank.range_start + rank.range_size > TOP
         ):
-            raise _wrong(f"the memory of rank {one.rank} ends behind the last address")
-        if one.range_size and not _within_range(one):
-            raise _wrong(f"the stack or heap of rank {one.rank} leaves its address range")
-        known.add(one.rank)
+            raise _wrong(f"the memory of rank {rank.rank} ends behind the last address")
+        if rank.range_size and not _within_range(rank):
+            raise _wrong(f"the stack or heap of rank {rank.rank} leaves its address range")
+        known.add(rank.rank)
     if len(known) != len(records.ranks):
         raise _wrong("a rank is there twice")
 
 
-def _within_range(one: Rank) -> bool:
-    end = one.range_start + one.range_size
-    stack = not one.stack_size or one.range_start <= one.stack_start <= end - one.stack_size
-    return stack and (not one.heap_size or one.range_start <= one.heap_start <= end - one.heap_size)
+def _within_range(rank_record: RankRecord) -> bool:
+    end = rank_record.range_start + rank_record.range_size
+    stack = (
+        not rank_record.stack_size or rank_record.range_start <= rank_record.stack_start <= end - rank_record.stack_size
+    )
+    return stack and (
+        not rank_record.heap_size or rank_record.range_start <= rank_record.heap_start <= end - rank_record.heap_size
+    )
 
 
 def _check_parts(records: Records, known: set[int]) -> None:
-    objects, spans = len(records.objects), [one.span for one in records.objects]
+    objects, spans = len(records.objects), [object_record.span for object_record in records.objects]
     for rank, number, base in records.copies:
         if rank not in known or number >= objects:
             raise _wrong(f"it has a copy of object {number} for rank {rank}")
@@ -146,10 +157,12 @@ def _check_parts(records: Records, known: set[int]) -> None:
 def _check_layout(records: Records) -> None:
     if len(records.context_registers) > MOST_REGISTERS:
         raise _wrong(f"contexts hold {len(records.context_registers)} registers")
-    for one in records.context_registers:
-        known = one.rule in (layout.REGISTER_AT_OFFSET, layout.REGISTER_IS_OFFSET)
-        if not known or abs(one.offset) > LARGEST_CONTEXT or one.dwarf_register > MOST_DWARF_REGISTER:
-            raise _wrong(f"contexts hold register {one.dwarf_register} by rule {one.rule} at {one.offset}")
+    for register in records.context_registers:
+        known = register.rule in (layout.REGISTER_AT_OFFSET, layout.REGISTER_IS_OFFSET)
+        if not known or abs(register.offset) > LARGEST_CONTEXT or register.dwarf_register > MOST_DWARF_REGISTER:
+            raise _wrong(
+                f"contexts hold register {register.dwarf_register} by rule {register.rule} at {register.offset}"
+            )
     start, size = records.header.constructor_heap, records.header.constructor_heap_size
     if start + size > TOP:
         raise _wrong("the constructors' heap ends behind the last address")
@@ -161,11 +174,22 @@ def _check_layout(records: Records) -> None:
 def check_images(records: Records) -> None:
     """Raise `RegistryError` if stacks, heaps or copies overlap, of ranks that share the process's addresses."""
     gone = STATES.index(MIGRATED_OUT)
-    here = [one for one in records.ranks if one.state != gone and not one.address_space]
-    numbers = {one.rank for one in here}
-    spans = [one.span for one in records.objects]
-    found = [(one.stack_start, one.stack_start + one.stack_size, "the stack of rank", one.rank) for one in here]
-    found += [(one.heap_start, one.heap_start + one.heap_size, "the heap of rank", one.rank) for one in here]
+    here = [rank for rank in records.ranks if rank.state != gone and not rank.address_space]
+    numbers = {rank_record.rank for rank_record in here}
+    spans = [object_record.span for object_record in records.objects]
+    found = [
+        (
+            rank_record.stack_start,
+            rank_record.stack_start + rank_record.stack_size,
+            "the stack of rank",
+            rank_record.rank,
+        )
+        for rank_record in here
+    ]
+    found += [
+        (rank_record.heap_start, rank_record.heap_start + rank_record.heap_size, "the heap of rank", rank_record.rank)
+        for rank_record in here
+    ]
     found += [
         (base, base + spans[number], "a copy of rank", rank) for rank, number, base in records.copies if rank in numbers
     ]
@@ -174,7 +198,7 @@ def check_images(records: Records) -> None:
 
 def _check_disjoint(extents: list[Extent]) -> None:
     """Neighbours by address must not overlap; empty extents lie nowhere."""
-    ordered = sorted(one for one in extents if one[0] < one[1])
+    ordered = sorted(extent for extent in extents if extent[0] < extent[1])
     for last, one in zip(ordered, ordered[1:]):
         if one[0] < last[1]:
             raise _wrong(f"{last[2]} {last[3]} and {one[2]} {one[3]} overlap at {one[0]:#x}")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
-from pieglobalsfind.decoders.smpi.library import Library
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import Words, word_at, words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.target import Target
@@ -39,7 +39,7 @@ class Actor:
     context_words: Words
 
 
-def find_actors(target: Target, library: Library) -> Optional[list[Actor]]:
+def find_actors(target: Target, library: SimgridLibrary) -> Optional[list[Actor]]:
     """In the order of their numbers; [] if there are none now, None if the engine's list does not validate."""
     place = library.symbol(ENGINE)
     try:
@@ -55,9 +55,9 @@ def find_actors(target: Target, library: Library) -> Optional[list[Actor]]:
     for at in range(len(words) - 4):
         header, count = engine + 8 * at, words[at + 4]
         if words[at] >> 32 == 0 and words[at] <= 1 and 0 < count <= MOST_ACTORS and words[at + 1]:
-            found = _actors(target, library, _Tree(words[at + 1], header, count))
-            if found is not None:
-                return found
+            actors = _actors(target, library, _Tree(words[at + 1], header, count))
+            if actors is not None:
+                return actors
         is_empty |= words[at : at + 5] == (0, 0, header, header, 0)
     return [] if is_empty else None
 
@@ -71,7 +71,7 @@ class _Tree:
     count: int
 
 
-def _actors(target: Target, library: Library, tree: _Tree) -> Optional[list[Actor]]:
+def _actors(target: Target, library: SimgridLibrary, tree: _Tree) -> Optional[list[Actor]]:
     """None if it is another map: a list of actors has a context in every one."""
     (root,) = words_of(target, [tree.root], NODE_WORDS, NODE_WORDS)
     if not root or root[1] != tree.header or not _with_contexts(target, library, {root[4]: root[5]}):
@@ -79,8 +79,8 @@ def _actors(target: Target, library: Library, tree: _Tree) -> Optional[list[Acto
     listed = _values(target, tree)
     if listed is None:
         return None
-    found = _with_contexts(target, library, listed)
-    return found if len(found) == len(listed) else None
+    actors = _with_contexts(target, library, listed)
+    return actors if len(actors) == len(listed) else None
 
 
 def _values(target: Target, tree: _Tree) -> Optional[dict[int, int]]:
@@ -101,14 +101,14 @@ def _values(target: Target, tree: _Tree) -> Optional[dict[int, int]]:
     return dict(sorted(found.items())) if len(found) == tree.count else None
 
 
-def _with_contexts(target: Target, library: Library, listed: dict[int, int]) -> list[Actor]:
+def _with_contexts(target: Target, library: SimgridLibrary, listed: dict[int, int]) -> list[Actor]:
     """Those that have a context, which has them."""
     addresses = list(listed.values())
     actors = words_of(target, addresses, ACTOR_WORDS, FEWEST_WORDS)
-    at = next((found for one in actors for found in [_context_at(target, library, one)] if found is not None), None)
+    at = next((found for actor in actors for found in [_context_at(target, library, actor)] if found is not None), None)
     if at is None:
         return []
-    contexts = words_of(target, [one[at] if at < len(one) else 0 for one in actors], CONTEXT_WORDS, FEWEST_WORDS)
+    contexts = words_of(target, [actor[at] if at < len(actor) else 0 for actor in actors], CONTEXT_WORDS, FEWEST_WORDS)
     found = []
     for number, address, words, context in zip(listed, addresses, actors, contexts):
         kind = kind_of(library, context)
@@ -117,14 +117,14 @@ def _with_contexts(target: Target, library: Library, listed: dict[int, int]) -> 
     return found
 
 
-def _context_at(target: Target, library: Library, words: Words) -> Optional[int]:
+def _context_at(target: Target, library: SimgridLibrary, words: Words) -> Optional[int]:
     """Which word of an actor leads to a context."""
     places = [at for at, one in enumerate(words) if one and one % 8 == 0]
     contexts = words_of(target, [words[at] for at in places], 1, 1)
     return next((at for at, one in zip(places, contexts) if kind_of(library, one)), None)
 
 
-def kind_of(library: Library, words: Sequence[int]) -> str:
+def kind_of(library: SimgridLibrary, words: Sequence[int]) -> str:
     """The kind of context that an object is, "" if it is none."""
     name = library.class_of(words[0]) if words else ""
     if not name.startswith(PREFIX) or not name.endswith(SUFFIX):
@@ -133,7 +133,7 @@ def kind_of(library: Library, words: Sequence[int]) -> str:
     return next((kind for one, kind in KINDS.items() if any(plain == before + one for before in SCHEDULED)), "")
 
 
-def is_factory(library: Library, words: Words) -> bool:
+def is_factory(library: SimgridLibrary, words: Words) -> bool:
     """Whether an object is what SimGrid makes contexts with."""
     name = library.class_of(words[0]) if words else ""
     return name.startswith(PREFIX) and name.endswith("FactoryE")

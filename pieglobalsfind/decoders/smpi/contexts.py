@@ -15,7 +15,7 @@ from typing import Optional, Union
 
 from pieglobalsfind.decoders.saved_context import FCONTEXT, FCONTEXT_WITH_GUARD, UCONTEXT, Layout
 from pieglobalsfind.decoders.smpi.actors import Actor, is_factory
-from pieglobalsfind.decoders.smpi.library import Library
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import words_of
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, RSP, Absent, Region, RegisterRule
@@ -57,10 +57,10 @@ class Saved:
 
 
 def saved_contexts(
-    target: Target, maps: Sequence[MemoryMapping], library: Library, actors: Sequence[Actor]
+    target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, actors: Sequence[Actor]
 ) -> list[Saved]:
     """Of each actor, in their order."""
-    swapped = [one for one in actors if one.kind != "thread"]
+    swapped = [actor for actor in actors if actor.kind != "thread"]
     factory = _factory(target, library, swapped[0]) if swapped else None
     sizes = _stack_sizes(target, library, actors)
     mapped = writable(maps)
@@ -75,16 +75,16 @@ def saved_contexts(
 
 def layout_of(target: Target, maps: Sequence[MemoryMapping], kind: str, saved: Sequence[Saved]) -> Layout:
     """How a kind of contexts saves registers: of several layouts the one by which most return to code."""
-    code = [(one.start, one.end) for one in maps if one.executable]
+    code = [(mapping.start, mapping.end) for mapping in maps if mapping.executable]
     contexts = [one.context for one in saved if isinstance(one.context, int)]
 
     def returns(layout: Layout) -> int:
         place = next((one.offset for one in layout if one.dwarf_register == PC), 0)
         words = words_of(target, [context + place for context in contexts], 1, 1)
-        return sum(_is_within(code, one[0]) for one in words if one)
+        return sum(_is_within(code, word[0]) for word in words if word)
 
-    known = LAYOUTS[kind]
-    return known[0] if len(known) == 1 else max(known, key=returns)
+    register_ruleses = LAYOUTS[kind]
+    return register_ruleses[0] if len(register_ruleses) == 1 else max(register_ruleses, key=returns)
 
 
 def _is_within(ranges: Sequence[tuple[int, int]], address: int) -> bool:
@@ -92,28 +92,30 @@ def _is_within(ranges: Sequence[tuple[int, int]], address: int) -> bool:
     return at >= 0 and address < ranges[at][1]
 
 
-def _factory(target: Target, library: Library, actor: Actor) -> Optional[int]:
+def _factory(target: Target, library: SimgridLibrary, actor: Actor) -> Optional[int]:
     """Which word of contexts leads to their factory."""
     words = actor.context_words
-    objects = words_of(target, [one if one % 8 == 0 else 0 for one in words], 1, 1)
+    objects = words_of(target, [word if word % 8 == 0 else 0 for word in words], 1, 1)
     return next((at for at, one in enumerate(objects) if at > 1 and is_factory(library, one)), None)
 
 
-def _stack_sizes(target: Target, library: Library, actors: Sequence[Actor]) -> list[int]:
+def _stack_sizes(target: Target, library: SimgridLibrary, actors: Sequence[Actor]) -> list[int]:
     """Of each actor in bytes, 0 if unknown: an actor keeps its own, an `unsigned`; most keep the default."""
     default = _default_size(target, library)
     if not default:
         return [0] * len(actors)
-    halves = [[half for word in one.words[:SIZE_WORDS] for half in (word & 0xFFFFFFFF, word >> 32)] for one in actors]
-    places = Counter(at for one in halves for at, half in enumerate(one) if half == default)
+    halves = [
+        [half for word in actor.words[:SIZE_WORDS] for half in (word & 0xFFFFFFFF, word >> 32)] for actor in actors
+    ]
+    places = Counter(at for halve in halves for at, half in enumerate(halve) if half == default)
     if not places:
         return [0] * len(actors)
     at = min(places, key=lambda one: (-places[one], one))
-    found = (one[at] if at < len(one) else 0 for one in halves)
+    found = (halve[at] if at < len(halve) else 0 for halve in halves)
     return [size if SMALLEST_STACK <= size < LARGEST_STACK else 0 for size in found]
 
 
-def _default_size(target: Target, library: Library) -> int:
+def _default_size(target: Target, library: SimgridLibrary) -> int:
     for name in STACK_SIZE:
         place = library.symbol(name)
         if place:
@@ -127,13 +129,13 @@ def _default_size(target: Target, library: Library) -> int:
 def writable(maps: Sequence[MemoryMapping]) -> list[tuple[int, int]]:
     """(start, end) of writable memory, ascending, with neighbours joined: stacks may lie in the heap."""
     found: list[tuple[int, int]] = []
-    for one in maps:
-        if not (one.readable and one.writable):
+    for mapping in maps:
+        if not (mapping.readable and mapping.writable):
             continue
-        if found and found[-1][1] == one.start:
-            found[-1] = found[-1][0], one.end
+        if found and found[-1][1] == mapping.start:
+            found[-1] = found[-1][0], mapping.end
         else:
-            found.append((one.start, one.end))
+            found.append((mapping.start, mapping.end))
     return found
 
 
@@ -161,17 +163,17 @@ def _stack(start: int, size: int, mapped: Sequence[tuple[int, int]]) -> Union[Re
     return Region(start, size) if is_mapped and start % 8 == 0 else UNKNOWN
 
 
-def _with_pointers(actors: Sequence[Actor], found: Sequence[Saved], factory: Optional[int]) -> list[Saved]:
+def _with_pointers(actors: Sequence[Actor], saveds: Sequence[Saved], factory: Optional[int]) -> list[Saved]:
     """With the stack pointers of raw and boost contexts: the first word after the factory that is in the own stack.
 
     It is the same word of every context of a process.
     """
-    places = Counter(at for actor, one in zip(actors, found) for at in _pointers(actor, one, factory))
+    places = Counter(at for actor, one in zip(actors, saveds) for at in _pointers(actor, one, factory))
     if not places:
-        return list(found)
+        return list(saveds)
     at = min(places, key=lambda one: (-places[one], one))
     whole = []
-    for actor, one in zip(actors, found):
+    for actor, one in zip(actors, saveds):
         pointer = actor.context_words[at] if at in _pointers(actor, one, factory) else None
         whole.append(one if pointer is None else Saved(one.stack, pointer, actor.context + 8 * at))
     return whole

@@ -43,8 +43,8 @@ class Loaded:
     def code(self) -> Region:
         """From the first to the last byte of its code."""
         bias = self.base - self.elf.low
-        parts = [(bias + one.vaddr, bias + one.end) for one in self.elf.segments if one.flags & PF_X]
-        start, end = min((one[0] for one in parts), default=0), max((one[1] for one in parts), default=0)
+        parts = [(bias + segment.vaddr, bias + segment.end) for segment in self.elf.segments if segment.flags & PF_X]
+        start, end = min((part[0] for part in parts), default=0), max((part[1] for part in parts), default=0)
         return Region(start, end - start)
 
 
@@ -58,10 +58,10 @@ class Copies:
 
 def entries(target: Target, maps: Sequence[MemoryMapping]) -> list[tuple[int, int, str]]:
     """(entry, load bias, name) of all objects that the loader has loaded, in its order; [] if it does not say."""
-    for one in maps:
-        if one.offset == 0 and one.readable and one.path.startswith("/"):
+    for mapping in maps:
+        if mapping.offset == 0 and mapping.readable and mapping.path.startswith("/"):
             try:
-                debug = LoadedElf(target.read, one.start).dynamic.get(link_maps.DT_DEBUG, 0)
+                debug = LoadedElf(target.read, mapping.start).dynamic.get(link_maps.DT_DEBUG, 0)
                 if debug:
                     return _named(target, next(link_maps.namespaces(target, debug), 0))
             except (ObjectFileError, MemoryUnreadable, struct.error):
@@ -127,7 +127,7 @@ def programs_without_copies(target: Target, listed: Sequence[tuple[int, int, str
         if name:
             try:
                 elf = LoadedElf(target.read, bias)
-                if any(elf.symbol(one) is not None for one in MAINS):
+                if any(elf.symbol(main) is not None for main in MAINS):
                     found.append(Loaded(entry, bias, name, elf))
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue

@@ -17,11 +17,11 @@ from pieglobalsfind.decoders.running import stack_pointer, with_running
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import THREAD, Saved, layout_of, saved_contexts
 from pieglobalsfind.decoders.smpi.identity import identities
-from pieglobalsfind.decoders.smpi.images import Images, images
-from pieglobalsfind.decoders.smpi.library import Library, find_library
+from pieglobalsfind.decoders.smpi.images import SmpiImages, images
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
 from pieglobalsfind.decoders.smpi.numbering import Numbers, number
 from pieglobalsfind.decoders.smpi.regions import redirections
-from pieglobalsfind.decoders.smpi.threads import Thread, find_threads
+from pieglobalsfind.decoders.smpi.threads import SmpiThread, find_threads
 from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import PC, Absent, Evidence, Object, Placement, Rank, RankTable, Region, TlsBlock
 from pieglobalsfind.target import MemoryMapping, Target, read_many
@@ -44,7 +44,7 @@ UNCOUNTED = Absent("SimGrid does not count them")
 
 
 @dataclass(frozen=True)
-class Found:
+class ActorSurvey:
     """One look at a process: by rank its actor, and what that has saved.
 
     `threads` are by the context that they run, `described` is what libc says of them, and `untold` are the kernel
@@ -54,7 +54,7 @@ class Found:
     numbers: Numbers
     actors: Mapping[int, Actor]
     saved: Mapping[int, Saved]
-    threads: Mapping[int, Thread]
+    threads: Mapping[int, SmpiThread]
     described: Optional[Described]
     starting: frozenset[int]
     untold: frozenset[int]
@@ -83,7 +83,7 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
     listed = find_actors(target, library)
     if not listed:
         return _empty(MISMATCH if listed is None else NO_ACTORS)
-    if len({one.kind for one in listed}) > 1:
+    if len({actor.kind for actor in listed}) > 1:
         return _empty(KINDS)
     saved = saved_contexts(target, maps, library, listed)
     numbers = number(listed, identities(target, listed))
@@ -94,16 +94,16 @@ def _moment(target: Target, maps: Sequence[MemoryMapping]) -> Optional[RankTable
         saved = _on_threads(listed, threads)
     of_ranks = {rank: saved[index] for rank, index in numbers.actors.items()}
     kernel_threads = target.threads()
-    found = Found(
+    actor_survey = ActorSurvey(
         numbers,
         {rank: listed[index] for rank, index in numbers.actors.items()},
         of_ranks,
-        {one.context: one for one in threads},
+        {thread.context: thread for thread in threads},
         described,
         _starting(target, layout, of_ranks, entry[0]),
-        frozenset(one.tid for one in kernel_threads if stack_pointer(one) < 0),
+        frozenset(thread.tid for thread in kernel_threads if stack_pointer(thread) < 0),
     )
-    table = _table(target, maps, library, found, layout)
+    table = _table(target, maps, library, actor_survey, layout)
     table = replace(table, entry_function=entry[0], entry_function_size=entry[1])
     return with_running(table, kernel_threads) if layout else table
 
@@ -117,16 +117,16 @@ def _mappings_of_stacks(maps: Sequence[MemoryMapping], saved: Sequence[Saved]) -
     stacks = sorted((one.stack.start, one.stack.end) for one in saved if isinstance(one.stack, Region))
     starts = [start for start, _ in stacks]
     found = set()
-    for one in maps:
-        at = bisect_right(starts, one.start) - 1
-        if at >= 0 and one.start < stacks[at][1]:
-            found.add(one.start)
+    for mapping in maps:
+        at = bisect_right(starts, mapping.start) - 1
+        if at >= 0 and mapping.start < stacks[at][1]:
+            found.add(mapping.start)
     return frozenset(found)
 
 
-def _on_threads(actors: Sequence[Actor], threads: Sequence[Thread]) -> list[Saved]:
+def _on_threads(actors: Sequence[Actor], threads: Sequence[SmpiThread]) -> list[Saved]:
     """Actors that are kernel threads have those threads' stacks, below the control block."""
-    by_context = {one.context: one for one in threads if one.context}
+    by_context = {thread.context: thread for thread in threads if thread.context}
     found = []
     for actor in actors:
         thread = by_context.get(actor.context)
@@ -141,7 +141,7 @@ def _starting(
     target: Target, layout: Sequence[model.RegisterRule], saved: Mapping[int, Saved], entry: int
 ) -> frozenset[int]:
     """The ranks that go on where every actor begins."""
-    place = next((one.offset for one in layout if one.dwarf_register == PC), None)
+    place = next((register_rule.offset for register_rule in layout if register_rule.dwarf_register == PC), None)
     if place is None or not entry:
         return frozenset()
     contexts = {rank: one.context for rank, one in saved.items() if isinstance(one.context, int)}
@@ -157,43 +157,46 @@ def _starting(
 def _table(
     target: Target,
     maps: Sequence[MemoryMapping],
-    library: Library,
-    found: Found,
+    library: SimgridLibrary,
+    actor_survey: ActorSurvey,
     layout: Sequence[model.RegisterRule],
 ) -> RankTable:
     stacks = {
         rank: one.stack
-        for rank, one in found.saved.items()
-        if isinstance(one.stack, Region) and rank not in found.starting
+        for rank, one in actor_survey.saved.items()
+        if isinstance(one.stack, Region) and rank not in actor_survey.starting
     }
-    is_one_job = len(found.numbers.sizes) == 1
+    is_one_job = len(actor_survey.numbers.sizes) == 1
 
     def segments(program: Object) -> Mapping[int, tuple[Placement, ...]]:
-        return redirections(target, maps, library, found.actors, program)
+        return redirections(target, maps, library, actor_survey.actors, program)
 
-    own = images(target, maps, stacks, tuple(found.actors), is_one_job, segments)
-    blocks = _thread_blocks(target, found, own)
-    ranks = [_rank(found, rank, (*own.placements.get(rank, ()), *blocks.get(rank, ()))) for rank in found.actors]
+    own = images(target, maps, stacks, tuple(actor_survey.actors), is_one_job, segments)
+    blocks = _thread_blocks(target, actor_survey, own)
+    ranks = [
+        _rank(actor_survey, rank, (*own.placements.get(rank, ()), *blocks.get(rank, ())))
+        for rank in actor_survey.actors
+    ]
     ranks += [_ended(rank, own.placements[rank]) for rank in own.exited]
-    count = sum(found.numbers.sizes.values())
+    count = sum(actor_survey.numbers.sizes.values())
     return RankTable(
         method=own.method,
-        runtime=RUNTIME if found.numbers.are_ranks else WITHOUT_MPI,
+        runtime=RUNTIME if actor_survey.numbers.are_ranks else WITHOUT_MPI,
         rank_count=max(count, max(own.exited, default=-1) + 1) if count else len(ranks),
         objects=own.objects,
         ranks=tuple(sorted(ranks, key=lambda one: one.rank)),
         evidence=EVIDENCE,
         context_layout=tuple(layout),
-        warnings=(*found.numbers.warnings, *own.warnings),
-        currents=tuple(one.current for one in found.threads.values() if one.current),
+        warnings=(*actor_survey.numbers.warnings, *own.warnings),
+        currents=tuple(thread.current for thread in actor_survey.threads.values() if thread.current),
     )
 
 
-def _rank(found: Found, rank: int, placements: tuple[Placement, ...]) -> Rank:
-    actor, saved = found.actors[rank], found.saved[rank]
-    thread = found.threads.get(actor.context)
-    is_starting = rank in found.starting
-    runs = thread is not None and not is_starting and (actor.kind == THREAD_KIND or thread.tid in found.untold)
+def _rank(actor_survey: ActorSurvey, rank: int, placements: tuple[Placement, ...]) -> Rank:
+    actor, saved = actor_survey.actors[rank], actor_survey.saved[rank]
+    thread = actor_survey.threads.get(actor.context)
+    is_starting = rank in actor_survey.starting
+    runs = thread is not None and not is_starting and (actor.kind == THREAD_KIND or thread.tid in actor_survey.untold)
     state = model.STARTING if is_starting else model.RUNNING if runs else model.READY
     return _made(rank, state, placements, saved, thread.tid if runs and thread is not None else 0, actor.context)
 
@@ -225,28 +228,28 @@ def _made(
     )
 
 
-def _thread_blocks(target: Target, found: Found, own: Images) -> dict[int, tuple[TlsBlock, ...]]:
+def _thread_blocks(target: Target, actor_survey: ActorSurvey, own: SmpiImages) -> dict[int, tuple[TlsBlock, ...]]:
     """By rank, the thread-local variables of its own copies: each copy is a TLS module of its own, the program one.
 
     Actors that SimGrid switches are all on one kernel thread, unless it runs several at once (contexts/nthreads).
     """
-    if found.described is None or not any(one.tls_size for one in own.objects):
+    if actor_survey.described is None or not any(elf_object.tls_size for elf_object in own.objects):
         return {}
-    common = next(iter(found.threads.values())) if len(found.threads) == 1 else None
+    common = next(iter(actor_survey.threads.values())) if len(actor_survey.threads) == 1 else None
     blocks = {}
     for rank, entries in own.entries.items():
-        actor = found.actors.get(rank)
-        thread = common if actor is None or actor.kind != THREAD_KIND else found.threads.get(actor.context)
+        actor = actor_survey.actors.get(rank)
+        thread = common if actor is None or actor.kind != THREAD_KIND else actor_survey.threads.get(actor.context)
         if thread is not None:
             level = OF_RANK if own.method == "fs" or actor is None or actor.kind == THREAD_KIND else OF_THREAD
-            blocks[rank] = tuple(_blocks(target, found.described, thread, own.objects, entries, level))
+            blocks[rank] = tuple(_blocks(target, actor_survey.described, thread, own.objects, entries, level))
     return blocks
 
 
 def _blocks(
     target: Target,
     described: Described,
-    thread: Thread,
+    thread: SmpiThread,
     objects: Sequence[Object],
     entries: Sequence[tuple[int, int]],
     level: int,

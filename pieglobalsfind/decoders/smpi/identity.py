@@ -26,17 +26,17 @@ NODE = struct.Struct("<QQQ16sQQ16s")  # next, key: {text, length, text if short}
 
 
 @dataclass(frozen=True)
-class Identity:
+class SmpiRank:
     """An instance of SMPI (one launch, of which a process may have several) and a rank in it."""
 
     instance: str
     rank: int
 
 
-def identities(target: Target, actors: Sequence[Actor]) -> list[Optional[Identity]]:
+def identities(target: Target, actors: Sequence[Actor]) -> list[Optional[SmpiRank]]:
     """Of each actor, in their order."""
-    tables = words_of(target, [one.words[0] for one in actors], TABLE_WORDS, TABLE_WORDS)
-    counts = [one[3] if one and one[3] <= MOST_PROPERTIES else 0 for one in tables]
+    tables = words_of(target, [actor.words[0] for actor in actors], TABLE_WORDS, TABLE_WORDS)
+    counts = [table[3] if table and table[3] <= MOST_PROPERTIES else 0 for table in tables]
     nodes = {index: one[2] for index, one in enumerate(tables) if counts[index]}
     properties: list[dict[bytes, bytes]] = [{} for _ in actors]
     for step in range(max(counts, default=0)):
@@ -64,9 +64,9 @@ def _take(target: Target, address: int, data: bytes, properties: dict[bytes, byt
     return int(following)
 
 
-def _identity(properties: dict[bytes, bytes]) -> Optional[Identity]:
+def _identity(properties: dict[bytes, bytes]) -> Optional[SmpiRank]:
     text = properties.get(RANK, b"")
     if not text.isdigit() or int(text) > HIGHEST_RANK:
         return None
     instance = properties.get(INSTANCE, b"").decode("utf-8", "replace")
-    return Identity("".join(one for one in instance if one.isprintable()), int(text))
+    return SmpiRank("".join(one for one in instance if one.isprintable()), int(text))

@@ -25,7 +25,7 @@ NO_FILE = "the program's file is not found: SMPI deletes the copies that it load
 
 
 @dataclass(frozen=True)
-class Images:
+class SmpiImages:
     """`entries` are by rank the loader's entries of its own copies, and by those the objects."""
 
     method: str
@@ -46,7 +46,7 @@ def images(
     ranks: Sequence[int],
     is_one_job: bool,
     segments: Segments,
-) -> Images:
+) -> SmpiImages:
     """`ranks` are those that have not ended; `stacks` are those of ranks that have begun to run.
 
     Under smpirun a copy has the number of its rank. Where no stack says otherwise, ranks that are in no code of the
@@ -54,47 +54,52 @@ def images(
     segments of a program without copies.
     """
     listed = of_files.entries(target, maps)
-    found = of_files.copies(target, listed)
-    if not found.programs:
+    copies = of_files.copies(target, listed)
+    if not copies.programs:
         return _shared(target, maps, of_files.programs_without_copies(target, listed), ranks, segments)
-    owners = of_files.entered(target, stacks, {number: one.code for number, one in found.programs.items()})
+    owners = of_files.entered(target, stacks, {number: loaded.code for number, loaded in copies.programs.items()})
     claims = Counter(owners.values())
     by_rank = {rank: number for rank, number in owners.items() if claims[number] == 1}
     keeps_order = is_one_job and all(rank == number for rank, number in by_rank.items())
     exited: tuple[int, ...] = ()
     if keeps_order:
         taken = set(by_rank.values())
-        by_rank.update((rank, rank) for rank in stacks if rank in found.programs and rank not in taken)
-        exited = tuple(sorted(set(found.programs) - set(ranks)))
+        by_rank.update((rank, rank) for rank in stacks if rank in copies.programs and rank not in taken)
+        exited = tuple(sorted(set(copies.programs) - set(ranks)))
     lacking = [rank for rank in stacks if rank not in by_rank]
-    made = _copied(target, maps, found, {**by_rank, **{one: one for one in exited}})
+    made = _copied(target, maps, copies, {**by_rank, **{one: one for one in exited}})
     warnings = (*made.warnings, *([UNPLACED.format(", ".join(map(str, lacking)))] if lacking else []))
     return replace(made, exited=exited, warnings=warnings)
 
 
-def _copied(target: Target, maps: Sequence[MemoryMapping], found: Copies, by_rank: Mapping[int, int]) -> Images:
+def _copied(target: Target, maps: Sequence[MemoryMapping], copies: Copies, by_rank: Mapping[int, int]) -> SmpiImages:
     objects: list[Object] = []
     placements, entries = dict[int, tuple[Placement, ...]](), dict[int, tuple[tuple[int, int], ...]]()
     for rank, number in sorted(by_rank.items()):
-        own = (found.programs[number], *found.libraries.get(number, ()))
-        known = [_object(target, maps, objects, one, at == 0) for at, one in enumerate(own)]
+        own = (copies.programs[number], *copies.libraries.get(number, ()))
+        elf_objects = [_object(target, maps, objects, loaded, at == 0) for at, loaded in enumerate(own)]
         placements[rank] = tuple(
-            Rebase(original.index, original.base, original.span, one.base) for original, one in zip(known, own)
+            Rebase(original.index, original.base, original.span, loaded.base)
+            for original, loaded in zip(elf_objects, own)
         )
-        entries[rank] = tuple((one.entry, original.index) for original, one in zip(known, own))
-    is_lost = any(one.is_program and one.path.endswith(DELETED) for one in objects)
+        entries[rank] = tuple((loaded.entry, original.index) for original, loaded in zip(elf_objects, own))
+    is_lost = any(elf_object.is_program and elf_object.path.endswith(DELETED) for elf_object in objects)
     whole = gnu_unique.with_unique(target, objects, placements)
-    return Images("fs", tuple(objects), whole, entries, (), (NO_FILE,) if is_lost else ())
+    return SmpiImages("fs", tuple(objects), whole, entries, (), (NO_FILE,) if is_lost else ())
 
 
 def _object(
     target: Target, maps: Sequence[MemoryMapping], objects: list[Object], loaded: Loaded, is_program: bool
 ) -> Object:
     """The object that something is a copy of: the first copy stands for it, there is nothing else of it in memory."""
-    for one in objects:
-        is_same = (one.build_id, one.span, one.is_program) == (loaded.elf.build_id, loaded.elf.span, is_program)
-        if is_same and (one.build_id or is_program):
-            return one
+    for elf_object in objects:
+        is_same = (elf_object.build_id, elf_object.span, elf_object.is_program) == (
+            loaded.elf.build_id,
+            loaded.elf.span,
+            is_program,
+        )
+        if is_same and (elf_object.build_id or is_program):
+            return elf_object
     elf = LoadedElf(target.read, loaded.base)
     path = program_path(target, maps, elf.build_id) if is_program else ""
     path = path or _mapped_as(maps, loaded.base) or loaded.name
@@ -113,15 +118,17 @@ def _shared(
     programs: Sequence[Loaded],
     ranks: Sequence[int],
     segments: Segments,
-) -> Images:
+) -> SmpiImages:
     """Without copies: all ranks use the programs as they are loaded, but perhaps their data."""
     objects = [
-        object_of(index, LoadedElf(target.read, one.base), _mapped_as(maps, one.base) or one.name, is_program=True)
-        for index, one in enumerate(programs)
+        object_of(
+            index, LoadedElf(target.read, loaded.base), _mapped_as(maps, loaded.base) or loaded.name, is_program=True
+        )
+        for index, loaded in enumerate(programs)
     ]
     private: dict[int, tuple[Placement, ...]] = {}
-    for one in objects:
-        for rank, parts in segments(one).items():
+    for elf_object in objects:
+        for rank, parts in segments(elf_object).items():
             private[rank] = (*private.get(rank, ()), *parts)
-    entries = tuple((one.entry, index) for index, one in enumerate(programs))
-    return Images("mmap" if private else "none", tuple(objects), private, dict.fromkeys(ranks, entries))
+    entries = tuple((loaded.entry, index) for index, loaded in enumerate(programs))
+    return SmpiImages("mmap" if private else "none", tuple(objects), private, dict.fromkeys(ranks, entries))

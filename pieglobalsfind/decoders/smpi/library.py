@@ -1,7 +1,7 @@
 """SimGrid's library in a target's memory: where it is, what it exports, and the classes of objects by their vtables.
 
-Takes a target; gives `Library`, or None without SimGrid. An object's class comes from the run-time type information
-that its vtable leads to, so that neither symbols of vtables nor debug information are needed.
+Takes a target; gives `SimgridLibrary`, or None without SimGrid. An object's class comes from the run-time type
+information that its vtable leads to, so that neither symbols of vtables nor debug information are needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_CLASS = 128  # bytes of a mangled name
 CLASS = re.compile(rb"N7simgrid[\w.]*E\0")
 
 
-class Library:
+class SimgridLibrary:
     """libsimgrid as it is loaded."""
 
     def __init__(self, target: Target, elf: LoadedElf, path: str) -> None:
@@ -55,20 +55,20 @@ class Library:
             _, name = struct.unpack("<QQ", self._target.read(information, 16))
             if not self.elf.base < name < self._end:
                 return ""
-            found = CLASS.match(self._target.read(name, min(LONGEST_CLASS, self._end - name)))
+            match = CLASS.match(self._target.read(name, min(LONGEST_CLASS, self._end - name)))
         except MemoryUnreadable:
             return ""
-        return found[0][:-1].decode() if found else ""
+        return match[0][:-1].decode() if match else ""
 
 
-def find_library(target: Target, maps: Sequence[MemoryMapping]) -> Optional[Library]:
+def find_library(target: Target, maps: Sequence[MemoryMapping]) -> Optional[SimgridLibrary]:
     """None if the target has no such library, or for another processor than x86-64."""
-    for one in of_files(maps, NAME):
-        if one.offset == 0 and one.readable:
+    for file in of_files(maps, NAME):
+        if file.offset == 0 and file.readable:
             try:
-                elf = LoadedElf(target.read, one.start)
+                elf = LoadedElf(target.read, file.start)
             except (ObjectFileError, MemoryUnreadable, struct.error):
                 continue
             if elf.header.machine == EM_X86_64 and elf.is_relocated:
-                return Library(target, elf, one.path)
+                return SimgridLibrary(target, elf, file.path)
     return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor
-from pieglobalsfind.decoders.smpi.identity import Identity
+from pieglobalsfind.decoders.smpi.identity import SmpiRank
 
 SEVERAL = "several MPI jobs are in this process, their ranks are numbered on: {}"
 ACTORS = "these are actors of S4U, not MPI ranks: they are numbered by their pids, and have no globals of their own"
@@ -30,27 +30,28 @@ class Numbers:
 
     @property
     def are_ranks(self) -> bool:
+        """Return whether the actors are MPI ranks."""
         return bool(self.first)
 
 
-def number(actors: Sequence[Actor], identities: Sequence[Optional[Identity]]) -> Numbers:
+def number(actors: Sequence[Actor], identities: Sequence[Optional[SmpiRank]]) -> Numbers:
     """Ranks in ascending order; of a process without any rank, its actors."""
-    ranks = [(one, index) for index, one in enumerate(identities) if one is not None]
+    ranks = [(smpi_rank, index) for index, smpi_rank in enumerate(identities) if smpi_rank is not None]
     if not ranks:
-        return Numbers({one.number: index for index, one in enumerate(actors)}, {}, {}, (ACTORS,) if actors else ())
+        return Numbers({actor.number: index for index, actor in enumerate(actors)}, {}, {}, (ACTORS,) if actors else ())
     sizes: dict[str, int] = {}
-    for one, _ in ranks:
-        sizes[one.instance] = max(sizes.get(one.instance, 0), one.rank + 1)
+    for smpi_rank, _ in ranks:
+        sizes[smpi_rank.instance] = max(sizes.get(smpi_rank.instance, 0), smpi_rank.rank + 1)
     first, total = dict[str, int](), 0
     for name, size in sizes.items():
         first[name] = total
         total += size
     numbered: dict[int, int] = {}
     warnings = []
-    for one, index in ranks:
-        place = first[one.instance] + one.rank
+    for smpi_rank, index in ranks:
+        place = first[smpi_rank.instance] + smpi_rank.rank
         if place in numbered:
-            warnings.append(TWICE.format(one.rank, one.instance))
+            warnings.append(TWICE.format(smpi_rank.rank, smpi_rank.instance))
         numbered.setdefault(place, index)
     if len(sizes) > 1:
         parts = (f"{name} has {first[name]}-{first[name] + size - 1}" for name, size in sizes.items())

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from pieglobalsfind.decoders.smpi.actors import Actor
-from pieglobalsfind.decoders.smpi.library import Library
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import WORD, Words, words_of
 from pieglobalsfind.elf.file import PF_W, PT_GNU_RELRO
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -25,24 +25,26 @@ PAGE = 4096
 
 def data_segment(loaded: LoadedElf, maps: Sequence[MemoryMapping]) -> Region:
     """What SMPI maps for each rank: from the first page after what the loader protects to the end of .bss."""
-    written = [one for one in loaded.segments if one.flags & PF_W]
-    protected = [one.end for one in loaded.program_headers if one.type == PT_GNU_RELRO]
+    written = [segment for segment in loaded.segments if segment.flags & PF_W]
+    protected = [header.end for header in loaded.program_headers if header.type == PT_GNU_RELRO]
     if not written:
         return Region(0, 0)
     start = max([written[0].vaddr & -PAGE, *(-(-end // PAGE) * PAGE for end in protected)]) + loaded.load_bias
     end = -(-written[-1].end // PAGE) * PAGE + loaded.load_bias
-    is_there = any(one.start == start for one in maps)
+    is_there = any(mapping.start == start for mapping in maps)
     return Region(start, end - start) if is_there and start < end else Region(0, 0)
 
 
 def redirections(
-    target: Target, maps: Sequence[MemoryMapping], library: Library, actors: Mapping[int, Actor], program: Object
+    target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, actors: Mapping[int, Actor], program: Object
 ) -> dict[int, tuple[Redirect, ...]]:
     """By rank; {} where the program's data is one for all."""
     segment = data_segment(LoadedElf(target.read, program.base), maps)
     if not segment.size:
         return {}
-    starts = {one.start: one for one in maps if one.writable and one.end - one.start >= segment.size}
+    starts = {
+        mapping.start: mapping for mapping in maps if mapping.writable and mapping.end - mapping.start >= segment.size
+    }
     regions = _regions(target, library, actors)
     return {
         rank: (Redirect(program.index, segment.start, segment.size, address, 0),)
@@ -51,13 +53,13 @@ def redirections(
     }
 
 
-def _regions(target: Target, library: Library, actors: Mapping[int, Actor]) -> dict[int, int]:
+def _regions(target: Target, library: SimgridLibrary, actors: Mapping[int, Actor]) -> dict[int, int]:
     """By rank, where its region is: SMPI's record of an actor has it after the actor's public half."""
     place = library.symbol(EXTENSION)
     (number,) = words_of(target, [place], 1, 1)[0] or (MOST_EXTENSIONS,)
     if not place or number >= MOST_EXTENSIONS:
         return {}
-    halves = {rank: at for rank, one in actors.items() if (at := _public_half(one)) is not None}
+    halves = {rank: at for rank, actor in actors.items() if (at := _public_half(actor)) is not None}
     slots = [actors[rank].words[at] + WORD * number for rank, at in halves.items()]  # of as many as SimGrid has made
     records = [one[0] if one else 0 for one in words_of(target, slots, 1, 1)]
     contents = words_of(target, records, RECORD_WORDS, FEWEST_WORDS)

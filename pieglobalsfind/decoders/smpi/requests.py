@@ -16,7 +16,7 @@ from typing import Optional
 from pieglobalsfind.decoders.smpi.actors import Actor, find_actors
 from pieglobalsfind.decoders.smpi.contexts import TOP, writable
 from pieglobalsfind.decoders.smpi.identity import identities
-from pieglobalsfind.decoders.smpi.library import Library, find_library
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary, find_library
 from pieglobalsfind.decoders.smpi.numbering import number
 from pieglobalsfind.decoders.smpi.words import Words, words_of
 from pieglobalsfind.model import Rank, RankTable, Rebase, Region, Waiting
@@ -40,7 +40,7 @@ ONE_OF = "source or destination (it waits for any of {} requests)"
 
 
 @dataclass(frozen=True)
-class Request:
+class SmpiRequest:
     """A request: the actors' numbers (-555: any), the tag, the communicator's address.
 
     `is_matched`: both sides are there, or it is done; None if that can't be read. `has_begun`: it has a communication.
@@ -62,43 +62,47 @@ class Requests:
         self._table = table
         maps = target.maps()
         self._writable = writable(maps)
-        self._library: Optional[Library] = find_library(target, maps)
+        self._library: Optional[SimgridLibrary] = find_library(target, maps)
         actors = (find_actors(target, self._library) if self._library is not None else None) or []
         numbers = number(actors, identities(target, actors))
         self._ranks = {actors[index].number: rank for rank, index in numbers.actors.items()}
         self._actors: Mapping[int, Actor] = {rank: actors[index] for rank, index in numbers.actors.items()}
-        self._addresses = {one.address for one in actors}
+        self._addresses = {actor.address for actor in actors}
         self._classes: dict[int, str] = {}
 
     def waiting(self, rank: Rank, pointer: int, call: str) -> tuple[Waiting, bool]:
         """What a rank waits for that is in a call, with its stack from `pointer` on; and whether that is on its way."""
-        found = self._requests(rank, pointer)
+        smpi_requests = self._requests(rank, pointer)
         if call not in PROBES:
-            found = [one for one in found if one.has_begun]
-        if not found:
+            smpi_requests = [one for one in smpi_requests if one.has_begun]
+        if not smpi_requests:
             return Waiting(call, unknown=NO_REQUEST), False
         own = self._actors[rank.rank].number
-        first = min(found, key=lambda one: self._urgency(one, own))
-        if call in ("MPI_Waitany", "MPI_Waitsome") and len(found) > 1:
-            return Waiting(call, communicator=first.communicator, unknown=ONE_OF.format(len(found))), False
+        first = min(smpi_requests, key=lambda one: self._urgency(one, own))
+        if call in ("MPI_Waitany", "MPI_Waitsome") and len(smpi_requests) > 1:
+            return Waiting(call, communicator=first.communicator, unknown=ONE_OF.format(len(smpi_requests))), False
         if first.is_matched is None:
             return Waiting(call, communicator=first.communicator, unknown=UNREAD), False
         return self._said(rank, call, first), first.is_matched
 
     def members(self, communicators: Iterable[int]) -> dict[int, tuple[int, ...]]:
         """The ranks of communicators, by their addresses; of those alone that can be told, and whose ranks all live."""
-        found = {one: tuple(self._members_of(one)) for one in communicators if self._class_of(one) == COMMUNICATOR}
+        found = {
+            communicator: tuple(self._members_of(communicator))
+            for communicator in communicators
+            if self._class_of(communicator) == COMMUNICATOR
+        }
         return {address: ranks for address, ranks in found.items() if ranks and -1 not in ranks}
 
-    def _urgency(self, one: Request, own: int) -> tuple[bool, bool, bool]:
+    def _urgency(self, smpi_request: SmpiRequest, own: int) -> tuple[bool, bool, bool]:
         """Of several that a call waits for, those come first that surely wait for another rank to do its part.
 
         A small message is sent without waiting for its receiver.
         """
         return (
-            one.is_matched is not False,
-            one.destination != own,
-            not {one.source, one.destination} <= self._ranks.keys(),
+            smpi_request.is_matched is not False,
+            smpi_request.destination != own,
+            not {smpi_request.source, smpi_request.destination} <= self._ranks.keys(),
         )
 
     def _members_of(self, communicator: int) -> Iterator[int]:
@@ -107,7 +111,7 @@ class Requests:
         In one of all ranks, where each that lives has its own number, so had those that have ended.
         """
         (words,) = words_of(self._target, [communicator], OBJECT_WORDS, FEWEST_WORDS)
-        group = next((one for one in words[1:] if self._class_of(one) == GROUP), 0)
+        group = next((word for word in words[1:] if self._class_of(word) == GROUP), 0)
         (words,) = words_of(self._target, [group], OBJECT_WORDS, FEWEST_WORDS)
         for begin, end, most in zip(words[1:], words[2:], words[3:]):
             if 0 < begin < end <= most and (end - begin) % 8 == 0 and end - begin <= 8 * MOST_MEMBERS:
@@ -119,15 +123,15 @@ class Requests:
                     return iter(range(len(ranks)) if is_world and in_order else ranks)
         return iter(())
 
-    def _said(self, rank: Rank, call: str, one: Request) -> Waiting:
+    def _said(self, rank: Rank, call: str, smpi_request: SmpiRequest) -> Waiting:
         own = self._actors[rank.rank].number
-        other = one.source if one.destination == own else one.destination
+        other = smpi_request.source if smpi_request.destination == own else smpi_request.destination
         peer = ANY if other == ANY_SOURCE else self._ranks.get(other, NONE)
-        tag = ANY if one.tag == ANY_TAG else one.tag if one.tag >= 0 else NONE
+        tag = ANY if smpi_request.tag == ANY_TAG else smpi_request.tag if smpi_request.tag >= 0 else NONE
         unknown = "" if peer != NONE else "source or destination (that rank has ended)"
-        return Waiting(call, peer, tag, one.communicator, peer >= 0, unknown)
+        return Waiting(call, peer, tag, smpi_request.communicator, peer >= 0, unknown)
 
-    def _requests(self, rank: Rank, pointer: int) -> list[Request]:
+    def _requests(self, rank: Rank, pointer: int) -> list[SmpiRequest]:
         """Those of the innermost call that has any; between calls stand return addresses into the program."""
         actor = self._actors.get(rank.rank)
         if actor is None or not isinstance(rank.stack, Region) or pointer not in rank.stack:
@@ -138,9 +142,11 @@ class Requests:
             return []
         words = memoryview(data or b"").cast("Q")
         for part in _calls(words, _code(self._table, rank)):
-            found = self._in_part(actor, [one for one in dict.fromkeys(part) if self._is_writable(one)])
-            if found:
-                return found
+            smpi_requests = self._in_part(
+                actor, [fromkey for fromkey in dict.fromkeys(part) if self._is_writable(fromkey)]
+            )
+            if smpi_requests:
+                return smpi_requests
         return []
 
     def _is_writable(self, word: int) -> bool:
@@ -155,7 +161,7 @@ class Requests:
             return True
         return read_or_none(live, pointer, len(data)) == data
 
-    def _in_part(self, actor: Actor, words: Sequence[int]) -> list[Request]:
+    def _in_part(self, actor: Actor, words: Sequence[int]) -> list[SmpiRequest]:
         """Requests that words lead to, or arrays of requests."""
         objects = words_of(self._target, words, ARRAY_WORDS, 1)
         direct = [one for one, held in zip(words, objects) if self._is(held, REQUEST)]
@@ -178,16 +184,16 @@ class Requests:
             self._classes[address] = self._library.class_of(words[0]) if words else ""
         return self._classes[address]
 
-    def _believed(self, actor: Actor, addresses: Sequence[int]) -> list[Request]:
+    def _believed(self, actor: Actor, addresses: Sequence[int]) -> list[SmpiRequest]:
         """Requests that are the actor's own, once each, those that are still to be done."""
         found = []
         for words in words_of(self._target, list(dict.fromkeys(addresses)), OBJECT_WORDS, FEWEST_WORDS):
-            one = self._request(actor, words)
-            if one is not None:
-                found.append(one)
+            smpi_request = self._request(actor, words)
+            if smpi_request is not None:
+                found.append(smpi_request)
         return found
 
-    def _request(self, actor: Actor, words: Words) -> Optional[Request]:
+    def _request(self, actor: Actor, words: Words) -> Optional[SmpiRequest]:
         at = next((at for at in range(1, len(words) - 12) if self._is_type(words[at])), None)
         if at is None:
             return None
@@ -199,7 +205,7 @@ class Requests:
         if source == actor.number and flags >> 32 & 0xFF == 1:  # detached: no rank waits for its receiver
             return None
         matched = self._is_matched(activity, actor, source == actor.number) if activity else False
-        return Request(source, destination, _signed(words[at + 4], 32), words[place], matched, bool(activity))
+        return SmpiRequest(source, destination, _signed(words[at + 4], 32), words[place], matched, bool(activity))
 
     def _is_type(self, address: int) -> bool:
         name = self._class_of(address)
@@ -233,12 +239,12 @@ def _calls(words: Sequence[int], code: Sequence[tuple[int, int]]) -> Iterator[Se
 
 def _code(table: RankTable, rank: Rank) -> list[tuple[int, int]]:
     """Where the code of the rank's copy of the program is, or of the program that all have."""
-    copies = {one.object: one.copy for one in rank.placements if isinstance(one, Rebase)}
+    copies = {placement.object: placement.copy for placement in rank.placements if isinstance(placement, Rebase)}
     found = []
-    for one in table.objects:
-        if one.is_program:
-            base = copies.get(one.index, one.base)
-            found += [(base + part.offset, base + part.end) for part in one.segments if part.executable]
+    for elf_object in table.objects:
+        if elf_object.is_program:
+            base = copies.get(elf_object.index, elf_object.base)
+            found += [(base + part.offset, base + part.end) for part in elf_object.segments if part.executable]
     return found
 
 

@@ -19,7 +19,7 @@ from pieglobalsfind.decoders.libc_threads import (
     descriptions,
     thread_block,
 )
-from pieglobalsfind.decoders.smpi.library import Library
+from pieglobalsfind.decoders.smpi.library import SimgridLibrary
 from pieglobalsfind.decoders.smpi.words import word_at
 from pieglobalsfind.elf.file import DT_RELA, DT_RELASZ, DT_SYMTAB, SYMBOL_SIZE
 from pieglobalsfind.elf.loaded import LoadedElf
@@ -33,7 +33,7 @@ LARGEST_TABLE = 1 << 26  # bytes of relocations
 
 
 @dataclass(frozen=True)
-class Thread:
+class SmpiThread:
     """A kernel thread; `pointer` is its thread pointer, `current` the address of SimGrid's word in it (0: none)."""
 
     tid: int
@@ -44,8 +44,8 @@ class Thread:
 
 
 def find_threads(
-    target: Target, maps: Sequence[MemoryMapping], library: Library, stacks: frozenset[int]
-) -> tuple[list[Thread], Optional[Described]]:
+    target: Target, maps: Sequence[MemoryMapping], library: SimgridLibrary, stacks: frozenset[int]
+) -> tuple[list[SmpiThread], Optional[Described]]:
     """The threads, and how libc describes them; `stacks` are addresses in mappings that are no thread's."""
     known = descriptions(target, maps)
     if known is None:
@@ -54,17 +54,19 @@ def find_threads(
     return [_thread(target, known, place, block) for block in control_blocks(target, maps, known, stacks)], known
 
 
-def _thread(target: Target, known: Described, place: Optional[tuple[int, int]], found: ControlBlock) -> Thread:
-    block = thread_block(target, known, found.address, place[0]) if place is not None else 0
+def _thread(
+    target: Target, known: Described, place: Optional[tuple[int, int]], control_block: ControlBlock
+) -> SmpiThread:
+    block = thread_block(target, known, control_block.address, place[0]) if place is not None else 0
     current = block + place[1] if block and place is not None else 0
     try:
         context = word_at(target, current) if current else 0
     except MemoryUnreadable:
         current = context = 0
-    return Thread(found.tid, found.address, found.mapping, current, context)
+    return SmpiThread(control_block.tid, control_block.address, control_block.mapping, current, context)
 
 
-def _place(target: Target, library: Library) -> Optional[tuple[int, int]]:
+def _place(target: Target, library: SimgridLibrary) -> Optional[tuple[int, int]]:
     """The library's TLS module, and where in its block the current context is."""
     symbol = library.symbol(CURRENT)
     try:

@@ -62,7 +62,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Part:
+class ContainedObject:
     """An object within a variable, or one that it leads to."""
 
     type: int
@@ -71,49 +71,50 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Source:
+class ContentSource:
     """What families read from. `read` raises `MemoryUnreadable`; `show` gives an object's text, one level deeper."""
 
     types: TypeTable
     read: Callable[[int, int], bytes]
-    show: Callable[[Part], str]
+    show: Callable[[ContainedObject], str]
     is_plain: Callable[[int], bool]  # whether equal bytes of a type are equal values, whatever the rank
     contents: Contents
 
-    def member(self, whole: Part, *names: str) -> Part:
+    def member(self, whole: ContainedObject, *names: str) -> ContainedObject:
         """The member by its path, through base classes; raises `NoValue` if the type has none."""
         for name in names:
-            found = self._find(whole, name)
-            if found is None:
+            contained_object = self._find(whole, name)
+            if contained_object is None:
                 raise NoValue(f"its type has no member {name}")
-            whole = found
+            whole = contained_object
         return whole
 
-    def has(self, whole: Part, name: str) -> bool:
+    def has(self, whole: ContainedObject, name: str) -> bool:
+        """Return whether an object has a member."""
         return self._find(whole, name) is not None
 
-    def _find(self, whole: Part, name: str) -> Optional[Part]:
+    def _find(self, whole: ContainedObject, name: str) -> Optional[ContainedObject]:
         place = self.types.place(whole.type, name)
         return None if place is None else self.at(whole, *place)
 
-    def at(self, whole: Part, offset: int, index: int) -> Part:
+    def at(self, whole: ContainedObject, offset: int, index: int) -> ContainedObject:
         """The object of a type at an offset within another."""
         size = self.types.size(index)
-        return Part(index, whole.address + offset, whole.data[offset : offset + size])
+        return ContainedObject(index, whole.address + offset, whole.data[offset : offset + size])
 
-    def word(self, whole: Part, *names: str) -> int:
+    def word(self, whole: ContainedObject, *names: str) -> int:
         """A member that is a pointer or a count."""
         data = self.member(whole, *names).data if names else whole.data
         if not 1 <= len(data) <= 8:
             raise NoValue("it is cut short")
         return int.from_bytes(data, "little")
 
-    def fetch(self, index: int, address: int) -> Part:
+    def fetch(self, index: int, address: int) -> ContainedObject:
         """An object elsewhere; raises `NoValue` if it can't be read, or may not be any more."""
         size = self.types.size(index)
         if not 0 <= size <= LARGEST_ELEMENT or self.contents.allow(size) < size:
             raise NoValue("it is too large")
-        return Part(index, address, self.memory(address, size))
+        return ContainedObject(index, address, self.memory(address, size))
 
     def memory(self, address: int, size: int) -> bytes:
         """Bytes; raises `NoValue` if they can't be read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.dwarf.types import Struct
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, NoValue, Part, Source
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.nodes import (
     FORWARD_NODE,
     Write,
@@ -29,25 +29,27 @@ TREE_NODE = 25  # bytes before the value: the links, and whether it is black
 HASH_NODE = 16  # next and hash
 
 
-def value_of(source: Source, whole: Part, *names: str) -> Part:
+def value_of(source: ContentSource, whole: ContainedObject, *names: str) -> ContainedObject:
     """The first of the members that there is, without the pair around it."""
-    name = next((one for one in names if source.has(whole, one)), names[0])
+    name = next((name for name in names if source.has(whole, name)), names[0])
     part = source.member(whole, name)
     return source.member(part, "__value_") if source.has(part, "__value_") else part
 
 
-def short_name(source: Source, whole: Part) -> str:
+def _short_name(source: ContentSource, whole: ContainedObject) -> str:
     return name_of(source, whole).replace("std::__1::", "std::")
 
 
-def vector_of_bits(source: Source, whole: Part) -> str:
+def vector_of_bits(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `vector<bool>` of libc++ as GDB prints it."""
     return bits_text(source, source.word(whole, "__begin_"), source.word(value_of(source, whole, "__size_")))
 
 
-def deque(source: Source, whole: Part) -> str:
+def deque(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `deque` of libc++ as GDB prints it."""
     blocks = source.member(whole, "__map_", "__begin_")
     first, last = source.word(blocks), source.word(whole, "__map_", "__end_")
-    pointer = Part(target_of(source, blocks), 0, b"")
+    pointer = ContainedObject(target_of(source, blocks), 0, b"")
     element = target_of(source, pointer)
     size, start = source.types.size(element), source.word(whole, "__start_")
     count = source.word(value_of(source, whole, "__size_"))
@@ -68,44 +70,47 @@ def deque(source: Source, whole: Part) -> str:
     return f"{text} = {joined(parts, count > MOST_SHOWN)}" if count else text
 
 
-def forward_list(source: Source, whole: Part) -> str:
+def forward_list(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `forward_list` of libc++ as GDB prints it."""
     first = source.word(value_of(source, whole, "__before_begin_"), "__next_")
     count = sum(1 for _ in chain(source, first, 0, 0))
-    title = short_name(source, whole) if count else f"empty {short_name(source, whole)}"
+    title = _short_name(source, whole) if count else f"empty {_short_name(source, whole)}"
     nodes = chain(source, first, 0, 0)
     return written(source, title, nodes, count, argument(source, whole, 0), FORWARD_NODE, numbered)
 
 
-def tree(source: Source, whole: Part, write: Write) -> str:
+def tree(source: ContentSource, whole: ContainedObject, write: Write) -> str:
+    """Return a map or set of libc++ as GDB prints it."""
     inner = source.member(whole, "__tree_")
     end = value_of(source, inner, "__pair1_", "__end_node_")
     count = source.word(value_of(source, inner, "__pair3_", "__size_"))
     nodes = in_order(source, source.word(inner, "__begin_node_"), end.address, LINKS)
-    title = counted(short_name(source, whole), count)
+    title = counted(_short_name(source, whole), count)
     return written(source, title, nodes, count, argument(source, inner, 0), TREE_NODE, write)
 
 
-def hash_table(source: Source, whole: Part, write: Write) -> str:
+def hash_table(source: ContentSource, whole: ContainedObject, write: Write) -> str:
+    """Return an unordered container of libc++ as GDB prints it."""
     inner = source.member(whole, "__table_")
     first = source.word(value_of(source, inner, "__p1_", "__first_node_"), "__next_")
     count = source.word(value_of(source, inner, "__p2_", "__size_"))
-    title = counted(short_name(source, whole), count)
+    title = counted(_short_name(source, whole), count)
     return written(source, title, chain(source, first, 0, 0), count, argument(source, inner, 0), HASH_NODE, write)
 
 
-def alternative(source: Source, whole: Part) -> tuple[int, Part]:
+def alternative(source: ContentSource, whole: ContainedObject) -> tuple[int, ContainedObject]:
     """The index of a variant's alternative, and all of them: each has the first as its head and the others as tail."""
     inner = value_of(source, whole, "__impl", "__impl_")
     return source.word(inner, "__index"), source.member(inner, "__data")
 
 
-def tuple_parts(source: Source, whole: Part) -> Iterator[Part]:
+def tuple_parts(source: ContentSource, whole: ContainedObject) -> Iterator[ContainedObject]:
     """The elements of a tuple, which are base classes of one of its members."""
     inner = source.member(whole, "__base_")
     bare = source.types.strip(inner.type)
-    for one in bare.members if isinstance(bare, Struct) else ():
-        leaf = source.at(inner, one.offset, one.type)
+    for member in bare.members if isinstance(bare, Struct) else ():
+        leaf = source.at(inner, member.offset, member.type)
         if source.has(leaf, "__value_"):
             yield source.member(leaf, "__value_")
-        elif one.is_base:  # of an empty class
+        elif member.is_base:  # of an empty class
             yield leaf

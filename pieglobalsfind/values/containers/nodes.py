@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pieglobalsfind.dwarf.types import Array, Base, Enum, MemberPointer, Pointer, Struct, TypeTable
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, NoValue, Part, Source
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.sequences import LARGEST_COUNT, joined
 
 LIST_NODE = 16  # bytes before the value: next and previous
@@ -21,7 +21,7 @@ LIBCXX_LEFT, LIBCXX_RIGHT, LIBCXX_PARENT = 0, 8, 16  # (__tree)
 LIBCXX_HASH_NODE = 16  # next and hash
 DEEPEST_TREE = 128  # levels; a red-black tree of 2^60 nodes has no more
 
-Write = Callable[[Source, int, Part], str]
+Write = Callable[[ContentSource, int, ContainedObject], str]
 
 
 def alignment(types: TypeTable, index: int, depth: int = 0) -> int:
@@ -30,7 +30,7 @@ def alignment(types: TypeTable, index: int, depth: int = 0) -> int:
     if depth > 50:
         raise NoValue("its type is too deep")
     if isinstance(bare, Struct):
-        inner = (alignment(types, one.type, depth + 1) for one in bare.members)
+        inner = (alignment(types, member.type, depth + 1) for member in bare.members)
         return max(bare.alignment, max(inner, default=1))
     if isinstance(bare, Array):
         return alignment(types, bare.element, depth + 1)
@@ -40,13 +40,13 @@ def alignment(types: TypeTable, index: int, depth: int = 0) -> int:
     return max(1, min(bare.size, 8)) if isinstance(bare, (Enum, Pointer, MemberPointer)) else 1
 
 
-def value_offset(source: Source, element: int, head: int) -> int:
+def value_offset(source: ContentSource, element: int, head: int) -> int:
     """Where the value is in a node that begins with so many bytes."""
     step = alignment(source.types, element)
     return -(-head // step) * step
 
 
-def argument(source: Source, whole: Part, number: int) -> int:
+def argument(source: ContentSource, whole: ContainedObject, number: int) -> int:
     """A type that a template was made of."""
     bare = source.types.strip(whole.type)
     if not isinstance(bare, Struct) or number >= len(bare.arguments):
@@ -54,13 +54,15 @@ def argument(source: Source, whole: Part, number: int) -> int:
     return bare.arguments[number]
 
 
-def pointer_at(source: Source, address: int) -> int:
+def _pointer_at(source: ContentSource, address: int) -> int:
     if source.contents.allow(8) < 8:
         raise NoValue("it is too large")
     return int.from_bytes(source.memory(address, 8), "little")
 
 
-def written(source: Source, title: str, nodes: Iterator[int], count: int, element: int, head: int, write: Write) -> str:
+def written(
+    source: ContentSource, title: str, nodes: Iterator[int], count: int, element: int, head: int, write: Write
+) -> str:
     """`std::set with 2 elements = {[0] = 1, [1] = 2}`; elements that are not shown are compared.
 
     GDB counts a key and its value as two.
@@ -82,11 +84,13 @@ def written(source: Source, title: str, nodes: Iterator[int], count: int, elemen
     return f"{title} = {joined(parts, count > most)}" if count else title
 
 
-def numbered(source: Source, number: int, part: Part) -> str:
+def numbered(source: ContentSource, number: int, part: ContainedObject) -> str:
+    """Return an element with its number."""
     return f"[{number}] = {source.show(part)}"
 
 
-def keyed(source: Source, number: int, part: Part) -> str:
+def keyed(source: ContentSource, number: int, part: ContainedObject) -> str:
+    """Return an element with its key."""
     names = ("first", "second")
     if source.has(part, "__cc"):  # libc++'s __value_type
         part = source.member(part, "__cc")
@@ -97,6 +101,7 @@ def keyed(source: Source, number: int, part: Part) -> str:
 
 
 def counted(name: str, count: int) -> str:
+    """Return a container's name with its number of elements; raises `NoValue`."""
     if not 0 <= count <= LARGEST_COUNT:
         raise NoValue("its number of elements makes no sense")
     return f"{name} with {count} element{'' if count == 1 else 's'}"
@@ -105,7 +110,8 @@ def counted(name: str, count: int) -> str:
 # ---- lists ----
 
 
-def list_(source: Source, whole: Part) -> str:
+def list_(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `list` as GDB prints it."""
     element = argument(source, whole, 0)
     is_libcxx = source.has(whole, "__end_")
     head = source.member(whole, "__end_") if is_libcxx else source.member(whole, "_M_impl", "_M_node")
@@ -116,7 +122,8 @@ def list_(source: Source, whole: Part) -> str:
     return written(source, title, nodes, count, element, LIST_NODE, numbered)
 
 
-def forward_list(source: Source, whole: Part) -> str:
+def forward_list(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `forward_list` as GDB prints it."""
     element = argument(source, whole, 0)
     following = source.word(whole, "_M_impl", "_M_head", "_M_next")
     count = sum(1 for _ in chain(source, following, 0, 0))
@@ -124,12 +131,13 @@ def forward_list(source: Source, whole: Part) -> str:
     return written(source, title, chain(source, following, 0, 0), count, element, FORWARD_NODE, numbered)
 
 
-def name_of(source: Source, whole: Part) -> str:
+def name_of(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a class's name without template arguments."""
     bare = source.types.strip(whole.type)
     return bare.name.partition("<")[0] if isinstance(bare, Struct) else ""
 
 
-def chain(source: Source, node: int, link: int, end: int) -> Iterator[int]:
+def chain(source: ContentSource, node: int, link: int, end: int) -> Iterator[int]:
     """The nodes from one on, to `end`; raises `NoValue` where the chain does not end."""
     seen = set[int]()
     while node and node != end:
@@ -137,45 +145,48 @@ def chain(source: Source, node: int, link: int, end: int) -> Iterator[int]:
             raise NoValue("its chain of nodes has a loop")
         seen.add(node)
         yield node
-        node = pointer_at(source, node + link)
+        node = _pointer_at(source, node + link)
 
 
 # ---- trees ----
 
 
-def tree_title(source: Source, whole: Part) -> str:
+def _tree_title(source: ContentSource, whole: ContainedObject) -> str:
     return name_of(source, whole).replace("std::__1::", "std::")
 
 
-def map_(source: Source, whole: Part) -> str:
+def map_(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `map` as GDB prints it."""
     return tree(source, whole, keyed)
 
 
-def set_(source: Source, whole: Part) -> str:
+def set_(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `set` as GDB prints it."""
     return tree(source, whole, numbered)
 
 
-def tree(source: Source, whole: Part, write: Write) -> str:
+def tree(source: ContentSource, whole: ContainedObject, write: Write) -> str:
+    """Return a map or set of libstdc++ as GDB prints it."""
     inner = source.member(whole, "_M_t")
     element = argument(source, inner, 1)
     header = source.member(inner, "_M_impl", "_M_header")
     count = source.word(inner, "_M_impl", "_M_node_count")
     nodes = in_order(source, source.word(header, "_M_left"), header.address, (LEFT, RIGHT, PARENT))
-    return written(source, counted(tree_title(source, whole), count), nodes, count, element, TREE_NODE, write)
+    return written(source, counted(_tree_title(source, whole), count), nodes, count, element, TREE_NODE, write)
 
 
-def in_order(source: Source, node: int, end: int, links: tuple[int, int, int]) -> Iterator[int]:
+def in_order(source: ContentSource, node: int, end: int, links: tuple[int, int, int]) -> Iterator[int]:
     """The nodes of a red-black tree from the leftmost on."""
     left, right, parent = links
     while node and node != end:
         yield node
-        child = pointer_at(source, node + right)
+        child = _pointer_at(source, node + right)
         if child:
             node = lowest(source, child, left)
             continue
         for _ in range(DEEPEST_TREE):
-            above = pointer_at(source, node + parent)
-            came_from_right = above != end and above and pointer_at(source, above + right) == node
+            above = _pointer_at(source, node + parent)
+            came_from_right = above != end and above and _pointer_at(source, above + right) == node
             node = above
             if not came_from_right:
                 break
@@ -183,9 +194,10 @@ def in_order(source: Source, node: int, end: int, links: tuple[int, int, int]) -
             raise NoValue("its tree is too deep")
 
 
-def lowest(source: Source, node: int, left: int) -> int:
+def lowest(source: ContentSource, node: int, left: int) -> int:
+    """Return the node at the left end of a tree."""
     for _ in range(DEEPEST_TREE):
-        child = pointer_at(source, node + left)
+        child = _pointer_at(source, node + left)
         if not child:
             return node
         node = child
@@ -195,17 +207,20 @@ def lowest(source: Source, node: int, left: int) -> int:
 # ---- hash tables ----
 
 
-def unordered_map(source: Source, whole: Part) -> str:
+def unordered_map(source: ContentSource, whole: ContainedObject) -> str:
+    """Return an `unordered_map` as GDB prints it."""
     return hash_table(source, whole, keyed)
 
 
-def unordered_set(source: Source, whole: Part) -> str:
+def unordered_set(source: ContentSource, whole: ContainedObject) -> str:
+    """Return an `unordered_set` as GDB prints it."""
     return hash_table(source, whole, numbered)
 
 
-def hash_table(source: Source, whole: Part, write: Write) -> str:
+def hash_table(source: ContentSource, whole: ContainedObject, write: Write) -> str:
+    """Return an unordered container of libstdc++ as GDB prints it."""
     inner = source.member(whole, "_M_h")
     element = argument(source, inner, 1)
     count = source.word(inner, "_M_element_count")
     nodes = chain(source, source.word(inner, "_M_before_begin", "_M_nxt"), 0, 0)
-    return written(source, counted(tree_title(source, whole), count), nodes, count, element, HASH_NODE, write)
+    return written(source, counted(_tree_title(source, whole), count), nodes, count, element, HASH_NODE, write)

@@ -12,11 +12,11 @@ from typing import Optional
 
 from pieglobalsfind.dwarf.types import Array, Struct, TypeTable
 from pieglobalsfind.values.containers import libcxx, nodes, sequences, wrappers
-from pieglobalsfind.values.containers.contents import NoValue, Part, Source
+from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
 
 # The inline namespaces of libstdc++'s and libc++'s versions
 NAME = re.compile(r"std::(?:__cxx11::|__1::|__ndk1::|__8::)?(\w+)<")
-Writer = Callable[[Source, Part], str]
+Writer = Callable[[ContentSource, ContainedObject], str]
 WRITERS: dict[str, Writer] = {
     "basic_string": sequences.string,
     "basic_string_view": sequences.string_view,
@@ -58,20 +58,21 @@ LIBCXX: dict[str, tuple[str, Writer]] = {
 }
 
 
-def written(source: Source, whole: Part, bare: Struct, writer: Writer) -> str:
+def written(source: ContentSource, whole: ContainedObject, bare: Struct, writer: Writer) -> str:
     """By the layout that the type has."""
-    found = NAME.match(bare.name)
-    mark, other = LIBCXX.get(found[1] if found else "", ("", writer))
+    match = NAME.match(bare.name)
+    mark, other = LIBCXX.get(match[1] if match else "", ("", writer))
     return other(source, whole) if mark and source.has(whole, mark) else writer(source, whole)
 
 
 def writer_of(bare: Struct) -> Optional[Writer]:
     """None for a class that is not a container."""
-    found = NAME.match(bare.name)
-    return WRITERS.get(found[1]) if found and bare.name.endswith(">") else None
+    match = NAME.match(bare.name)
+    return WRITERS.get(match[1]) if match and bare.name.endswith(">") else None
 
 
 def is_container(types: TypeTable, index: int) -> bool:
+    """Return whether a type is a container whose contents can be read."""
     bare = types.strip(index)
     return isinstance(bare, Struct) and not bare.opaque and writer_of(bare) is not None
 
@@ -82,11 +83,13 @@ def holds_containers(types: TypeTable, index: int, depth: int = 0) -> bool:
     if depth > 50:
         return False
     if isinstance(bare, Struct):
-        return is_container(types, index) or any(holds_containers(types, one.type, depth + 1) for one in bare.members)
+        return is_container(types, index) or any(
+            holds_containers(types, member.type, depth + 1) for member in bare.members
+        )
     return isinstance(bare, Array) and holds_containers(types, bare.element, depth + 1)
 
 
-def text_of(source: Source, whole: Part) -> Optional[str]:
+def text_of(source: ContentSource, whole: ContainedObject) -> Optional[str]:
     """The container's text; None for other classes."""
     bare = source.types.strip(whole.type)
     writer = writer_of(bare) if isinstance(bare, Struct) and not bare.opaque else None

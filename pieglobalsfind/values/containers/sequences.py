@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.dwarf.types import Pointer
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, NoValue, Part, Source
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.scalar_text import decode_characters, escaped, quoted
 
 DEQUE_BLOCK = 512  # bytes of a block of libstdc++'s deque (__deque_buf_size)
@@ -17,10 +17,11 @@ LARGEST_COUNT = 1 << 40
 
 
 def joined(parts: list[str], more: bool) -> str:
+    """Return elements in braces."""
     return "{" + ", ".join(parts) + ("..." if more else "") + "}"
 
 
-def target_of(source: Source, pointer: Part) -> int:
+def target_of(source: ContentSource, pointer: ContainedObject) -> int:
     """The type that a pointer points to."""
     bare = source.types.strip(pointer.type)
     if not isinstance(bare, Pointer):
@@ -28,7 +29,7 @@ def target_of(source: Source, pointer: Part) -> int:
     return bare.target
 
 
-def side_by_side(source: Source, element: int, address: int, count: int) -> str:
+def side_by_side(source: ContentSource, element: int, address: int, count: int) -> str:
     """`{1, 2, 3}`; what is not shown of it is compared."""
     size = source.types.size(element)
     if size <= 0 or not 0 <= count <= LARGEST_COUNT:
@@ -47,12 +48,14 @@ def side_by_side(source: Source, element: int, address: int, count: int) -> str:
     return joined(parts, count > shown)
 
 
-def elements(element: int, address: int, data: bytes, size: int, first: int, last: int) -> Iterator[Part]:
+def elements(element: int, address: int, data: bytes, size: int, first: int, last: int) -> Iterator[ContainedObject]:
+    """Yield the elements of an array's bytes."""
     for at in range(first * size, last * size, size):
-        yield Part(element, address + at, data[at : at + size])
+        yield ContainedObject(element, address + at, data[at : at + size])
 
 
-def vector(source: Source, whole: Part) -> str:
+def vector(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `vector` as GDB prints it."""
     names = ("_M_start", "_M_finish", "_M_end_of_storage") if source.has(whole, "_M_impl") else LIBCXX_VECTOR
     inner = source.member(whole, "_M_impl") if names is not LIBCXX_VECTOR else whole
     begin = source.member(inner, names[0])
@@ -70,7 +73,8 @@ def vector(source: Source, whole: Part) -> str:
 LIBCXX_VECTOR = ("__begin_", "__end_", "__end_cap_")
 
 
-def vector_of_bits(source: Source, inner: Part) -> str:
+def vector_of_bits(source: ContentSource, inner: ContainedObject) -> str:
+    """Return a `vector<bool>` of libstdc++ as GDB prints it."""
     start = source.word(inner, "_M_start", "_M_p")
     end, rest = source.word(inner, "_M_finish", "_M_p"), source.word(inner, "_M_finish", "_M_offset")
     if end < start or (end - start) % 8 or rest >= BITS:
@@ -78,7 +82,7 @@ def vector_of_bits(source: Source, inner: Part) -> str:
     return bits_text(source, start, (end - start) * 8 + rest)
 
 
-def bits_text(source: Source, start: int, count: int) -> str:
+def bits_text(source: ContentSource, start: int, count: int) -> str:
     """`std::vector<bool> of length 2 = {true, false}`; bits that are not shown are compared."""
     if not 0 <= count <= LARGEST_COUNT:
         raise NoValue("its length makes no sense")
@@ -92,7 +96,8 @@ def bits_text(source: Source, start: int, count: int) -> str:
     return f"std::vector<bool> of length {count}" + (f" = {joined(parts, count > shown)}" if count else "")
 
 
-def deque(source: Source, whole: Part) -> str:
+def deque(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `deque` as GDB prints it."""
     inner = source.member(whole, "_M_impl")
     element = target_of(source, source.member(inner, "_M_start", "_M_cur"))
     size = source.types.size(element)
@@ -126,7 +131,7 @@ DEQUE_SIDES = ("_M_start", "_M_finish")
 DEQUE_ITERATOR = ("_M_cur", "_M_first", "_M_last", "_M_node")
 
 
-def deque_places(source: Source, start: dict[str, int], block: int, size: int, count: int) -> Iterator[int]:
+def deque_places(source: ContentSource, start: dict[str, int], block: int, size: int, count: int) -> Iterator[int]:
     """The address of each element."""
     node, at, end = start["_M_node"], start["_M_cur"], start["_M_last"]
     for _ in range(count):
@@ -138,7 +143,7 @@ def deque_places(source: Source, start: dict[str, int], block: int, size: int, c
             end = at + block
 
 
-def string(source: Source, whole: Part) -> str:
+def string(source: ContentSource, whole: ContainedObject) -> str:
     """`"text"`, as much as GDB shows, the rest compared."""
     if source.has(whole, "_M_dataplus"):
         pointer = source.member(whole, "_M_dataplus", "_M_p")
@@ -148,7 +153,7 @@ def string(source: Source, whole: Part) -> str:
     return libcxx_string(source, whole)
 
 
-def libcxx_string(source: Source, whole: Part) -> str:
+def libcxx_string(source: ContentSource, whole: ContainedObject) -> str:
     """libc++ keeps a short text in the object itself; the lowest bit of the first byte says which form it is."""
     long = whole
     for name in ("__r_", "__rep_", "__value_", "__l"):  # some of them, by version
@@ -160,7 +165,8 @@ def libcxx_string(source: Source, whole: Part) -> str:
     return characters(source, element, whole.address + source.types.size(element), whole.data[0] >> 1)
 
 
-def string_view(source: Source, whole: Part) -> str:
+def string_view(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `string_view` as GDB prints it."""
     names = ("_M_str", "_M_len") if source.has(whole, "_M_str") else ("__data", "__size")
     if not source.has(whole, names[0]):
         names = ("__data_", "__size_")
@@ -168,7 +174,8 @@ def string_view(source: Source, whole: Part) -> str:
     return characters(source, target_of(source, pointer), source.word(pointer), source.word(whole, names[1]))
 
 
-def characters(source: Source, element: int, address: int, count: int) -> str:
+def characters(source: ContentSource, element: int, address: int, count: int) -> str:
+    """Return characters in quotes, as GDB prints them; raises `NoValue`."""
     size = source.types.size(element)
     if size not in (1, 2, 4) or not 0 <= count <= LARGEST_COUNT:
         raise NoValue("its length makes no sense")

@@ -11,7 +11,7 @@ from typing import Optional
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import Function, Pointer, Struct, Void
 from pieglobalsfind.values.containers import libcxx
-from pieglobalsfind.values.containers.contents import NoValue, Part, Source
+from pieglobalsfind.values.containers.contents import ContainedObject, ContentSource, NoValue
 from pieglobalsfind.values.containers.nodes import argument
 from pieglobalsfind.values.containers.sequences import target_of
 
@@ -23,13 +23,13 @@ STRING = re.compile(
 ATOMICS = ("_M_i", "_M_p", "_M_fp", "__a_value")  # of integers and classes, pointers, numbers; libc++'s
 
 
-def name_of(source: Source, whole: Part) -> str:
+def name_of(source: ContentSource, whole: ContainedObject) -> str:
     """The class's name, `std::string` in it short, as GDB has it."""
     bare = source.types.strip(whole.type)
     return STRING.sub("std::string", bare.name) if isinstance(bare, Struct) else ""
 
 
-def optional(source: Source, whole: Part) -> str:
+def optional(source: ContentSource, whole: ContainedObject) -> str:
     """libstdc++ has the value and whether there is one in `_M_payload`, libc++ in the object itself."""
     is_libcxx = source.has(whole, "__engaged_")
     inner = whole if is_libcxx else source.member(whole, "_M_payload")
@@ -43,7 +43,8 @@ def optional(source: Source, whole: Part) -> str:
     return f"{name_of(source, whole)} = {{[contained value] = {source.show(value)}}}"
 
 
-def variant(source: Source, whole: Part) -> str:
+def variant(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `variant` as GDB prints it."""
     is_libcxx = not source.has(whole, "_M_index")
     index, part = libcxx.alternative(source, whole) if is_libcxx else alternative(source, whole)
     if index in NO_INDEX:
@@ -57,25 +58,27 @@ def variant(source: Source, whole: Part) -> str:
     return f"{name_of(source, whole)} [index {index}] = {{{text}}}"
 
 
-def alternative(source: Source, whole: Part) -> tuple[int, Part]:
+def alternative(source: ContentSource, whole: ContainedObject) -> tuple[int, ContainedObject]:
+    """Return the index and the object of a variant of libstdc++."""
     return source.word(whole, "_M_index"), source.member(whole, "_M_u")
 
 
-def stored(source: Source, part: Part) -> Part:
+def stored(source: ContentSource, part: ContainedObject) -> ContainedObject:
     """The object in an aligned buffer, which is what libstdc++ keeps of an alternative that has a destructor."""
     if not source.has(part, "_M_storage"):
         return part
     buffer = source.member(part, "_M_storage")
     element = argument(source, part, 0)
-    return Part(element, buffer.address, buffer.data[: source.types.size(element)])
+    return ContainedObject(element, buffer.address, buffer.data[: source.types.size(element)])
 
 
-def pair(source: Source, whole: Part) -> str:
+def pair(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `pair` as GDB prints it."""
     first, second = (source.show(source.member(whole, name)) for name in ("first", "second"))
     return f"{{first = {first}, second = {second}}}"
 
 
-def atomic(source: Source, whole: Part) -> str:
+def atomic(source: ContentSource, whole: ContainedObject) -> str:
     """The bases and members around the value are libstdc++'s."""
     inner = whole
     while not any(source.has(inner, name) for name in ATOMICS):
@@ -85,29 +88,35 @@ def atomic(source: Source, whole: Part) -> str:
     return f"{name_of(source, whole)} = {{ {source.show(value)} }}"
 
 
-def tuple_(source: Source, whole: Part) -> str:
-    parts = [f"[{number}] = {source.show(one)}" for number, one in enumerate(tuple_parts(source, whole))]
+def tuple_(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `tuple` as GDB prints it."""
+    parts = [
+        f"[{number}] = {source.show(contained_object)}"
+        for number, contained_object in enumerate(tuple_parts(source, whole))
+    ]
     return f"std::tuple containing = {{{', '.join(parts)}}}" if parts else "empty std::tuple"
 
 
-def tuple_parts(source: Source, whole: Part) -> list[Part]:
+def tuple_parts(source: ContentSource, whole: ContainedObject) -> list[ContainedObject]:
     """Raises `NoValue` unless they are as many as its type says."""
-    found = list(libcxx.tuple_parts(source, whole)) if source.has(whole, "__base_") else heads(source, whole, 0)
+    contained_objects = (
+        list(libcxx.tuple_parts(source, whole)) if source.has(whole, "__base_") else heads(source, whole, 0)
+    )
     bare = source.types.strip(whole.type)
-    if not found and not (isinstance(bare, Struct) and bare.name.endswith("tuple<>")):
+    if not contained_objects and not (isinstance(bare, Struct) and bare.name.endswith("tuple<>")):
         raise NoValue("its type is not as expected")
-    return found
+    return contained_objects
 
 
-def heads(source: Source, whole: Part, depth: int) -> list[Part]:
+def heads(source: ContentSource, whole: ContainedObject, depth: int) -> list[ContainedObject]:
     """The elements of a tuple: each level has the first of what is left as one base class, the rest as another."""
     bare = source.types.strip(whole.type)
     if not isinstance(bare, Struct) or depth > MOST_ALTERNATIVES:
         raise NoValue("its type is not as expected")
-    head: Optional[Part] = None
-    rest: list[Part] = []
-    for one in bare.members:
-        inner = source.at(whole, one.offset, one.type)
+    head: Optional[ContainedObject] = None
+    rest: list[ContainedObject] = []
+    for member in bare.members:
+        inner = source.at(whole, member.offset, member.type)
         name = name_of(source, inner)
         if re.match(r"std::(_Tuple_impl|tuple)<", name):
             rest = heads(source, inner, depth + 1)
@@ -116,7 +125,7 @@ def heads(source: Source, whole: Part, depth: int) -> list[Part]:
     return rest if head is None else [head, *rest]
 
 
-def base_of(source: Source, whole: Part) -> Part:
+def base_of(source: ContentSource, whole: ContainedObject) -> ContainedObject:
     """An empty class, which a tuple has as a base class."""
     bare = source.types.strip(whole.type)
     if isinstance(bare, Struct) and len(bare.members) == 1 and bare.members[0].is_base:
@@ -124,22 +133,24 @@ def base_of(source: Source, whole: Part) -> Part:
     raise NoValue("its type is not as expected")
 
 
-def unique_ptr(source: Source, whole: Part) -> str:
+def unique_ptr(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `unique_ptr` as GDB prints it."""
     if source.has(whole, "__ptr_"):
         pointer = source.member(whole, "__ptr_")
         pointer = source.member(pointer, "__value_") if source.has(pointer, "__value_") else pointer
     else:
         inner = source.member(whole, "_M_t")
         inner = source.member(inner, "_M_t") if source.has(inner, "_M_t") else inner
-        found = heads(source, inner, 0)
-        if not found:
+        contained_objects = heads(source, inner, 0)
+        if not contained_objects:
             raise NoValue("its type is not as expected")
-        pointer = found[0]
+        pointer = contained_objects[0]
     title = f"std::unique_ptr<{type_name(source.types, argument(source, whole, 0), 'C++')}>"
     return f"{title} = {{{pointee(source, pointer)}}}"
 
 
-def shared_ptr(source: Source, whole: Part) -> str:
+def shared_ptr(source: ContentSource, whole: ContainedObject) -> str:
+    """Return a `shared_ptr` as GDB prints it."""
     is_libcxx = source.has(whole, "__ptr_")
     pointer = source.member(whole, "__ptr_" if is_libcxx else "_M_ptr")
     title = f"std::shared_ptr<{type_name(source.types, argument(source, whole, 0), 'C++')}>"
@@ -148,7 +159,7 @@ def shared_ptr(source: Source, whole: Part) -> str:
     return f"{title} = {{{pointee(source, pointer)}}}"
 
 
-def pointee(source: Source, pointer: Part) -> str:
+def pointee(source: ContentSource, pointer: ContainedObject) -> str:
     """`*get() = 5`; the pointer itself where it leads to nothing that can be shown."""
     address = source.word(pointer)
     if not address:

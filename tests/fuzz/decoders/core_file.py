@@ -33,7 +33,7 @@ def opened(content: bytes) -> CoreTarget:
     return CoreTarget(SCRATCH.path)
 
 
-TRUTH = {one.tid: one for one in opened(BYTES).threads()}
+TRUTH = {thread.tid: thread for thread in opened(BYTES).threads()}
 
 
 def seeds() -> list[bytes]:
@@ -58,7 +58,7 @@ def check(data: bytes) -> None:
         return
     check_memory(target, wrong)
     if not any(offset >= HEADERS for offset in wrong if offset < HEADERS + len(THREADS) * NOTE) and not cut:
-        assert {one.tid: one for one in threads} == TRUTH
+        assert {thread.tid: thread for thread in threads} == TRUTH
 
 
 def check_memory(target: CoreTarget, wrong: frozenset[int]) -> None:

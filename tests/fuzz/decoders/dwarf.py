@@ -57,7 +57,9 @@ def answers(path: Path) -> list[object]:
     """Every variable, where it is; everything else is asked, too."""
     ask(str(path))
     information = DebugInfo.open(str(path))
-    found = [(one.name, one.address, one.tls_offset, one.size) for one in information.variables()]
+    found = [
+        (variable.name, variable.address, variable.tls_offset, variable.size) for variable in information.variables()
+    ]
     information.close()
     return list(found)
 

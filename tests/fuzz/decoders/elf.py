@@ -39,7 +39,7 @@ def check(data: bytes) -> None:
     try:
         with ElfFile(SCRATCH.path) as elf:
             symbols = read_symbols(elf)
-            names = [symbols.addresses.named(one.name) for one in symbols.addresses]
+            names = [symbols.addresses.named(address.name) for address in symbols.addresses]
             list(elf.relocations())
             _ = elf.build_id, elf.dynamic, elf.tls, elf.sections
     except RanklensError:
@@ -50,9 +50,9 @@ def check(data: bytes) -> None:
         return
     assert all(names)
     for index, symbol in enumerate(SYMBOLS):
-        told = symbols.addresses.named(symbol.name)
-        if index not in others and told is not None:
-            assert told.start == symbol.value, (symbol.name, told)
+        file_symbol = symbols.addresses.named(symbol.name)
+        if index not in others and file_symbol is not None:
+            assert file_symbol.start == symbol.value, (symbol.name, file_symbol)
 
 
 def read_loaded(content: bytes) -> None:

@@ -33,7 +33,7 @@ class Reads(LiveTarget):
         self.noted: set[int] = set()
         self._writable: list[tuple[int, int]] = []
         super().__init__(pid)
-        self._writable = [(one.start, one.end) for one in self.maps() if one.writable]
+        self._writable = [(mapping.start, mapping.end) for mapping in self.maps() if mapping.writable]
 
     def read(self, address: int, size: int) -> bytes:
         if size <= LARGEST and any(start <= address < end for start, end in self._writable):
@@ -62,7 +62,7 @@ def start() -> int:
     while b"ready" not in (line := job.stdout.readline()):
         assert line, "smpirun has ended"
     known = processes()
-    pid = next(one for one in descendants(job.pid, known) if known[one].name == "smpimain")
+    pid = next(descendant for descendant in descendants(job.pid, known) if known[descendant].name == "smpimain")
 
     def end() -> None:
         subprocess.run(["kill", "-KILL", str(pid), str(job.pid)], check=False)

@@ -137,7 +137,7 @@ def test_core(
 def test_settings_are_obeyed(
     session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
 ) -> None:
-    program = next(one for one in PROGRAMS if str(one) == "cells-O2")
+    program = next(program for program in PROGRAMS if str(program) == "cells-O2")
     job = start_job(rankrun, "-n", RANKS[program.name], copied(program, virtual(), shared, tmp_path), "--level=3")
     job.wait_for("holding")
     wait_until_it_loops(job.pid)
@@ -150,7 +150,7 @@ def test_methods(
     method: str, session: Session, start_job: StartJob, rankrun: Path, tmp_path: Path, shared: Shared
 ) -> None:
     """Copies at one distance, copies by the loader, no copies, and globals in thread-local blocks."""
-    program = next(one for one in PROGRAMS if str(one) == "cells-O2")
+    program = next(program for program in PROGRAMS if str(program) == "cells-O2")
     executable = copied(program, virtual(), shared, tmp_path)
     job = start_job(rankrun, "-n", RANKS[program.name], "--method", method, executable, "--level=3")
     job.wait_for("holding")

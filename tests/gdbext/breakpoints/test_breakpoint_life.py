@@ -67,8 +67,8 @@ tell("listed", ask("info breakpoints 1"))
         TURNS,
     )
     assert told["ended"] and [one[0] for one in told["stops"]] == ["tick"] * expected, told.output
-    found = re.search(r"(?m)^1 .*? (keep|dis|del) +([yn]) ", told["listed"])
-    assert (found and f"{found[1]}  {found[2]}") == left, told["listed"]
+    match = re.search(r"(?m)^1 .*? (keep|dis|del) +([yn]) ", told["listed"])
+    assert (match and f"{match[1]}  {match[2]}") == left, told["listed"]
     assert told.output.count(f"ticked {TURNS}") == RANKS
 
 

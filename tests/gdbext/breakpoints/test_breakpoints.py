@@ -57,7 +57,7 @@ def code_of(program: Path) -> tuple[int, int, int]:
     """Offset and size of the program's code in its file (and, as it is linked, in memory); value of `move_on`."""
     with program.open("rb") as file:
         elf = ELFFile(file)
-        code = next(one for one in elf.iter_segments("PT_LOAD") if one["p_flags"] & 1)
+        code = next(segment for segment in elf.iter_segments("PT_LOAD") if segment["p_flags"] & 1)
         assert code["p_offset"] == code["p_vaddr"]
         table = elf.get_section_by_name(".symtab")
         assert isinstance(table, SymbolTableSection)
@@ -76,11 +76,11 @@ def test_hit_once_per_rank_at_the_right_place(session: Session, rankrun: Path, p
     told = launch(session, script, rankrun, program, "end")
     for function in ("main", "work"):
         stops = [one for one in told["stops"] if one["function"] == function]
-        assert sorted(one["rank"] for one in stops) == list(range(RANKS)), told.output
-        assert all(one["is_start"] for one in stops)
-        assert len({one["line"] for one in stops}) == 1
+        assert sorted(stop["rank"] for stop in stops) == list(range(RANKS)), told.output
+        assert all(stop["is_start"] for stop in stops)
+        assert len({stop["line"] for stop in stops}) == 1
         if function == "work":
-            assert all(one["args"] == [one["rank"]] for one in stops)
+            assert all(stop["args"] == [stop["rank"]] for stop in stops)
     assert "SIGTRAP" not in told.output and "exited normally" in told.output
 
 
@@ -209,7 +209,7 @@ tell("worked", value("$worked"))
 def assert_all_but(ignored: int, stops: list[list[int]]) -> None:
     """Of the calls of move_on all but so many have stopped, each once, and the rank of it: [rank, rank, number]."""
     calls = [[rank, rank, number] for rank in range(RANKS) for number in range(3)]
-    assert len(stops) == len(calls) - ignored and all(stops.count(one) == 1 and one in calls for one in stops), stops
+    assert len(stops) == len(calls) - ignored and all(stops.count(stop) == 1 and stop in calls for stop in stops), stops
 
 
 def test_hits_of_all_ranks_are_counted(session: Session, rankrun: Path, program: Path) -> None:

@@ -76,10 +76,10 @@ def check_stack(answer: dict[str, Any], rank: int) -> None:
 def check_globals(answer: dict[str, Any], rank: int, places: Places) -> None:
     for where in ("host", "user"):
         for name, address, text in answer[where]:
-            one = own(places, rank, str(name).rpartition("::")[2])
-            assert address == one.address, f"rank {rank}, {where}: &{name} is {address:#x}, the program says {one}"
+            owned = own(places, rank, str(name).rpartition("::")[2])
+            assert address == owned.address, f"rank {rank}, {where}: &{name} is {address:#x}, the program says {owned}"
             if name in ("shared_name", "constant", "file_static"):
-                assert text == str(one.value), f"rank {rank}, {where}: {name} is {text}, the program says {one}"
+                assert text == str(owned.value), f"rank {rank}, {where}: {name} is {text}, the program says {owned}"
     calls = own(places, rank, "calls")
     assert answer["static"] == [calls.address, calls.value]
     assert answer["target"] == [own(places, rank, "shared_name").address, own(places, rank, "shared_name").value]
@@ -129,7 +129,7 @@ def test_none_means_the_original(session: Session, places: Places) -> None:
     told = session.attach(script, places.pid)
     assert told["selected"] == -1
     assert told["value"] == 10
-    assert told["address"] not in {one.address for one in places.owned.values()}
+    assert told["address"] not in {owned.address for owned in places.owned.values()}
     assert told["why"] == "No rank is selected because you asked for none\n"
 
 

@@ -48,9 +48,9 @@ def tells(said: str, rank: int) -> bool:
 
 
 def number(said: str) -> int:
-    found = re.search(r"= (\d+)\r\n", said)
-    assert found is not None, said
-    return int(found[1])
+    match = re.search(r"= (\d+)\r\n", said)
+    assert match is not None, said
+    return int(match[1])
 
 
 def test_a_script_in_non_stop_mode(gdb: Path, rankrun: Path, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_script_in_non_stop_mode(gdb: Path, rankrun: Path, tmp_path: Path) -> 
     asked = ["set non-stop on", "break tick if rank == 2", "run", "rank bt", "rank print rank 2", "kill"]
     settings = ["set debuginfod enabled off", "set startup-with-shell off", "set breakpoint pending on"]
     command = [str(gdb), "-nx", "-q", "-batch"]
-    command += [word for one in settings for word in ("-iex", one)]
+    command += [word for setting in settings for word in ("-iex", setting)]
     command += [word for one in [f"source {EXTENSION}", *asked] for word in ("-ex", one)]
     command += ["--args", str(rankrun), "-n", "4", "--pes", "2", str(ticks), "1000000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)

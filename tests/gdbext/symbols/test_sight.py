@@ -95,11 +95,11 @@ def test_debuggers_race_for_the_views(gdb: Path, places: Places, rankrun: Path, 
         folder.mkdir()
     with ThreadPoolExecutor(DEBUGGERS) as pool:
         running = [pool.submit(Session(gdb, folder).run, VALUES, rankrun.resolve(), core) for folder in folders]
-        for told in running:
-            check(told.result()["answers"], places)
+        for future in running:
+            check(future.result()["answers"], places)
     views = cache_folder("views")
     assert views is not None
-    kept = sorted(one.relative_to(views) for one in Path(views).rglob("*") if one.is_file())
+    kept = sorted(path.relative_to(views) for path in Path(views).rglob("*") if path.is_file())
     assert kept and [one.name for one in kept] == sorted({one.name for one in kept}), kept
 
 
@@ -277,4 +277,4 @@ def test_symbols_that_the_user_reads_anew(
     values = [places.owned[rank, "shared_name"].value for rank in range(RANKS)]
     found = [int(one) for one in re.findall(r"\$\d+ = (\d+)", said)]
     assert found == [values[2], values[1]], said
-    assert re.findall(r"^(?:\(gdb\) )?\d: (\d+)$", said, re.M) == [str(one) for one in values], said
+    assert re.findall(r"^(?:\(gdb\) )?\d: (\d+)$", said, re.M) == [str(value) for value in values], said

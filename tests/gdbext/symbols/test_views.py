@@ -75,7 +75,7 @@ def test_it_is_made_once_and_is_the_users_own(library: Path) -> None:
     assert view.stat().st_mtime_ns == made
     for folder in (view.parent, view.parent.parent):
         assert folder.stat().st_mode & 0o777 == 0o700
-    assert [one.name for one in view.parent.iterdir()] == [view.name], "nothing partial is left behind"
+    assert [path.name for path in view.parent.iterdir()] == [view.name], "nothing partial is left behind"
 
 
 def age(path: Path) -> Path:
@@ -97,8 +97,8 @@ def test_what_nobody_uses_is_removed(library: Path, tmp_path: Path) -> None:
     crashed = folder / f"{view_cache.REMOVED}x1"  # what was left by a debugger that was killed as it removed
     crashed.mkdir()
     (crashed / unused.name).mkdir()
-    for one in (unused, used, crashed, *others):
-        age(one)
+    for path in (unused, used, crashed, *others):
+        age(path)
     assert views.view_of(str(library), bytes([2])) == str(used / library.name)
     view_cache.remove_unused(str(folder))
     assert set(folder.iterdir()) == {used, fresh, *others}

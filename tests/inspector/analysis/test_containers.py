@@ -16,7 +16,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.targets.core import CoreTarget
 from pieglobalsfind.values.containers.contents import MOST_COMPARED, MOST_SHOWN, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
-from pieglobalsfind.values.variable_text import Object, Surroundings, decode
+from pieglobalsfind.values.variable_text import Surroundings, VariableBytes, decode
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN
 from tests.support.sharing import Shared
@@ -34,7 +34,7 @@ def variables() -> list[str]:
     """The names that the program declares at its top."""
     text = SOURCE.read_text().partition("static void fill")[0].rpartition("enum class Kind")[2]
     declarations = re.findall(r"^(?:std::.*?|\} )(\w+(?:\[2\])?(?:, \w+)*);$", text, re.M)
-    return [name.partition("[")[0] for one in declarations for name in one.split(", ")]
+    return [name.partition("[")[0] for declaration in declarations for name in declaration.split(", ")]
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def answer(start_ranks: StartRanks) -> dict[str, Any]:
     command = [str(BIN / "inspector"), "globals", str(job.pid), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    return {one["name"]: one for one in json.loads(done.stdout)}
+    return {load["name"]: load for load in json.loads(done.stdout)}
 
 
 def printed(shared: Shared, folder: Path, gdb: Path, expressions: list[str]) -> list[str]:
     """What GDB prints of them in a native run."""
     program = shared.copied(["g++", "-g", "-std=c++17", "-DNATIVE", SOURCE], folder / "native")
     words = [gdb, "-nx", "-q", "-batch", "-ex", "set width 0", "-ex", "break filled", "-ex", "run"]
-    words += [word for one in expressions for word in ("-ex", f"print {one}")]
+    words += [word for expression in expressions for word in ("-ex", f"print {expression}")]
     done = subprocess.run(
         [str(one) for one in (*words, program)], capture_output=True, text=True, timeout=120, check=False
     )
@@ -133,7 +133,7 @@ def test_damaged_memory_gives_a_text_in_bounded_work(seed: int, shared: Shared, 
         data = chance.randbytes(one.size) if seed else b"\xff" * one.size
         contents = Contents()
         around = Surroundings(declared.types, one.language, read, hex, contents)
-        text = decode(around, one.type, Object(0x1000, data))
+        text = decode(around, one.type, VariableBytes(0x1000, data))
         assert isinstance(text, str) and text
         assert reads < 40 * (MOST_COMPARED + MOST_SHOWN), one.name
 
@@ -141,10 +141,10 @@ def test_damaged_memory_gives_a_text_in_bounded_work(seed: int, shared: Shared, 
 def test_a_loop_of_nodes_ends(shared: Shared, tmp_path: Path, rankcxx: Path) -> None:
     program = shared.copied([rankcxx, "-g", SOURCE], tmp_path / "containers.so")
     declared = variable_cache.declared(str(program), b"")
-    (ring,) = [one for one in declared if one.name == "ring"]
+    (ring,) = [variable for variable in declared if variable.name == "ring"]
     node = 0x5000
     around = Surroundings(declared.types, ring.language, lambda at, size: node.to_bytes(8, "little") * 3, hex)
-    text = decode(around, ring.type, Object(0x1000, node.to_bytes(8, "little") * 3))
+    text = decode(around, ring.type, VariableBytes(0x1000, node.to_bytes(8, "little") * 3))
     assert text == "<not readable as std::__cxx11::list: its chain of nodes has a loop>"
 
 
@@ -152,7 +152,9 @@ def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
     """One level deep: what they lead to is shown and compared."""
     job = start_ranks(SOURCES / "derived.f90", ranks=2)
     command = [str(BIN / "inspector"), "globals", str(job.pid), "--json"]
-    found = {one["name"]: one for one in json.loads(subprocess.run(command, capture_output=True, timeout=120).stdout)}
+    found = {
+        load["name"]: load for load in json.loads(subprocess.run(command, capture_output=True, timeout=120).stdout)
+    }
 
     def of(name: str) -> list[str]:
         return [re.sub(r"<heap\+0x[0-9a-f]+>", "<heap>", one["value"]) for one in found[f"state::{name}"]["groups"]]
@@ -175,13 +177,15 @@ def of_libcxx(folder: Path, shared: Shared, gdb: Path) -> dict[str, str]:
     commands = ["-ex", "break filled", "-ex", "run", "-ex", f"gcore {core}"]
     subprocess.run([gdb, "-nx", "-q", "-batch", *commands, program], capture_output=True, timeout=120, check=True)
     target, declared = CoreTarget(str(core)), variable_cache.declared(str(program), b"")
-    base = min(one.start for one in target.maps() if one.path == str(program) and one.offset == 0)
+    base = min(mapping.start for mapping in target.maps() if mapping.path == str(program) and mapping.offset == 0)
     found = {}
-    for one in declared:
-        if one.address is not None and one.file.endswith(SOURCE.name):
-            around = Surroundings(declared.types, one.language, target.read, hex)
-            place = base + one.address
-            found[one.name] = decode(around, one.type, Object(place, target.read(place, one.size)))
+    for variable in declared:
+        if variable.address is not None and variable.file.endswith(SOURCE.name):
+            around = Surroundings(declared.types, variable.language, target.read, hex)
+            place = base + variable.address
+            found[variable.name] = decode(
+                around, variable.type, VariableBytes(place, target.read(place, variable.size))
+            )
     return found
 
 

@@ -60,10 +60,12 @@ def alike(pid: int, share: bool, unused: dict[int, int]) -> dict[int, tuple[int,
         for rank in table.ranks:
             assert isinstance(rank.heap, Region) and isinstance(rank.stack, Region)
             parts: list[tuple[object, int, int]] = [
-                ((one.object, segment.offset), one.copy + segment.offset, segment.memory_size)
-                for one in rank.placements
-                if isinstance(one, Rebase) and one.object is not None and table.objects[one.object].privatized
-                for segment in table.objects[one.object].segments
+                ((placement.object, segment.offset), placement.copy + segment.offset, segment.memory_size)
+                for placement in rank.placements
+                if isinstance(placement, Rebase)
+                and placement.object is not None
+                and table.objects[placement.object].privatized
+                for segment in table.objects[placement.object].segments
                 if segment.writable or not share
             ]
             parts.append(("heap", rank.heap.start, rank.heap.size))
@@ -75,7 +77,7 @@ def alike(pid: int, share: bool, unused: dict[int, int]) -> dict[int, tuple[int,
                     begin, end = max(first, start), min(first + PAGE, start + size)
                     memory.seek(begin)
                     own[place, begin - start] = memory.read(end - begin)
-    users = Counter(one for own in pages.values() for one in own.items())
+    users = Counter(item for own in pages.values() for item in own.items())
     found = {}
     for rank_number, own in pages.items():
         zero = sum(len(page) for page in own.values() if not any(page))

@@ -14,7 +14,7 @@ from tests.support.fabricate.ampi import MEGABYTE, RANKS, USED, Job
 @pytest.mark.parametrize("method", ["pie", "tls", "none"])
 def test_a_rank_is_sent_as_one_piece(tmp_path: Path, method: str) -> None:
     """Stack, copies, thread-local storage, heap, and what lies between them, once each."""
-    found = read_payload(job_of(Job(method).target(tmp_path)))
-    assert [one.rank for one in found] == list(range(RANKS))
-    assert {one.total for one in found} == {MEGABYTE + USED}, found
-    assert all(one.gaps > 0 for one in found) == (method != "none")
+    payloads = read_payload(job_of(Job(method).target(tmp_path)))
+    assert [payload.rank for payload in payloads] == list(range(RANKS))
+    assert {payload.total for payload in payloads} == {MEGABYTE + USED}, payloads
+    assert all(payload.gaps > 0 for payload in payloads) == (method != "none")

@@ -83,9 +83,9 @@ def test_switches_are_those_of_the_program(turns: Job) -> None:
 
 def test_memory_is_that_of_the_file_and_the_program(turns: Job, tmp_path: Path) -> None:
     with (tmp_path / "turns").open("rb") as file:
-        loads = [one for one in ELFFile(file).iter_segments() if one["p_type"] == "PT_LOAD"]
-        code = sum(one["p_memsz"] for one in loads if one["p_flags"] & 1)
-        bss = sum(one["p_memsz"] - one["p_filesz"] for one in loads)
+        loads = [segment for segment in ELFFile(file).iter_segments() if segment["p_type"] == "PT_LOAD"]
+        code = sum(load["p_memsz"] for load in loads if load["p_flags"] & 1)
+        bss = sum(load["p_memsz"] - load["p_filesz"] for load in loads)
     found = as_json(turns)
     for one in found:
         memory = one["memory"]

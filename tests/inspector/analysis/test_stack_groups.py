@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from inspector.analysis import stack_groups
-from inspector.analysis.stack_groups import Message, StackGroups
+from inspector.analysis.stack_groups import GroupMessage, StackGroups
 from pieglobalsfind.stacks import call_tree
 from pieglobalsfind.stacks.call_tree import Call
 
@@ -21,8 +21,10 @@ def some_stacks(count: int) -> Stacks:
     return {rank: tuple(chance.choices(calls, k=chance.randrange(5))) for rank in range(count)}
 
 
-def message(stacks: Stacks, ranks: Sequence[int]) -> Message:
-    sent: Message = pickle.loads(pickle.dumps(stack_groups.grouped({rank: stacks[rank] for rank in ranks}).message()))
+def message(stacks: Stacks, ranks: Sequence[int]) -> GroupMessage:
+    sent: GroupMessage = pickle.loads(
+        pickle.dumps(stack_groups.grouped({rank: stacks[rank] for rank in ranks}).message())
+    )
     return sent
 
 
@@ -43,7 +45,7 @@ def test_parts_make_the_whole_in_any_order() -> None:
     assert dict(whole.by_rank()) == stacks
     expected = list(call_tree.lines(call_tree.merge(sorted(stacks.items()))))
     assert lines(whole) == expected
-    halves = [stack_groups.merge(parts[:5]).message(), Message(), stack_groups.merge(parts[5:]).message()]
+    halves = [stack_groups.merge(parts[:5]).message(), GroupMessage(), stack_groups.merge(parts[5:]).message()]
     again = stack_groups.merge(reversed(halves))
     assert dict(again.by_rank()) == stacks and lines(again) == expected
 

@@ -60,7 +60,7 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 def values(*words: object) -> dict[str, Any]:
     done = run(*words, "--json")
     assert done.returncode == 0, done.stderr
-    return {one["name"]: one for one in json.loads(done.stdout)}
+    return {load["name"]: load for load in json.loads(done.stdout)}
 
 
 def test_figures_of_a_job(job: Job, gdb: Path) -> None:
@@ -120,7 +120,7 @@ def test_elements_of_arrays(job: Job) -> None:
 )
 def test_what_chooses_elements(text: str, spans: Any) -> None:
     found = parse(text)
-    assert (found and [(one.first, one.last) for one in found.spans]) == spans
+    assert (found and [(span.first, span.last) for span in found.spans]) == spans
 
 
 def test_extreme_numbers() -> None:

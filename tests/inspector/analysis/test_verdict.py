@@ -63,9 +63,9 @@ def core_and_signal(folder: Path, shared: Shared, rankcc: Path, rankrun: Path, g
     words = [gdb, "-nx", "-q", "-batch", "-ex", "run", "-ex", print_signal, "-ex", f"gcore {core}"]
     command = [*words, "--args", rankrun, "-n", DIES + 1, program, how]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False)
-    found = re.search(r"signal (\d+) at (\S+)", done.stdout)
-    assert found is not None and core.exists(), done.stdout + done.stderr
-    return core, f"{SIGNALS[int(found[1])]} {found[2]}"
+    match = re.search(r"signal (\d+) at (\S+)", done.stdout)
+    assert match is not None and core.exists(), done.stdout + done.stderr
+    return core, f"{SIGNALS[int(match[1])]} {match[2]}"
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_what_few_ranks_differ_in_comes_first() -> None:
     edges = variable("edges", (0, 63), tuple(range(1, 63)))
     alone = variable("residual", tuple(rank for rank in range(64) if rank != 37), (37,))
     ordered = by_rarity([counts, parity, edges, alone])
-    assert [one.name for one in ordered] == ["residual", "edges", "parity", "my_rank"]
-    assert [outliers(one) for one in ordered] == [(37,), (0, 63), (), ()]
+    assert [global_values.name for global_values in ordered] == ["residual", "edges", "parity", "my_rank"]
+    assert [outliers(global_values) for global_values in ordered] == [(37,), (0, 63), (), ()]
 
 
 def test_findings_name_the_rank_that_differs(start_ranks: StartRanks) -> None:

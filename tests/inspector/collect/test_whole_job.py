@@ -21,7 +21,7 @@ def report(process: int, numbers: range, gone: range) -> Report:
     here = [Rank(number, process=process) for number in numbers]
     left = [Rank(number, state=GONE, process=process - 1, moves=1) for number in gone]
     table = table_of(Registry(ADDRESS, ranks=(*here, *left), rank_count=1 << 20))
-    groups = tuple(Group(tuple(one for one in numbers if one % 3 == value), str(value)) for value in range(3))
+    groups = tuple(Group(tuple(number for number in numbers if number % 3 == value), str(value)) for value in range(3))
     variable = GlobalValues("my_rank", "solver", "solver.c", 3, "int", 4, "data", groups, DIFFERS)
     return Report(Subject(f"process {process}", table, "", ""), Globals((variable,), ()), Audit((), {}, (), 0), ())
 
@@ -36,14 +36,14 @@ def steps(processes: int, ranks: int) -> int:
 def test_a_rank_that_was_elsewhere_is_told_of_by_where_it_is() -> None:
     here, before = report(0, range(2), range(0)), report(1, range(3, 5), range(1, 3))
     merged, amiss = whole_job.merge_reports([before, here])
-    found = {one.rank: (one.state, one.process) for one in merged.subject.table.ranks}
+    found = {rank.rank: (rank.state, rank.process) for rank in merged.subject.table.ranks}
     # Process 0 has rank 1 as one that never moved: process 1 knows that it has left since.
     assert found == {
         0: ("blocked", 0), 1: ("migrated-out", 0), 2: ("migrated-out", 0), 3: ("blocked", 1), 4: ("blocked", 1)
     }  # fmt: skip
     assert amiss == ()
     (variable,) = merged.globals.values
-    assert [(one.ranks, one.value) for one in variable.groups] == [((0, 3), "0"), ((4,), "1")], (
+    assert [(group.ranks, group.value) for group in variable.groups] == [((0, 3), "0"), ((4,), "1")], (
         "1 is not there any more"
     )
 

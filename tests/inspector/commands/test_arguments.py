@@ -15,7 +15,7 @@ from inspector.job.job import Job, open_job
 from pieglobalsfind.decoders.mpi_constants import Convention
 from pieglobalsfind.model import Absent
 from pieglobalsfind.mpi.call_arguments import waiting
-from pieglobalsfind.stacks.frame_arguments import Stack, Where, stack_of
+from pieglobalsfind.stacks.frame_arguments import RankStack, Where, stack_of
 from pieglobalsfind.stacks.unwind import Walker
 from tests.support.gdb.session import Session
 from tests.support.inspector.ranks import SOURCES
@@ -108,7 +108,7 @@ def test_what_gdb_says(language: str, option: str, start: Start, gdb: Path, tmp_
     for rank in job.table.ranks:
         found = walker.activations(rank)
         assert found is not None
-        stack, lines = Stack(walker, *found), dict(map(tuple, told[str(rank.rank)]))
+        stack, lines = RankStack(walker, *found), dict(map(tuple, told[str(rank.rank)]))
         for frame, activation in enumerate(found[0]):
             place, values = walker.place(activation.lookup), shown(lines.get(activation.pc, ""))
             if isinstance(place, Absent) or not values:

@@ -162,14 +162,14 @@ def test_diagnosis(name: str, level: str, tmp_path: Path) -> None:
 def test_what_a_job_does_otherwise() -> None:
     """Its runtime is known then, and a program's file tells nothing of that."""
     ids = ("exceptions-in-byte-copy", "misaligned-pointer", "storage-not-private")
-    found = tuple(Diagnosis(one, RISK, "", "", "") for one in (*ids, "too-many-namespaces"))
+    diagnosises = tuple(Diagnosis(one, RISK, "", "", "") for one in (*ids, "too-many-namespaces"))
     for runtime, mode, left in (
         ("AMPI", "scan", ids),
         ("embedded 1", "scan", ids[1:]),
         ("embedded 1", "exact", ids[2:]),
     ):
         table = RankTable("pie", runtime, 0, (), (), Evidence("registry", "a test"), process_id=1, rewrite_mode=mode)
-        assert tuple(one.id for one in applying(found, table)) == left
+        assert tuple(diagnosis.id for diagnosis in applying(diagnosises, table)) == left
 
 
 def test_where_the_writable_segment_begins(tmp_path: Path) -> None:

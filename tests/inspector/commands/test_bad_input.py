@@ -280,9 +280,9 @@ def test_hostile_function_names_in_a_browser(hostile: Job, tmp_path: Path) -> No
     with browser.page(tmp_path) as page:
         page.open(file.as_uri())
         titles = page.value("[...document.querySelectorAll('#stacks title')].map(one => one.textContent)")
-        assert any(HARMLESS in one for one in titles)
+        assert any(HARMLESS in title for title in titles)
         page.click("#ranks th")
         page.click("input[data-table=ranks]")
         page.type("<img src=x onerror=alert(1)>")
         assert page.value("document.querySelectorAll('img').length") == 0
-        assert not [one for one in page.events if one["method"] == "Page.javascriptDialogOpening"]
+        assert not [event for event in page.events if event["method"] == "Page.javascriptDialogOpening"]

@@ -185,17 +185,17 @@ def test_a_name_too_long_for_a_job(refusal: Refusal) -> None:
 )
 def test_version(command: str) -> None:
     """The one that pyproject.toml gives, whatever else a call would need."""
-    told = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert told is not None
+    match = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert match is not None
     done = subprocess.run([str(built(command)), "--version"], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{command} {told[1]}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{command} {match[1]}\n", "")
 
 
 def test_its_page_has_every_command_and_option() -> None:
     """And says of no command what it does not take: which ones read whole jobs, and which can stop a process."""
     page = (ROOT / "docs/inspector.md").read_text()
     named = {words.split()[0] for words in re.findall(r"^\| `([a-z].*?)` \|", page, re.MULTILINE)}
-    (commands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     assert named == set(commands.choices)
     common = {"-h", "--help", "--json", "--tree", "--timeout"}
     for name, one in commands.choices.items():
@@ -203,5 +203,5 @@ def test_its_page_has_every_command_and_option() -> None:
         options = {option for action in shown for option in action.option_strings} - common
         assert not {option for option in options if f"`{option}" not in page and f" {option} " not in page}, name
         for option, sentence in (("--job", r"^(.*) take it;"), ("--freeze", r"^(.*) take both options")):
-            told = re.search(sentence, page, re.MULTILINE)
-            assert told is not None and (f"`{name}`" in told[1]) == (option in options), (name, option)
+            match = re.search(sentence, page, re.MULTILINE)
+            assert match is not None and (f"`{name}`" in match[1]) == (option in options), (name, option)

@@ -126,7 +126,7 @@ def test_interrupted_while_it_is_loaded(command: str, loaded: str) -> None:
 def wait_until_written(folder: Path, writer: subprocess.Popen[str]) -> None:
     """Until some of the file is there, under another name as yet."""
     wait_until(
-        lambda: writer.poll() is not None or any(one.stat().st_size for one in folder.iterdir()),
+        lambda: writer.poll() is not None or any(path.stat().st_size for path in folder.iterdir()),
         "it never began to write",
     )
     assert writer.poll() is None, "it has ended already"

@@ -128,8 +128,10 @@ def functions_of(program: Path) -> dict[str, tuple[int, int]]:
     with program.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         assert isinstance(table, SymbolTableSection)
-        found = [one for one in table.iter_symbols() if one["st_info"]["type"] == "STT_FUNC" and one["st_size"]]
-        return {one.name: (one["st_value"], one["st_size"]) for one in found}
+        symbols = [
+            symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_size"]
+        ]
+        return {one.name: (one["st_value"], one["st_size"]) for one in symbols}
 
 
 def test_perf_map(ring: Job, tmp_path: Path) -> None:

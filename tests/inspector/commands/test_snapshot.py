@@ -25,7 +25,7 @@ METHODS = ("pie", "fs", "tls", "swap")
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [str(one) for one in words]
+    command = [str(word) for word in words]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -85,7 +85,9 @@ def test_how_much_is_kept(start_job: StartJob, tmp_path: Path, shared: Shared) -
     different = inspector("why-different", 0, 1, tmp_path / "none", "--json")
     assert (different["variables"], different["unread"]) == ([], len(unread))
     cases = inspector("payload", tmp_path / "none", "--what-if", "--json")
-    assert all(one["pages"]["unread"] == one["bytes"]["used_stack"] == one["bytes"]["smallest"] > 0 for one in cases)
+    assert all(
+        case["pages"]["unread"] == case["bytes"]["used_stack"] == case["bytes"]["smallest"] > 0 for case in cases
+    )
     assert all(one["pages"]["unread"] == 0 for one in inspector("payload", tmp_path / "all", "--what-if", "--json"))
     assert (
         "can't be read, and count as differing"
@@ -117,7 +119,7 @@ def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> 
         broken.append(tmp_path / f"broken{number}")
         broken[-1].write_bytes(content)
     refused = 0
-    for done in at_once([("globals", one, "--json") for one in broken]):
+    for done in at_once([("globals", path, "--json") for path in broken]):
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
         refused += done.returncode == 2
         if done.returncode == 0:  # a value is the right one, or is said to be missing

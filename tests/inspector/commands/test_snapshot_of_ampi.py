@@ -22,12 +22,12 @@ def test_the_same_ranks_are_found(tmp_path: Path, method: str, stripped: bool) -
     target = fabricated.target(tmp_path)
     target.kernel_threads = (KernelThread(4711, {7: fabricated.begin(2) + 0x8000, 16: 0x1100}),)
     job = job_of(target)
-    assert {one.evidence.tier for one in job.table.ranks} == {"runtime"} and len(job.table.ranks) > 2
+    assert {rank.evidence.tier for rank in job.table.ranks} == {"runtime"} and len(job.table.ranks) > 2
     for memory in ("none", "ranks", "data", "all"):
         file = tmp_path / f"snapshot.{memory}"
         write(target, regions(job, memory), job.taken, str(file))
         kept = decode(SnapshotTarget(str(file)))
         assert (kept.ranks, kept.warnings) == (job.table.ranks, job.table.warnings)
     taken = SnapshotTarget(str(file))
-    held = sum(last - first for one in target.maps() for first, last in taken.populated(one.start, one.end))
-    assert held == sum(one.end - one.start for one in target.maps())
+    held = sum(last - first for mapping in target.maps() for first, last in taken.populated(mapping.start, mapping.end))
+    assert held == sum(mapping.end - mapping.start for mapping in target.maps())

@@ -98,7 +98,7 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
     assert inspect(held.pid, "--rank", "running", "--folded").stdout == "main;turn 1\n"
     shown = run("globals", held.pid, "--rank", "/^rec/", "--json", "--nonblocking")
-    groups = [one["groups"] for one in json.loads(shown.stdout)]
+    groups = [load["groups"] for load in json.loads(shown.stdout)]
     assert groups and {"0-2"} >= {",".join(group["ranks"] for group in one) for one in groups if len(one) == 1}
     assert shown.stderr.startswith(f"inspector: rank 3 is not shown: {unknown}") and shown.stderr.count("\n") == 1
 
@@ -144,7 +144,7 @@ def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) 
     values = run("globals", cut, "own", "--json")
     assert values.stderr == stacks.stderr and json.loads(values.stdout) == whole
     warnings = json.loads(run("report", cut, "--json").stdout)["warnings"]
-    assert len([one for one in warnings if one.startswith(sentence)]) == 1
+    assert len([warning for warning in warnings if warning.startswith(sentence)]) == 1
     cut.write_bytes(core.read_bytes()[: 1 << 20])
     refused = run("ranks", cut)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
@@ -155,7 +155,7 @@ def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) 
 def notes_of(core: Path) -> int:
     """Where GDB has put the notes: behind all memory."""
     with core.open("rb") as file:
-        (notes,) = (one for one in ELFFile(file).iter_segments() if one["p_type"] == "PT_NOTE")
+        (notes,) = (segment for segment in ELFFile(file).iter_segments() if segment["p_type"] == "PT_NOTE")
         return int(notes["p_offset"])
 
 
@@ -175,7 +175,7 @@ def test_flight_recorder(held: Job, tmp_path: Path) -> None:
         recorder.wait()
     files = sorted(folder.iterdir())
     assert len(files) == 3
-    numbers = [int(one.stem.rpartition("-")[2]) for one in files]
+    numbers = [int(file.stem.rpartition("-")[2]) for file in files]
     assert numbers == list(range(numbers[0], numbers[0] + 3)) and numbers[0] >= 3
     assert functions(json.loads(files[0].read_text())) == {"0,2": EVEN, "1": ODD, "3": SPINS}
 
@@ -204,7 +204,7 @@ def test_registers_of_an_earlier_wait_are_not_believed(start_job: StartJob, rank
         for _ in range(15):
             found = read_one(opened, (Span(0, 0),), with_runtime=False)
             stacks = [[call.function for call in calls] for calls in found.calls.values()]
-            assert all(one[:2] == ["main", "poll_for_ever"] for one in stacks), stacks
+            assert all(stack[:2] == ["main", "poll_for_ever"] for stack in stacks), stacks
             assert stacks or "makes no sense" not in found.missing[0], found.missing
 
 

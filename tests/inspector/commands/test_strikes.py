@@ -87,8 +87,8 @@ class Place:
 
     def strike(self, command: str, when: str, way: int, terminal: bool = False) -> Struck:
         out, temporary = self.folder / "OUT", self.folder / "temporary"
-        for one in (out, temporary):
-            one.mkdir(exist_ok=True)
+        for path in (out, temporary):
+            path.mkdir(exist_ok=True)
         report = self.folder / "struck"
         words = [sys.executable, str(STRIKER), str(report), when, str(int(way)), *self.words(command)]
         environment = os.environ | {"TMPDIR": str(temporary), "TERM": "xterm-256color"}
@@ -97,8 +97,8 @@ class Place:
 
     def left(self) -> list[str]:
         """Files that nobody has asked for, or that are not whole; those that were asked for are removed."""
-        found = [f"temporary {one.name}" for one in (self.folder / "temporary").iterdir()]
-        found += [f"cache {one.name}" for one in (self.folder / "cache").rglob("partial-*")]
+        found = [f"temporary {path.name}" for path in (self.folder / "temporary").iterdir()]
+        found += [f"cache {path.name}" for path in (self.folder / "cache").rglob("partial-*")]
         for one in (self.folder / "OUT").iterdir():
             if not is_whole(one):
                 found.append(f"OUT {one.name}")

@@ -264,7 +264,7 @@ def test_files_without_debug_information_among_others(start_job: StartJob, tmp_p
 def test_what_a_text_leaves_out_is_compared(start_ranks: StartRanks) -> None:
     job = start_ranks(SOURCES / "hidden.cpp", ranks=2)
     (done,) = at_once([("globals", job.pid, "--json")])
-    found = {one["name"]: one for one in json.loads(done.stdout)}
+    found = {load["name"]: load for load in json.loads(done.stdout)}
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(("deep", "many", "none"), "differs")
     texts = {name: [one["value"] for one in found[name]["groups"]] for name in found}
     assert texts["none"] == ["nan(0x400000)", "nan(0x400001)"]

@@ -62,7 +62,9 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
     ):
         assert line in said
     ranks = json.loads(inspect("ranks", halves.pid, "--json").stdout)
-    said_of = {one["rank"]: one["waiting"]["peer"] for one in ranks if one["waiting"] and one["waiting"]["peer"] >= 0}
+    said_of = {
+        rank["rank"]: rank["waiting"]["peer"] for rank in ranks if rank["waiting"] and rank["waiting"]["peer"] >= 0
+    }
     assert said_of == peers
     kept = tmp_path / "kept"
     assert inspect("snapshot", halves.pid, "-o", kept, "--memory", "none").returncode == 0
@@ -145,18 +147,18 @@ def test_whoever_is_in_it_and_ready_may_let_the_others_go_on(halves: Job) -> Non
     """
     table = table_of(halves)
     known = communicators.communicators(open_target(pid=halves.pid), table)
-    assert [one.ranks for one in find(table, known).cycles] == [(0, 3), (5, 6), (10, 11)]
+    assert [cycle.ranks for cycle in find(table, known).cycles] == [(0, 3), (5, 6), (10, 11)]
     for ready, ring, needed, said in (
         (set(), [(0, 3)], (3,), ", it still lacks 3"),
         ({1}, [(0, 2, 3)], (3,), ", it still lacks 3"),  # 2 still needs its message
         ({2}, [], (3,), ", it still lacks 3"),  # and so does 1
         ({1, 2}, [], (), "; 3 is not in it, or no more"),
     ):
-        ranks = [replace(one, state=READY) if one.rank in ready else one for one in table.ranks]
-        found = find(replace(table, ranks=ranks), known)
-        assert [one.ranks for one in found.cycles] == [*ring, (5, 6), (10, 11)]
-        assert ready.isdisjoint(found.peers) and found.collectives[0].needed == needed
-        assert collective(found.collectives[0]) == f"MPI_Barrier: ranks 0-2 are in it{said}"
+        ranks = [replace(rank, state=READY) if rank.rank in ready else rank for rank in table.ranks]
+        waits = find(replace(table, ranks=ranks), known)
+        assert [cycle.ranks for cycle in waits.cycles] == [*ring, (5, 6), (10, 11)]
+        assert ready.isdisjoint(waits.peers) and waits.collectives[0].needed == needed
+        assert collective(waits.collectives[0]) == f"MPI_Barrier: ranks 0-2 are in it{said}"
 
 
 class Changed:
@@ -180,8 +182,10 @@ class Changed:
 def test_members_that_make_no_sense_are_not_believed(halves: Job) -> None:
     """Whom a rank waits for is not guessed then; of other communicators it is known."""
     table, target = table_of(halves), open_target(pid=halves.pid)
-    lost, *_, same = (one.waiting.communicator for one in table.ranks if one.waiting is not None and one.rank in (0, 3))
-    records = {one.record for one in table.ranks if one.rank < 4}
+    lost, *_, same = (
+        rank.waiting.communicator for rank in table.ranks if rank.waiting is not None and rank.rank in (0, 3)
+    )
+    records = {rank.record for rank in table.ranks if rank.rank < 4}
     whole = communicators.communicators(target, table)
     assert lost == same and whole[lost] == (3, 2, 1, 0) and len(whole) == 4
     numbers = [(0, 0), (4, 0), (4, (1 << 64) - 4), ((1 << 32) - 1, 0)]
@@ -199,6 +203,6 @@ def test_a_registry_of_an_earlier_writer(halves: Job) -> None:
     """Its records end before the members: it is readable, and says of nobody whom he waits for."""
     table = replace(table_of(halves), record_size=128)
     known = communicators.communicators(open_target(pid=halves.pid), table)
-    found = find(table, known)
-    assert (known, found.peers, found.cycles, found.untold) == ({}, {}, (), (0, 1, 2, 3, 4, 5, 6, 8, 10, 11))
-    assert found.standstill and found.collectives[0].members is None
+    waits = find(table, known)
+    assert (known, waits.peers, waits.cycles, waits.untold) == ({}, {}, (), (0, 1, 2, 3, 4, 5, 6, 8, 10, 11))
+    assert waits.standstill and waits.collectives[0].members is None

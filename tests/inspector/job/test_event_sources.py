@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.job.event_sources import Follower, Lost, reader
+from inspector.job.event_sources import JobEvents, LostEvents, reader
 from pieglobalsfind.decoders.registry.event_ring import Event
 from pieglobalsfind.errors import NotVirtualizedError, RegistryError
 from pieglobalsfind.target import Target
@@ -35,7 +35,7 @@ def test_events_of_several_processes_are_in_the_order_of_time(monkeypatch: pytes
     clock = iter((100, 200, 300, 400))
     monkeypatch.setattr("inspector.job.event_sources.time.monotonic_ns", lambda: next(clock))
     sources = [Written(0, [[10, 40], [150], [250], []]), Written(1, [[20, 101], [95, 202], [203], [301]])]
-    follower = Follower(sources)  # type: ignore[arg-type]
+    follower = JobEvents(sources)  # type: ignore[arg-type]
     told = [[one.monotonic for one in follower.look()] for _ in range(4)]
     rest = [one.monotonic for one in follower.rest()]
     everything = [*itertools.chain(*told), *rest]
@@ -46,8 +46,8 @@ def test_events_of_several_processes_are_in_the_order_of_time(monkeypatch: pytes
 def test_clocks_that_differ_hold_nothing_back_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100, 900, 100))
     monkeypatch.setattr("inspector.job.event_sources.time.monotonic_ns", lambda: next(clock))
-    follower = Follower([Written(0, [[10**15], [], [], [], []])])  # type: ignore[list-item]
-    told = [[one.monotonic for one in follower.look() if not isinstance(one, Lost)] for _ in range(4)]
+    follower = JobEvents([Written(0, [[10**15], [], [], [], []])])  # type: ignore[list-item]
+    told = [[one.monotonic for one in follower.look() if not isinstance(one, LostEvents)] for _ in range(4)]
     assert told == [[], [], [], [10**15]]
 
 

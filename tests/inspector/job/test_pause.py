@@ -68,10 +68,10 @@ def test_every_rank_at_every_look(start_job: StartJob, program: Path, way: str) 
     live = LiveTarget(job.pid)
     for _ in range(LOOKS):
         found, seen = paused(live, looked_at, with_data=True)
-        assert [one.rank for one in found.table.ranks] == list(range(RANKS))
+        assert [rank.rank for rank in found.table.ranks] == list(range(RANKS))
         assert sorted(seen.calls) == list(range(RANKS)) and seen.missing == {}
         for calls in seen.calls.values():
-            assert why_impossible([one.function for one in calls], way) == ""
+            assert why_impossible([call.function for call in calls], way) == ""
         for rank in found.table.ranks:
             assert value_of(found, rank, "before") - value_of(found, rank, "after") in (0, 1)
             assert value_of(found, rank, "number", size=4) == rank.rank
@@ -101,13 +101,13 @@ def looks_until_its_end(job: Job) -> int:
 
 
 def result(job: Job) -> str:
-    (line,) = (one for one in job.lines if one.startswith("sum "))
+    (line,) = (line for line in job.lines if line.startswith("sum "))
     return line
 
 
 def test_what_the_plan_lacks_is_copied_by_another_stop(start_job: StartJob, program: Path) -> None:
     job = start(start_job, program, "exchange")
-    heap = next(one for one in LiveTarget(job.pid).maps() if one.path == "[heap]")
+    heap = next(mapping for mapping in LiveTarget(job.pid).maps() if mapping.path == "[heap]")
 
     def read(found: InspectorJob) -> tuple[bytes, int]:
         assert isinstance(found.target, PausedTarget)
@@ -120,7 +120,7 @@ def test_what_the_plan_lacks_is_copied_by_another_stop(start_job: StartJob, prog
 def test_no_more_stops_than_three(start_job: StartJob, program: Path) -> None:
     """Each look wants something else: in the end what is lacking is said."""
     job = start(start_job, program, "exchange")
-    heap = next(one for one in LiveTarget(job.pid).maps() if one.path == "[heap]")
+    heap = next(mapping for mapping in LiveTarget(job.pid).maps() if mapping.path == "[heap]")
     places = iter(range(heap.start, heap.end, 4096))
     stops = []
 

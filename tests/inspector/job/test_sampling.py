@@ -20,7 +20,7 @@ def check(sample: Sample, ranks: int, way: str, switching: int = 0) -> None:
     """Every rank has a stack that is possible in the program, but for so many that are being switched."""
     assert sorted([*sample.calls, *sample.missing]) == list(range(ranks)) and len(sample.missing) <= switching
     for calls in sample.calls.values():
-        functions = ["main" if one.function == "AMPI_Main" else one.function for one in calls]
+        functions = ["main" if call.function == "AMPI_Main" else call.function for call in calls]
         assert why_impossible(functions, way) == ""
 
 

@@ -204,7 +204,9 @@ def test_clicks_and_keys(report: Path, tmp_path: Path) -> None:
         assert page.value("document.title") != "owned" and page.value("document.querySelectorAll('img').length") == 0
         assert page.value("document.scripts.length") == 1
         asked = [
-            one for one in page.events if one["method"] in ("Page.javascriptDialogOpening", "Runtime.exceptionThrown")
+            event
+            for event in page.events
+            if event["method"] in ("Page.javascriptDialogOpening", "Runtime.exceptionThrown")
         ]
         assert asked == []
         check_looks(page)  # last of all: a click may meet a page that has not got its size yet
@@ -295,7 +297,7 @@ def test_on_a_telephone(report: Path, tmp_path: Path) -> None:
         page.ask("Runtime.evaluate", expression=browser.PAINTED, awaitPromise=True)
         assert page.value("window.innerWidth") == 390 and page.value("document.documentElement.scrollWidth") == 390
         assert page.value("document.querySelector('input[data-table=globals]').value") == "%"
-        assert not [one for one in page.events if one["method"] == "Runtime.exceptionThrown"]
+        assert not [event for event in page.events if event["method"] == "Runtime.exceptionThrown"]
 
 
 def payload(rank: int, **sizes: int) -> Payload:
@@ -305,25 +307,25 @@ def payload(rank: int, **sizes: int) -> Payload:
 def test_ranks_with_the_same_sizes_have_one_bar() -> None:
     same = [payload(rank, code=100, stack_unused=1 << 23) for rank in range(0, 1000, 2)]
     others = [payload(rank, code=300, stack_unused=1 << 22) for rank in range(1, 200)]
-    found = memory_bars([*same, *others])
-    assert [one.label for one in found.rows] == ["500 ranks", "ranks 1-199"] and found.left == 0
-    few, many = found.rows[0].parts[0], found.rows[1].parts[0]
+    bars = memory_bars([*same, *others])
+    assert [row.label for row in bars.rows] == ["500 ranks", "ranks 1-199"] and bars.left == 0
+    few, many = bars.rows[0].parts[0], bars.rows[1].parts[0]
     assert few.title.startswith("ranks 0,2,4") and few.title.endswith("code: 100 B each")
     assert many.width == pytest.approx(3 * few.width, abs=0.02)
-    assert "4.2 MB to 8.4 MB of each" in found.caption
+    assert "4.2 MB to 8.4 MB of each" in bars.caption
     assert memory_bars([payload(rank, code=rank) for rank in range(1000)]).left == 1000 - MOST_BARS
 
 
 def test_a_stack_of_unknown_use_is_hatched_and_outside_of_the_scale() -> None:
     """It says how large the stack is at most, and does not make all other bars narrow."""
-    known = [payload(rank, code=100, stack_used=50) for rank in range(3)]
+    payloads = [payload(rank, code=100, stack_used=50) for rank in range(3)]
     unknown = replace(payload(3, code=100, stack_used=8 << 20), notes=(f"{STACK_UNKNOWN}, all of it: it runs",))
-    found = memory_bars([*known, unknown])
-    widths = {one.label: [part.width for part in one.parts if part.width] for one in found.rows}
+    bars = memory_bars([*payloads, unknown])
+    widths = {row.label: [part.width for part in row.parts if part.width] for row in bars.rows}
     assert sum(widths["ranks 0-2"]) > 800 and widths["rank 3"][0] == widths["ranks 0-2"][0]
-    hatched = found.rows[1].parts[-1]
+    hatched = bars.rows[1].parts[-1]
     assert hatched.colour == HATCHED and hatched.title == ("rank 3, stack: 8.4 MB, how much of it is used is unknown")
-    assert "Hatched" in found.caption and "Hatched" not in memory_bars(known).caption
+    assert "Hatched" in bars.caption and "Hatched" not in memory_bars(payloads).caption
 
 
 def test_pictures_of_nothing_say_why() -> None:

@@ -23,8 +23,8 @@ def test_the_rank_that_has_it_is_never_one_of_those_left_out() -> None:
     groups = tuple(Group((rank, rank + 100), f"{{{rank}.5, 0}}") for rank in range(20))
     numbers = tuple(Group((rank,), f"{rank}.5") for rank in range(20))
     odd = Group((77,), "{1, -nan(0x8000000000000)}")
-    found = GlobalValues("residual", "a.so", "a.c", 1, "double [2]", 16, "static", (*groups, odd), "differs")
-    rows = list(value_rows(found))
+    global_values = GlobalValues("residual", "a.so", "a.c", 1, "double [2]", 16, "static", (*groups, odd), "differs")
+    rows = list(value_rows(global_values))
     assert ("77", odd.value) in rows and len(rows) == MOST_GROUPS + 1
     number = GlobalValues(
         "one", "a.so", "a.c", 1, "double", 8, "static", (*numbers, Group((77,), "nan(0x8)")), "differs"

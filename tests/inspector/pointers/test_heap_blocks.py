@@ -18,7 +18,7 @@ GUARD = 0xFEDCBA9876543210
 
 def heap(sizes: Sequence[int]) -> bytes:
     """A heap of rbtree_best_fit: blocks of so many units, free ones negative, and what is behind the last."""
-    units = [abs(one) for one in sizes]
+    units = [abs(size) for size in sizes]
     span = sum(units)
     found = bytearray(FIRST)
     before, before_is_free = span, False

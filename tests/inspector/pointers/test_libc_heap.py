@@ -77,12 +77,17 @@ def test_what_malloc_gave_out(tmp_path: Path, start_job: StartJob) -> None:
     heap = LibcHeap(LiveTarget(job.pid), [])
     assert len(heap.heaps) == 3 and heap.unread == 0
     for address, size, is_kept in said:
-        found = heap.at(address)
+        allocated_region = heap.at(address)
         if is_kept:
-            assert found is not None and (found.start, found.size) == (address, size), hex(address)
-            assert heap.at(address + size - 1) == found
+            assert allocated_region is not None and (allocated_region.start, allocated_region.size) == (
+                address,
+                size,
+            ), hex(address)
+            assert heap.at(address + size - 1) == allocated_region
         else:
-            assert found is None or found.size < size, hex(address)  # a part of it may have been given out again
+            assert allocated_region is None or allocated_region.size < size, hex(
+                address
+            )  # a part of it may have been given out again
     assert heap.in_use >= sum(size for _, size, is_kept in said if is_kept and not 3e5 < size < 4e5)
 
 
@@ -103,7 +108,13 @@ def opened(data: bytes, path: str = "[heap]") -> LibcHeap:
 def blocks(heap: LibcHeap, size: int) -> list[tuple[int, int]]:
     """(start, size) of the blocks in use, by questions for every unit."""
     found = (heap.at(address) for address in range(START, START + size, 8))
-    return list(dict.fromkeys((one.start, one.size) for one in found if one is not None))
+    return list(
+        dict.fromkeys(
+            (allocated_region.start, allocated_region.size)
+            for allocated_region in found
+            if allocated_region is not None
+        )
+    )
 
 
 def test_blocks() -> None:

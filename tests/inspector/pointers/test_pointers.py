@@ -17,7 +17,7 @@ from elftools.elf.relocation import RelocationSection
 from inspector.analysis.report import finding_as_json
 from inspector.job.job import open_job
 from inspector.pointers.check import audit_pointers
-from inspector.pointers.findings import HEAP, Audit, Finding
+from inspector.pointers.findings import HEAP, Audit, PointerFinding
 from inspector.pointers.stack_variables import pieces
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.dwarf.call_arguments import Step
@@ -162,7 +162,16 @@ def logged(path: Path) -> set[tuple[int, str, int, int, int, int]]:
 
 def rewrites(found: Audit) -> set[tuple[int, str, int, int, int, int]]:
     return {
-        (one.rank, one.object, one.offset, one.address, one.old, one.new) for one in found.findings if one.rewritten
+        (
+            pointer_finding.rank,
+            pointer_finding.object,
+            pointer_finding.offset,
+            pointer_finding.address,
+            pointer_finding.old,
+            pointer_finding.new,
+        )
+        for pointer_finding in found.findings
+        if pointer_finding.rewritten
     }
 
 
@@ -187,9 +196,12 @@ def test_verdicts(program: str, mode: str, start_ranks: StartRanks) -> None:
     expected = EXPECTED[program, mode]
     for rank in range(RANKS):
         verdicts = {
-            one.ground.symbol: one.verdict
-            for one in found.findings
-            if one.rank == rank and not one.healthy and one.object != HEAP and one.ground.symbol
+            pointer_finding.ground.symbol: pointer_finding.verdict
+            for pointer_finding in found.findings
+            if pointer_finding.rank == rank
+            and not pointer_finding.healthy
+            and pointer_finding.object != HEAP
+            and pointer_finding.ground.symbol
         }
         assert {name: verdicts.get(name) for name in expected} == expected
         invented = {
@@ -207,9 +219,13 @@ def heap_start(job: Job) -> int:
     return heap.start
 
 
-def finding(found: Audit, symbol: str, rank: int = 1) -> Finding:
-    (one,) = [one for one in found.findings if one.ground.symbol == symbol and one.rank == rank]
-    return one
+def finding(found: Audit, symbol: str, rank: int = 1) -> PointerFinding:
+    (pointer_finding,) = [
+        pointer_finding
+        for pointer_finding in found.findings
+        if pointer_finding.ground.symbol == symbol and pointer_finding.rank == rank
+    ]
+    return pointer_finding
 
 
 def test_what_a_finding_says(start_ranks: StartRanks) -> None:
@@ -231,12 +247,18 @@ def test_words_in_blocks_of_constructors(start_ranks: StartRanks) -> None:
     for rank in range(RANKS):
         block = finding(found, "nodes", rank).old
         heap = [
-            one
-            for one in found.findings
-            if one.object == HEAP and one.rank == rank and block <= heap_start(job) + one.offset < block + NODES
+            pointer_finding
+            for pointer_finding in found.findings
+            if pointer_finding.object == HEAP
+            and pointer_finding.rank == rank
+            and block <= heap_start(job) + pointer_finding.offset < block + NODES
         ]
         # call and target of two nodes, next and a number that looks like a pointer of the first
-        assert {one.ground.symbol: one.verdict for one in heap if one.rewritten} == {
+        assert {
+            pointer_finding.ground.symbol: pointer_finding.verdict
+            for pointer_finding in heap
+            if pointer_finding.rewritten
+        } == {
             "nodes->call": "typed",
             "nodes->target": "typed",
             "nodes->next": "typed",
@@ -248,20 +270,24 @@ def test_words_in_blocks_of_constructors(start_ranks: StartRanks) -> None:
 
 def test_a_value_that_the_program_changed_is_no_rewrite(start_ranks: StartRanks) -> None:
     found = audit(start_ranks(PLANTED / "planted.c", ranks=RANKS))
-    symbols = {one.ground.symbol for one in found.findings}
+    symbols = {pointer_finding.ground.symbol for pointer_finding in found.findings}
     assert "changed_long" not in symbols
     # rank 0 to 3 store &anchor[0] to &anchor[3], none of them &anchor[5]
-    assert "changed_pointer" not in {one.ground.symbol for one in found.findings if one.rewritten}
+    assert "changed_pointer" not in {
+        pointer_finding.ground.symbol for pointer_finding in found.findings if pointer_finding.rewritten
+    }
 
 
 def test_alarm_when_a_copy_names_the_original(start_ranks: StartRanks) -> None:
     job = start_ranks(PLANTED / "planted.c", ranks=RANKS)
     table = decode(LiveTarget(job.pid))
-    program = next(one for one in table.objects if one.is_program)
+    program = next(elf_object for elf_object in table.objects if elf_object.is_program)
     copy = next(
-        one.copy for one in table.ranks[2].placements if isinstance(one, Rebase) and one.object == program.index
+        placement.copy
+        for placement in table.ranks[2].placements
+        if isinstance(placement, Rebase) and placement.object == program.index
     )
-    slots = [one for one in relocated_words(Path(program.path)) if one % 8 == 0]
+    slots = [word for word in relocated_words(Path(program.path)) if word % 8 == 0]
     with open(f"/proc/{job.pid}/mem", "r+b", buffering=0) as memory:  # the test does what a failing runtime would
         for slot in slots:
             memory.seek(program.load_bias + slot)
@@ -276,8 +302,10 @@ def test_alarm_when_a_copy_names_the_original(start_ranks: StartRanks) -> None:
 def relocated_words(path: Path) -> list[int]:
     """Where dynamic relocations of the file store addresses, by pyelftools."""
     with path.open("rb") as stream:
-        sections = [one for one in ELFFile(stream).iter_sections() if isinstance(one, RelocationSection)]
-        return [entry["r_offset"] for one in sections if one["sh_flags"] & 2 for entry in one.iter_relocations()]
+        sections = [section for section in ELFFile(stream).iter_sections() if isinstance(section, RelocationSection)]
+        return [
+            entry["r_offset"] for section in sections if section["sh_flags"] & 2 for entry in section.iter_relocations()
+        ]
 
 
 # ---- what a rank has besides its copies ----
@@ -288,15 +316,16 @@ Plant = tuple[int, int, str, str]  # rank, address, verdict, name
 def planted(job: Job) -> set[Plant]:
     """What the program says of its own plants."""
     words = [line.split() for line in job.lines if line.startswith("plant ")]
-    return {(int(one[1]), int(one[2]), one[3].replace("-p", " p"), one[4]) for one in words}
+    return {(int(word[1]), int(word[2]), word[3].replace("-p", " p"), word[4]) for word in words}
 
 
-def told(findings: Iterable[Finding]) -> set[Plant]:
+def told(findings: Iterable[PointerFinding]) -> set[Plant]:
     """The same as the audit tells it; registers that setjmp has kept are what the compiler had in them."""
     return {
-        (one.rank, one.address, one.verdict, one.ground.symbol or "-")
-        for one in findings
-        if not one.healthy and not (one.verdict == "ambiguous" and "__jmpbuf[" in one.ground.symbol)
+        (pointer_finding.rank, pointer_finding.address, pointer_finding.verdict, pointer_finding.ground.symbol or "-")
+        for pointer_finding in findings
+        if not pointer_finding.healthy
+        and not (pointer_finding.verdict == "ambiguous" and "__jmpbuf[" in pointer_finding.ground.symbol)
     }
 
 
@@ -331,7 +360,11 @@ def test_none_missed_and_none_invented(own: Job, tmp_path: Path, request: pytest
     own.close()
     log = logged(tmp_path / "rewrites")
     assert rewrites(found) <= log
-    corrupted = {(one.rank, one.address) for one in found.findings if one.verdict == "false positive"}
+    corrupted = {
+        (pointer_finding.rank, pointer_finding.address)
+        for pointer_finding in found.findings
+        if pointer_finding.verdict == "false positive"
+    }
     assert corrupted <= {(rank, address) for rank, _, _, address, _, _ in log}
     seen = without_calls(told(found.findings))
     if request.node.callspec.params["own"] == "-O0":
@@ -339,7 +372,7 @@ def test_none_missed_and_none_invented(own: Job, tmp_path: Path, request: pytest
     else:  # what the compiler has made of variables may have no type any more: it is told, and no alarm
         assert {one[:2] for one in seen} == {one[:2] for one in truth}
         assert {one for one in seen if one[2] != "untyped"} <= truth
-    live = [finding_as_json(one) for one in found.findings if not one.healthy]
+    live = [finding_as_json(pointer_finding) for pointer_finding in found.findings if not pointer_finding.healthy]
     for done in at_once([("pointers", target, "--json") for target in (core, file)]):
         answer = json.loads(done.stdout)
         assert (answer["findings"], answer["unread"]) == (live, [])
@@ -347,11 +380,11 @@ def test_none_missed_and_none_invented(own: Job, tmp_path: Path, request: pytest
 
 def test_what_is_right_for_a_mangled_word(own: Job) -> None:
     found = audit(own)
-    one = finding(found, "mangled_word", 2)
+    pointer_finding = finding(found, "mangled_word", 2)
     plain = finding(found, "late_call.call", 2)  # names the same function, as it is
-    assert (one.demangled, one.old) == (plain.new, one.new)
-    guard = turned(one.new) ^ plain.new
-    assert not isinstance(one.right, Absent) and turned(one.right) ^ guard == plain.right
+    assert (pointer_finding.demangled, pointer_finding.old) == (plain.new, pointer_finding.new)
+    guard = turned(pointer_finding.new) ^ plain.new
+    assert not isinstance(pointer_finding.right, Absent) and turned(pointer_finding.right) ^ guard == plain.right
 
 
 def turned(word: int) -> int:
@@ -371,7 +404,7 @@ def test_nothing_is_invented_for_other_methods(
     job.wait_for("ready")
     job.wait_until_still()
     found = audit(job)
-    assert {one.verdict for one in found.findings} == {"proven"}
+    assert {pointer_finding.verdict for pointer_finding in found.findings} == {"proven"}
     assert (found.alarms, found.unread) == ((), ())
 
 
@@ -400,14 +433,20 @@ def test_a_variable_in_pieces(tmp_path: Path, shared: Shared, rankrun: Path, ran
     job.wait_until_still()
     found = audit(job)
     for rank in range(RANKS):
-        one, escaped = finding(found, "one.first", rank), finding(found, "escaped.where", rank)
-        assert (one.object, one.verdict, one.ground.type) == ("stack", "stale", "long int *")
-        assert (one.new, one.right) == (escaped.new, escaped.right)
-        assert int.from_bytes(LiveTarget(job.pid).read(one.address, 8), "little") == one.new
-    assert not [one for one in found.findings if one.verdict == "false positive"]
+        pointer_finding, escaped = finding(found, "one.first", rank), finding(found, "escaped.where", rank)
+        assert (pointer_finding.object, pointer_finding.verdict, pointer_finding.ground.type) == (
+            "stack",
+            "stale",
+            "long int *",
+        )
+        assert (pointer_finding.new, pointer_finding.right) == (escaped.new, escaped.right)
+        assert int.from_bytes(LiveTarget(job.pid).read(pointer_finding.address, 8), "little") == pointer_finding.new
+    assert not [pointer_finding for pointer_finding in found.findings if pointer_finding.verdict == "false positive"]
     core = gcore(job, tmp_path)
     (done,) = at_once([("pointers", core, "--json")])
-    assert json.loads(done.stdout)["findings"] == [finding_as_json(one) for one in found.findings if not one.healthy]
+    assert json.loads(done.stdout)["findings"] == [
+        finding_as_json(pointer_finding) for pointer_finding in found.findings if not pointer_finding.healthy
+    ]
 
 
 def test_pieces_of_a_location() -> None:
@@ -447,6 +486,6 @@ def test_base_classes_that_are_declared_alone(
     job.wait_for("ready")
     job.wait_until_still()
     shown, audited = at_once([("globals", job.pid, "--json"), ("pointers", job.pid, "--json")])
-    verdicts = {one["name"]: one["verdict"] for one in json.loads(shown.stdout)}
+    verdicts = {load["name"]: load["verdict"] for load in json.loads(shown.stdout)}
     assert verdicts == {"different": "differs", "equal": "equal but for addresses", "target": "never written"}
     assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} <= {"untyped"}

@@ -54,7 +54,7 @@ def expected(taken: list[tuple[float, dict[int, int]]]) -> dict[tuple[int, int],
 
 
 def functions(calls: Calls) -> list[str]:
-    return [one.function for one in calls]
+    return [call.function for call in calls]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -67,7 +67,7 @@ def test_every_stretch_and_every_sum(seed: int) -> None:
             assert inside and {tuple(functions(STACKS[one])) for one in inside} == {
                 tuple(functions(made.stacks[stack]))
             }
-    times = {one.call: one.seconds for one in call_times(made)}
+    times = {time.call: time.seconds for time in call_times(made)}
     for (rank, stack), seconds in expected(taken).items():
         assert times[CALLS[stack]][rank] == pytest.approx(seconds)
     assert next(iter(call_times(made))).call == OUTSIDE
@@ -77,18 +77,18 @@ def test_memory_is_bounded_and_sums_stay_exact(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "MOST_CHANGES", 100)
     taken = samples(7)
     made, whole = recorded(taken), expected(taken)
-    stretches = [(rank, one) for rank in made.ranks for one in made.stretches(rank)]
+    stretches = [(rank, stretche) for rank in made.ranks for stretche in made.stretches(rank)]
     assert len(stretches) <= 100 and made.grain > PERIOD
-    times = {one.call: one.seconds for one in call_times(made)}
+    times = {time.call: time.seconds for time in call_times(made)}
     assert all(times[CALLS[stack]][rank] == pytest.approx(seconds) for (rank, stack), seconds in whole.items())
-    for rank, one in stretches:  # what is kept was so when it is said to begin
-        now = [stacks.get(rank, -1) for at, stacks in taken if at <= one.start][-1]
-        assert functions(STACKS[now]) == functions(made.stacks[one.stack])
+    for rank, stretch in stretches:  # what is kept was so when it is said to begin
+        now = [stacks.get(rank, -1) for at, stacks in taken if at <= stretch.start][-1]
+        assert functions(STACKS[now]) == functions(made.stacks[stretch.stack])
 
 
 def test_lines_are_apart_only_if_asked_for() -> None:
     taken = [(0.0, {0: 0}), (PERIOD, {0: 1})]
-    lines = {by_line: {one[0].line for one in recorded(taken, by_line).stacks} for by_line in (False, True)}
+    lines = {by_line: {stack[0].line for stack in recorded(taken, by_line).stacks} for by_line in (False, True)}
     assert lines == {False: {0}, True: {90}}
 
 
@@ -98,7 +98,7 @@ def test_speedscope_has_what_its_format_asks_for() -> None:
     whole = json.loads("".join(FORMS["speedscope"](made, "process 1")))
     assert whole["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     frames = whole["shared"]["frames"]
-    assert all(set(one) <= {"name", "file", "line", "col"} and isinstance(one["name"], str) for one in frames)
+    assert all(set(frame) <= {"name", "file", "line", "col"} and isinstance(frame["name"], str) for frame in frames)
     assert [one["name"] for one in whole["profiles"]] == ["all 4 ranks, added up", *(f"rank {one}" for one in range(4))]
     for profile in whole["profiles"]:
         assert set(profile) == {"type", "name", "unit", "startValue", "endValue", "samples", "weights"}
@@ -110,7 +110,7 @@ def test_speedscope_has_what_its_format_asks_for() -> None:
     for stack, weight in zip(whole["profiles"][0]["samples"], whole["profiles"][0]["weights"]):
         name = frames[stack[-1]]["name"]
         merged[name] = merged.get(name, 0.0) + weight
-    sums = {functions(one)[-1]: 0.0 for one in STACKS}
+    sums = {functions(stack)[-1]: 0.0 for stack in STACKS}
     for (_, stack), seconds in expected(samples(1)).items():
         sums[functions(STACKS[stack])[-1]] += seconds
     assert merged == pytest.approx(sums)
@@ -120,13 +120,13 @@ def test_perfetto_has_nested_slices_and_counts_every_rank() -> None:
     made = recorded(samples(2))
     rows = json.loads("".join(FORMS["perfetto"](made, "process 1")))["traceEvents"]
     for rank in made.ranks:
-        slices = [one for one in rows if one["ph"] == "X" and one["tid"] == rank + 1]
+        slices = [row for row in rows if row["ph"] == "X" and row["tid"] == rank + 1]
         for start, end, stack in made.stretches(rank):
             middle = 1e6 * (start + end) / 2
             inside = [one for one in slices if one["ts"] <= middle < one["ts"] + one["dur"]]
             outermost_first = sorted(inside, key=lambda one: (one["ts"], -one["dur"]))
             assert [one["name"] for one in outermost_first] == functions(made.stacks[stack])
-    assert all(0 <= sum(one["args"].values()) <= RANKS for one in rows if one["ph"] == "C")
+    assert all(0 <= sum(row["args"].values()) <= RANKS for row in rows if row["ph"] == "C")
 
 
 def test_folded_stacks_add_up() -> None:
@@ -145,4 +145,4 @@ def test_a_rank_without_a_stack_is_in_no_call_and_not_outside_of_mpi() -> None:
     made.add(0.0, {0: STACKS[1]}, {})
     made.add(1.0, {}, {0: "it is being switched"})
     made.finish(3.0)
-    assert {one.call: one.seconds[0] for one in call_times(made)} == {OUTSIDE: 0.0, "MPI_Recv": 1.0, UNKNOWN: 2.0}
+    assert {time.call: time.seconds[0] for time in call_times(made)} == {OUTSIDE: 0.0, "MPI_Recv": 1.0, UNKNOWN: 2.0}

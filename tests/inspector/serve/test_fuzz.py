@@ -31,7 +31,7 @@ GOOD = (
 
 def a_packet(chance: random.Random, places: Places) -> bytes:
     """A good one, or one that was cut, doubled, or changed in a few bytes."""
-    address = chance.choice([0, 1, 1 << 63, (1 << 64) - 1, *(one.address for one in places.owned.values())])
+    address = chance.choice([0, 1, 1 << 63, (1 << 64) - 1, *(owned.address for owned in places.owned.values())])
     rank = chance.choice([*range(RANKS), RANKS, 1 << 20, -1])
     words = {
         "address": f"{address:x}", "pid": f"{BASE + rank:x}", "decimal": str(BASE + rank),
@@ -70,7 +70,7 @@ def has_answered(client: Client, data: bytes) -> bool:
 def test_packets(seed: int, places: Places) -> None:
     """The seed names the run; without `c`, which ends a conversation until Ctrl-C."""
     chance = random.Random(seed)
-    values = {name: one.value for name, one in places.owned.items()}
+    values = {name: owned.value for name, owned in places.owned.items()}
     with listening(places.pid, "--port", 0) as (address, process):
         client = connected(address)
         for _ in range(PACKETS):
@@ -86,8 +86,8 @@ def test_packets(seed: int, places: Places) -> None:
         last.start()
         for rank in range(RANKS):
             last.attach(rank)
-            one = places.owned[rank, "shared_name"]
-            assert last.integer(one.address) == values[rank, "shared_name"]
+            owned = places.owned[rank, "shared_name"]
+            assert last.integer(owned.address) == values[rank, "shared_name"]
         last.close()
     wait_until(lambda: not is_stopped(places.pid), f"process {places.pid} was left stopped")
 

@@ -105,7 +105,7 @@ def test_live(program: Program, served: Served) -> None:
     assert not found, found
 
 
-@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.optimization == "-O0"], ids=str)
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program.optimization == "-O0"], ids=str)
 def test_core(program: Program, served: Served) -> None:
     found = differ(program, served.runs.native(program), served.core(program))
     assert not found, found

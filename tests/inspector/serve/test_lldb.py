@@ -76,20 +76,20 @@ def test_ranks_of_the_platform(places: Places, program: Path, session: Session) 
 def test_an_editor_by_lldb_dap(places: Places, program: Path, tmp_path: Path) -> None:
     with (
         listening(places.pid, "--rank", 1, "--port", 0) as (address, _),
-        Adapter(find_lldb("lldb-dap"), tmp_path) as one,
+        Adapter(find_lldb("lldb-dap"), tmp_path) as adapter,
     ):
-        one.ask("initialize", adapterID="lldb-dap", clientID="test", linesStartAt1=True, columnsStartAt1=True)
+        adapter.ask("initialize", adapterID="lldb-dap", clientID="test", linesStartAt1=True, columnsStartAt1=True)
         commands = {"initCommands": [PATIENT], "attachCommands": [f"gdb-remote {address}"]}
-        asked = one.send("attach", program=str(program), stopOnEntry=True, **commands)
-        one.event("initialized")
-        one.ask("configurationDone")
-        one.answer(asked)
-        (thread,) = one.ask("threads")["threads"]
+        asked = adapter.send("attach", program=str(program), stopOnEntry=True, **commands)
+        adapter.event("initialized")
+        adapter.ask("configurationDone")
+        adapter.answer(asked)
+        (thread,) = adapter.ask("threads")["threads"]
         assert "rank 1: blocked in MPI_Recv from 2, tag 6" in thread["name"]
-        frames = one.ask("stackTrace", threadId=thread["id"])["stackFrames"]
+        frames = adapter.ask("stackTrace", threadId=thread["id"])["stackFrames"]
         main = next(frame for frame in frames if frame["name"] == "main")
         assert main["source"]["path"] == str(SOURCES / "places.c")
-        found = variables(one, main["id"])
+        found = variables(adapter, main["id"])
         assert found["Locals"]["rank"] == "1"
         for name in ("shared_name", "file_static"):
             assert found["Globals"][name] == str(places.owned[1, name].value)

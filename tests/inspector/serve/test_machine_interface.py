@@ -29,7 +29,7 @@ COMMANDS = (
 
 
 def conversation(gdb: Path, address: str, level: int) -> str:
-    typed = "".join(f"{one}\n" for one in COMMANDS).replace("ADDRESS", address).replace("LEVEL", str(level))
+    typed = "".join(f"{command}\n" for command in COMMANDS).replace("ADDRESS", address).replace("LEVEL", str(level))
     words = [str(gdb), "-nx", "-q", "--interpreter=mi3", "-iex", "set debuginfod enabled off"]
     return subprocess.run(words, input=typed, capture_output=True, text=True, timeout=120, check=True).stdout
 

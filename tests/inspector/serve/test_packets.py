@@ -25,7 +25,7 @@ def test_pieces_of_any_size_give_the_same_packets() -> None:
         size = chance.randrange(1, 30)
         found += list(splitter.feed(stream[at : at + size]))
         at += size
-    assert found == [Packet(one) for one in contents]
+    assert found == [Packet(content) for content in contents]
 
 
 def test_escapes_are_undone() -> None:

@@ -23,9 +23,9 @@ NOBODY = 65534
 
 def check_memory(client: Client, places: Places, rank: int) -> None:
     """What the rank has printed of its variables is what the debugger reads."""
-    for one in places.owned.values():
-        if one.rank == rank and one.name in ("shared_name", "file_static", "constant", "calls"):
-            assert client.integer(one.address) == one.value, one
+    for owned in places.owned.values():
+        if owned.rank == rank and owned.name in ("shared_name", "file_static", "constant", "calls"):
+            assert client.integer(owned.address) == owned.value, owned
 
 
 def check_goes_on(pid: int) -> None:
@@ -45,7 +45,7 @@ def test_attach_on_demand(places: Places) -> None:
             assert client.attach(rank) == f"T05thread:p{BASE + rank:x}.{BASE + rank:x};"
             assert is_stopped(places.pid)
             check_memory(client, places, rank)
-        threads = {one.get("name"): one.text for one in ElementTree.fromstring(client.document("threads"))}
+        threads = {element.get("name"): element.text for element in ElementTree.fromstring(client.document("threads"))}
         assert threads["rank 1"] == "blocked in MPI_Recv from 2, tag 6"
         for rank in range(RANKS):
             assert client.ask(f"D;{BASE + rank:x}") == "OK"
@@ -91,7 +91,7 @@ def test_a_job_of_several_processes(start_job: StartJob, rankrun: Path, program:
         if (rank, "file_static") not in parse_owned(job.lines):
             job.wait_for(f"{rank} file_static")
     places = Places(job.pid, parse_owned(job.lines))
-    processes = [one.pid for one in members_of(str(job.pid)).found]
+    processes = [job_member.pid for job_member in members_of(str(job.pid)).found]
     with served("--job", job.pid) as client:
         client.start()
         assert sorted(client.states()) == list(range(RANKS))

@@ -40,7 +40,7 @@ def test_every_pointer_is_found(information: DebugInfo) -> None:
     (thing,) = information.variables()
     assert thing.size == 3 * SIZE
     found = pointer_offsets(information.types, thing.type)
-    assert found == [element * SIZE + one for element in range(3) for one in POINTERS]
+    assert found == [element * SIZE + pointer for element in range(3) for pointer in POINTERS]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_every_pointer_is_found(information: DebugInfo) -> None:
 def test_leaves(information: DebugInfo, offset: int, paths: list[str]) -> None:
     (thing,) = information.variables()
     size = 4 if offset == 4 else 8
-    assert [one.path for one in leaves_at(information.types, thing.type, offset, size)] == paths
+    assert [leaf.path for leaf in leaves_at(information.types, thing.type, offset, size)] == paths
 
 
 def test_words_are_found_at_every_byte() -> None:

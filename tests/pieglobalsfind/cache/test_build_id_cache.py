@@ -32,9 +32,9 @@ def state(path: Path, build_id: bytes) -> build_id_cache.FileState:
     """The state of a file, which is made if it is not there."""
     if not path.exists():
         path.write_text("content of a program")
-    found = build_id_cache.state_of(str(path), build_id)
-    assert found is not None
-    return found
+    file_state = build_id_cache.state_of(str(path), build_id)
+    assert file_state is not None
+    return file_state
 
 
 def entry(folder: Path, file: build_id_cache.FileState, kind: str = "kind") -> Path:
@@ -48,7 +48,7 @@ def test_stored_and_loaded(folder: Path, program: build_id_cache.FileState) -> N
     assert build_id_cache.load(program, "kind") == b"content"
     assert build_id_cache.load(program, "other") == b""
     assert build_id_cache.load(replace(program, build_id=b"\x12"), "kind") is None
-    assert sorted(one.name for one in folder.iterdir()) == [
+    assert sorted(path.name for path in folder.iterdir()) == [
         entry(folder, program).name,
         entry(folder, program, "other").name,
     ]
@@ -149,7 +149,7 @@ def age(path: Path, days: float) -> None:
 
 
 def names(folder: Path) -> set[str]:
-    return {one.name for one in folder.iterdir()}
+    return {path.name for path in folder.iterdir()}
 
 
 def test_what_nobody_has_used_for_a_month_is_removed(
@@ -204,8 +204,8 @@ for count in range(200):
 def test_two_writers_at_once(folder: Path, program: build_id_cache.FileState) -> None:
     """Each load sees one of the two, whole, or finds it removed; no partial file stays behind, nor more than fits."""
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, word, program.path]) for word in "ab"]
-    assert [one.wait(60) for one in writers] == [0, 0]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
     build_id_cache.store(program, "kind", b"")
     left = list(folder.iterdir())
-    assert all(one.suffix == ".kind" for one in left) and 5 < len(left) < 25
-    assert sum(one.stat().st_size for one in left) < 14_000
+    assert all(path.suffix == ".kind" for path in left) and 5 < len(left) < 25
+    assert sum(path.stat().st_size for path in left) < 14_000

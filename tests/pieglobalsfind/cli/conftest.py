@@ -25,7 +25,7 @@ def start_places(
         job.wait_for("ready")
         job.wait_until_still()
         places = tuple(parse(line) for line in job.lines if line.startswith("place "))
-        assert {one.rank for one in places} == set(range(ranks))
+        assert {place.rank for place in places} == set(range(ranks))
         return Places(job, program, places)
 
     return start

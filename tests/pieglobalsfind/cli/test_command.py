@@ -108,24 +108,26 @@ def test_a_process_that_reads_debug_information(find: Command) -> None:
 
 def test_statuses(start_places: StartPlaces, find: Command) -> None:
     """0 if anything was found, 1 if nothing was; an address that is nobody's says why."""
-    found = start_places("places.c", ranks=2)
-    known = hex(found.place("counter", 1).address)
-    done = find.run("--pid", found.job.pid, "0x10", known, "deadbeefdeadbeef")
+    places = start_places("places.c", ranks=2)
+    known = hex(places.place("counter", 1).address)
+    done = find.run("--pid", places.job.pid, "0x10", known, "deadbeefdeadbeef")
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0
     assert lines[0].startswith("0x10  no rank  unmapped  (it is not mapped")
     assert f"{known}  rank 1  data  places_program+0x" in lines[1]
     assert "  counter+0x0  places.c:10  original 0x" in lines[1]
     assert "not canonical" in lines[2]
-    done = find.run("--pid", found.job.pid, "10", "0X20")
+    done = find.run("--pid", places.job.pid, "10", "0X20")
     assert (done.returncode, done.stdout.count(b"unmapped")) == (1, 2)
 
 
 def test_json_is_one_object_per_line(start_places: StartPlaces, find: Command) -> None:
-    found = start_places("places.c", ranks=2)
+    places = start_places("places.c", ranks=2)
     wanted = (("counter", 3), ("-", 0))
-    addresses = [hex(one.address) for one in found.places if one.rank == 1 and (one.name, one.offset) in wanted]
-    nobody, counter, heap = find.records("--pid", found.job.pid, "0x10", *addresses)[:3]
+    addresses = [
+        hex(place.address) for place in places.places if place.rank == 1 and (place.name, place.offset) in wanted
+    ]
+    nobody, counter, heap = find.records("--pid", places.job.pid, "0x10", *addresses)[:3]
     assert set(nobody) == set(counter) == set(heap)
     assert (nobody["kind"], nobody["rank"], nobody["object"]) == ("unmapped", None, None)
     assert (counter["symbol"], counter["symbol_offset"], counter["symbol_size"]) == ("counter", 3, 4)
@@ -135,16 +137,16 @@ def test_json_is_one_object_per_line(start_places: StartPlaces, find: Command) -
 
 
 def test_filter_explains_and_changes_nothing_else(start_places: StartPlaces, find: Command) -> None:
-    found = start_places("places.c", ranks=2)
-    place = found.place("counter", 1)
+    places = start_places("places.c", ranks=2)
+    place = places.place("counter", 1)
     bare, padded = f"{place.address:x}", f"{place.address:016x}"
     text = (
         f"crash at {place.address:#x}, ip {padded} sp 0x10\n"
         f"x{bare}x 0x{bare}g counter+0x4 {place.address}\n"
         "\n  \x1b[31m\ttabs stay\r\n"
     ).encode() + b"\xff\xfe\x00 no text\nno end"
-    done = find.run("--pid", found.job.pid, "--filter", text=text)
-    note = f" [rank 1  data  places_program+{place_offset(find, found.job.pid, place.address)}"
+    done = find.run("--pid", places.job.pid, "--filter", text=text)
+    note = f" [rank 1  data  places_program+{place_offset(find, places.job.pid, place.address)}"
     assert done.returncode == 0
     lines = done.stdout.split(b"\n")
     assert lines[0].decode().startswith(f"crash at {place.address:#x}{note}")
@@ -159,11 +161,11 @@ def place_offset(find: Command, pid: int, address: int) -> str:
 
 def test_filter_passes_each_line_on_at_once(start_places: StartPlaces, find: Command) -> None:
     """A log that grows is explained while it grows."""
-    found = start_places("places.c", ranks=2)
-    command = [str(find.path), "--pid", str(found.job.pid), "--filter"]
+    places = start_places("places.c", ranks=2)
+    command = [str(find.path), "--pid", str(places.job.pid), "--filter"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as filtering:
         assert filtering.stdin is not None and filtering.stdout is not None
-        for place in found.places[:3]:
+        for place in places.places[:3]:
             filtering.stdin.write(f"at {place.address:#x}\n")
             filtering.stdin.flush()
             assert f"[rank {place.rank}  {place.kind}" in filtering.stdout.readline()
@@ -172,17 +174,17 @@ def test_filter_passes_each_line_on_at_once(start_places: StartPlaces, find: Com
 
 
 def test_filter_statuses(start_places: StartPlaces, find: Command) -> None:
-    found = start_places("places.c", ranks=2)
-    assert find.run("--pid", found.job.pid, "--filter", text=b"no address\n").returncode == 0
-    done = find.run("--pid", found.job.pid, "--filter", text=b"at 0x10\n")
+    places = start_places("places.c", ranks=2)
+    assert find.run("--pid", places.job.pid, "--filter", text=b"no address\n").returncode == 0
+    done = find.run("--pid", places.job.pid, "--filter", text=b"at 0x10\n")
     assert (done.returncode, done.stdout) == (1, b"at 0x10\n")
     long = b"z" * 3_000_000
-    assert find.run("--pid", found.job.pid, "--filter", text=long).stdout == long
+    assert find.run("--pid", places.job.pid, "--filter", text=long).stdout == long
 
 
 def test_a_reader_who_has_seen_enough(start_places: StartPlaces, find: Command) -> None:
-    found = start_places("places.c", ranks=2)
-    command = [str(find.path), "--pid", str(found.job.pid), "--filter"]
+    places = start_places("places.c", ranks=2)
+    command = [str(find.path), "--pid", str(places.job.pid), "--filter"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as filtering:
         assert filtering.stdin is not None and filtering.stdout is not None and filtering.stderr is not None
         filtering.stdin.write(b"a line\n")
@@ -197,15 +199,15 @@ def test_a_reader_who_has_seen_enough(start_places: StartPlaces, find: Command) 
 
 def test_the_job_ends_meanwhile(start_places: StartPlaces, find: Command) -> None:
     """What was known of it still explains the rest of its log."""
-    found = start_places("places.c", ranks=2)
-    command = [str(find.path), "--pid", str(found.job.pid), "--filter"]
+    places = start_places("places.c", ranks=2)
+    command = [str(find.path), "--pid", str(places.job.pid), "--filter"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as filtering:
         assert filtering.stdin is not None and filtering.stdout is not None
-        for address in found.addresses[:2]:
+        for address in places.addresses[:2]:
             filtering.stdin.write(f"at {address}\n")
             filtering.stdin.flush()
             assert "rank" in filtering.stdout.readline()
-            found.job.close()
+            places.job.close()
         filtering.stdin.write("at 0x12345678\n")
         filtering.stdin.close()
         assert filtering.stdout.read() == "at 0x12345678\n"
@@ -214,16 +216,16 @@ def test_the_job_ends_meanwhile(start_places: StartPlaces, find: Command) -> Non
 
 def test_a_stopped_job(start_places: StartPlaces, find: Command) -> None:
     """Nothing is asked of the job: it may as well be stopped."""
-    found = start_places("places.c", ranks=2)
-    os.kill(found.job.pid, signal.SIGSTOP)
-    assert find.records("--pid", found.job.pid, found.addresses[0])[0]["symbol"] == "counter"
+    places = start_places("places.c", ranks=2)
+    os.kill(places.job.pid, signal.SIGSTOP)
+    assert find.records("--pid", places.job.pid, places.addresses[0])[0]["symbol"] == "counter"
 
 
 def test_stripped(start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
     """Exported names remain, lines do not, and ranks and offsets are as before."""
-    found = start_places("places.c", ranks=2, debug="-s")
+    places = start_places("places.c", ranks=2, debug="-s")
     counter, kept = find.records(
-        "--pid", found.job.pid, *(hex(found.place(name, 1).address) for name in ("counter", "kept"))
+        "--pid", places.job.pid, *(hex(places.place(name, 1).address) for name in ("counter", "kept"))
     )
     assert (counter["rank"], counter["kind"], counter["symbol"], counter["file"]) == (1, "data", "counter", None)
     assert (kept["rank"], kept["kind"], kept["symbol"]) == (1, "data", None)
@@ -232,15 +234,15 @@ def test_stripped(start_places: StartPlaces, find: Command, tmp_path: Path) -> N
 
 def test_separate_debug_file(start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
     """By .gnu_debuglink beside the program: static names and lines are there again."""
-    found = start_places("places.c", ranks=2)
-    found.job.close()
+    places = start_places("places.c", ranks=2)
+    places.job.close()
     debug = tmp_path / "places_program.debug"
     for command in (
-        ["objcopy", "--only-keep-debug", str(found.program), str(debug)],
-        ["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", str(found.program)],
+        ["objcopy", "--only-keep-debug", str(places.program), str(debug)],
+        ["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", str(places.program)],
     ):
         subprocess.run(command, check=True, timeout=60)
-    again = start_again(found.program, tmp_path)
+    again = start_again(places.program, tmp_path)
     try:
         address = next(line.split()[-1] for line in again[1] if " 1 data kept " in line)
         (record,) = find.records("--pid", again[0].pid, address)
@@ -267,12 +269,12 @@ def start_again(program: Path, folder: Path) -> tuple[subprocess.Popen[str], lis
 
 def test_a_program_that_is_gone(start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
     """Of a running job the kernel still has it; of a core file nobody has: ranks and offsets remain."""
-    found = start_places("places.c", ranks=2)
-    core = gcore(found.job, tmp_path)
+    places = start_places("places.c", ranks=2)
+    core = gcore(places.job, tmp_path)
     moved = tmp_path / "moved"
-    shutil.copy(found.program, moved)
-    found.program.unlink()
-    address = hex(found.place("counter", 1).address)
+    shutil.copy(places.program, moved)
+    places.program.unlink()
+    address = hex(places.place("counter", 1).address)
     (record,) = find.records("--core", core, address)
     assert (record["rank"], record["kind"], record["symbol"]) == (1, "data", None)
     assert "is not there any more" in record["reason"]
@@ -282,25 +284,25 @@ def test_a_program_that_is_gone(start_places: StartPlaces, find: Command, tmp_pa
 
 def test_a_program_that_was_built_again(start_places: StartPlaces, find: Command, tmp_path: Path, rankcc: Path) -> None:
     """Another file at its path is never taken for it; both build-ids are named."""
-    found = start_places("places.c", ranks=2)
-    core = gcore(found.job, tmp_path)
-    subprocess.run([rankcc, "-O2", SOURCES / "places.c", "-o", found.program], check=True, timeout=60)
-    (record,) = find.records("--core", core, hex(found.place("counter", 1).address))
+    places = start_places("places.c", ranks=2)
+    core = gcore(places.job, tmp_path)
+    subprocess.run([rankcc, "-O2", SOURCES / "places.c", "-o", places.program], check=True, timeout=60)
+    (record,) = find.records("--core", core, hex(places.place("counter", 1).address))
     assert (record["rank"], record["symbol"]) == (1, None)
     assert "has build-id" in record["reason"] and "the target runs" in record["reason"]
-    done = find.run("--core", core, "--exe", found.program, "0x10")
+    done = find.run("--core", core, "--exe", places.program, "0x10")
     assert done.returncode == 2
     assert "with build-id" in sentence(done)
 
 
 def test_a_truncated_core_file(start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
     """One sentence, or an answer from what is left; never a traceback, never for long."""
-    found = start_places("places.c", ranks=2)
-    whole = gcore(found.job, tmp_path).read_bytes()
+    places = start_places("places.c", ranks=2)
+    whole = gcore(places.job, tmp_path).read_bytes()
     core = tmp_path / "cut"
     for share in (0, 100, 4096, len(whole) // 3, len(whole) * 2 // 3, len(whole) - 4096):
         core.write_bytes(whole[:share])
-        done = find.run("--core", core, found.addresses[0])
+        done = find.run("--core", core, places.addresses[0])
         assert done.returncode in (0, 1, 2)
         assert done.returncode != 2 or sentence(done)
 
@@ -319,8 +321,8 @@ def test_without_a_registry(start_job: StartJob, find: Command, tmp_path: Path) 
         (line.split()[-1] for line in job.lines if line.startswith("copy")), key=lambda one: int(one, 16)
     )
     records = find.records("--pid", job.pid, *addresses)
-    assert [one["rank"] for one in records] == [0, 1, 2]
-    assert {(one["tier"], one["kind"], one["symbol"], one["line"]) for one in records} == {
+    assert [record["rank"] for record in records] == [0, 1, 2]
+    assert {(record["tier"], record["kind"], record["symbol"], record["line"]) for record in records} == {
         ("scan", "data", "counter", 1)
     }
     done = find.run("--pid", job.pid, addresses[0])
@@ -346,11 +348,11 @@ def test_names_cannot_steer_a_terminal(start_job: StartJob, find: Command, tmp_p
 
 def test_a_second_start_uses_the_cache(start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
     """And a damaged cache is no cache: the answers are the same."""
-    found = start_places("places.c", ranks=2)
-    first = find.records("--pid", found.job.pid, *found.addresses)
+    places = start_places("places.c", ranks=2)
+    first = find.records("--pid", places.job.pid, *places.addresses)
     kept = list((tmp_path / "cache/ranklens/index").iterdir())
     assert kept
-    assert find.records("--pid", found.job.pid, *found.addresses) == first
+    assert find.records("--pid", places.job.pid, *places.addresses) == first
     for path in kept:
         path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert find.records("--pid", found.job.pid, *found.addresses) == first
+    assert find.records("--pid", places.job.pid, *places.addresses) == first

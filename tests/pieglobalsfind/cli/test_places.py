@@ -33,7 +33,7 @@ def names_of(program: Path) -> dict[int, set[str]]:
     return found
 
 
-def check(record: dict[str, Any], place: Place, found: Places) -> None:
+def check(record: dict[str, Any], place: Place, places: Places) -> None:
     """One answer against what the rank printed and what binutils say of the program's file."""
     said = f"{place} but {record}"
     assert record["kind"] == place.kind, said
@@ -47,19 +47,19 @@ def check(record: dict[str, Any], place: Place, found: Places) -> None:
     if place.kind == "runtime":
         assert record["object"].endswith("librankmpi.so"), said
         return
-    assert record["object"] == str(found.program), said
-    assert int(record["original"], 16) - record["offset"] == base_of(found), said
+    assert record["object"] == str(places.program), said
+    assert int(record["original"], 16) - record["offset"] == base_of(places), said
     if place.kind == "code":
-        assert f"{record['file']}:{record['line']}" == line_of(found.program, record["offset"]), said
+        assert f"{record['file']}:{record['line']}" == line_of(places.program, record["offset"]), said
     elif place.name != "vtable for app::Square":
         assert record["file"].endswith((".c", ".cpp", ".f90")), said
 
 
-def base_of(found: Places) -> int:
+def base_of(places: Places) -> int:
     """Where the system's loader placed the program, by /proc/PID/maps as it was before the ranks had copies."""
-    if found.job.process.poll() is None:
-        for line in Path(f"/proc/{found.job.pid}/maps").read_text().splitlines():
-            if line.endswith(str(found.program)):
+    if places.job.process.poll() is None:
+        for line in Path(f"/proc/{places.job.pid}/maps").read_text().splitlines():
+            if line.endswith(str(places.program)):
                 return int(line.partition("-")[0], 16)
     raise AssertionError("the program is not mapped")
 
@@ -67,20 +67,22 @@ def base_of(found: Places) -> int:
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_place(source: str, start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
     """Live and on a core file, each address that each rank printed."""
-    found = start_places(source)
-    live = find.records("--pid", found.job.pid, *found.addresses)
-    for record, place in zip(live, found.places):
-        check(record, place, found)
-    assert find.records("--core", gcore(found.job, tmp_path), *found.addresses) == live
+    places = start_places(source)
+    live = find.records("--pid", places.job.pid, *places.addresses)
+    for record, place in zip(live, places.places):
+        check(record, place, places)
+    assert find.records("--core", gcore(places.job, tmp_path), *places.addresses) == live
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_symbols_as_nm_has_them(source: str, start_places: StartPlaces, find: Command) -> None:
     """Linkage names aside, what begins at an address has the name that nm gives it there."""
-    found = start_places(source, ranks=2)
-    names = names_of(found.program)
-    functions = [one for one in found.places if one.kind == "code" and one.offset == 0]
-    for record, _ in zip(find.records("--pid", found.job.pid, *(hex(one.address) for one in functions)), functions):
+    places = start_places(source, ranks=2)
+    names = names_of(places.program)
+    functions = [place for place in places.places if place.kind == "code" and place.offset == 0]
+    for record, _ in zip(
+        find.records("--pid", places.job.pid, *(hex(function.address) for function in functions)), functions
+    ):
         written = {name.removeprefix("__").replace("_MOD_", "::").rstrip("_") for name in names[record["offset"]]}
         assert record["symbol"] in written | names[record["offset"]]
 
@@ -115,14 +117,14 @@ def vaddr_of(program: Path, name: str) -> int:
 
 def test_the_original_is_pristine(start_places: StartPlaces, find: Command) -> None:
     """What the answer calls the original holds the value of before there were ranks, the rank's place its own."""
-    found = start_places("places.c")
-    place = found.place("counter", 2)
-    (record,) = find.records("--pid", found.job.pid, hex(place.address))
-    target = open_target(pid=found.job.pid)
+    places = start_places("places.c")
+    place = places.place("counter", 2)
+    (record,) = find.records("--pid", places.job.pid, hex(place.address))
+    target = open_target(pid=places.job.pid)
     original = int(record["original"], 16)
     assert int.from_bytes(target.read(place.address, 4), "little") == 102
     assert int.from_bytes(target.read(original, 4), "little") == 5
-    (asked,) = find.records("--pid", found.job.pid, record["original"])
+    (asked,) = find.records("--pid", places.job.pid, record["original"])
     assert (asked["kind"], asked["rank"], asked["symbol"]) == ("original", None, "counter")
 
 
@@ -131,13 +133,13 @@ def test_suspended_ranks(start_places: StartPlaces) -> None:
     from pieglobalsfind.decoders import decode
     from pieglobalsfind.stacks.saved_registers import Contexts
 
-    found = start_places("places.c")
-    target = open_target(pid=found.job.pid)
+    places = start_places("places.c")
+    target = open_target(pid=places.job.pid)
     table = decode(target)
     contexts = Contexts(target, table)
     for rank in table.ranks:
         assert rank.state == BLOCKED
         assert rank.waiting is not None
         assert (rank.waiting.call, rank.waiting.peer, rank.waiting.tag) == ("MPI_Recv", (rank.rank + 1) % 3, 7)
-        local = next(one.address for one in found.places if one.rank == rank.rank and one.kind == "stack")
+        local = next(place.address for place in places.places if place.rank == rank.rank and place.kind == "stack")
         assert 0 < local - contexts.registers(rank)[7] < 1 << 16

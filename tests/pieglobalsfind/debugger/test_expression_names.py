@@ -29,9 +29,9 @@ REFUSED = (
 
 @pytest.mark.parametrize("expression", READ)
 def test_names_are_replaced_and_nothing_else(expression: str) -> None:
-    found = pieces(expression)
-    assert found is not None
-    assert replaced(found, "<{}>".format) == READ[expression]
+    expression_pieces = pieces(expression)
+    assert expression_pieces is not None
+    assert replaced(expression_pieces, "<{}>".format) == READ[expression]
 
 
 @pytest.mark.parametrize("expression", REFUSED)
@@ -40,7 +40,7 @@ def test_what_may_do_more_is_refused(expression: str) -> None:
 
 
 def test_each_name_once_and_the_members() -> None:
-    found = pieces("a.b + a->c - d")
-    assert found is not None
-    assert names(found) == ("a", "d")
-    assert {piece.member for piece in found} == {"", "b", "c"}
+    expression_pieces = pieces("a.b + a->c - d")
+    assert expression_pieces is not None
+    assert names(expression_pieces) == ("a", "d")
+    assert {piece.member for piece in expression_pieces} == {"", "b", "c"}

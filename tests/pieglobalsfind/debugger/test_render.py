@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from pieglobalsfind.debugger.declare import Column, Finding, Table, Text
+from pieglobalsfind.debugger.declare import Column, Finding, Table, TextBlock
 from pieglobalsfind.debugger.render import columns_of, render
 from pieglobalsfind.shell.escape import escape
 
@@ -38,7 +38,7 @@ def test_a_narrow_screen_leaves_something_to_read() -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "a\tb", "\x07", "\u202egnp", "\x9b31m", "\udc80", "\x00", "a\rb"])
 def test_nothing_controls_the_terminal(text: str) -> None:
-    for block in (Text(text), Finding(text, text), Table((Column("x"),), ((text,),))):
+    for block in (TextBlock(text), Finding(text, text), Table((Column("x"),), ((text,),))):
         (shown,) = render([block])
         assert not [one for one in shown if unicodedata.category(one)[0] == "C" and one != "\n"]
 

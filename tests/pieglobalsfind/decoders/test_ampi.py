@@ -27,7 +27,7 @@ def _decode(job: Job, folder: Path) -> RankTable:
 
 
 def _believed(table: RankTable) -> dict[int, Rank]:
-    return {one.rank: one for one in table.ranks if isinstance(one.stack, Region)}
+    return {rank.rank: rank for rank in table.ranks if isinstance(rank.stack, Region)}
 
 
 def test_every_share_belongs_to_its_rank_and_the_last_to_nobody() -> None:
@@ -56,7 +56,7 @@ def test_the_whole_truth_of_a_sound_job(tmp_path: Path, method: str, before: int
         if rank.rank != 2:
             assert rank.context == job.context(rank.rank)
     assert isinstance(table.ranks[2].context, Absent)
-    assert [one.rank for one in table.ranks] == list(range(RANKS))
+    assert [rank.rank for rank in table.ranks] == list(range(RANKS))
 
 
 @pytest.mark.parametrize("method", ["pie", "pip", "fs"])
@@ -115,7 +115,7 @@ def test_a_job_that_starts_is_no_unknown_layout(tmp_path: Path, method: str) -> 
 
 def without_copies(target: MemoryTarget) -> MemoryTarget:
     """The moment before the ranks' objects have been loaded."""
-    return dataclasses.replace(target, mapped=[one for one in target.mapped if not one.path.endswith(".so")])
+    return dataclasses.replace(target, mapped=[mapped for mapped in target.mapped if not mapped.path.endswith(".so")])
 
 
 @pytest.mark.parametrize("method", ["pip", "fs"])
@@ -123,7 +123,7 @@ def test_a_job_whose_map_is_older_than_its_ranks_is_no_unknown_layout(tmp_path: 
     """The map is read first; objects that are loaded before the rest is read are not in it."""
     whole = Job(method).target(tmp_path)
     table = decode(Changing([without_copies(whole), whole]))
-    assert ([one.rank for one in table.ranks], table.warnings) == (list(range(RANKS)), ())
+    assert ([rank.rank for rank in table.ranks], table.warnings) == (list(range(RANKS)), ())
     never_still = decode(Changing([without_copies(whole), whole] * ampi.MOST_TRIES * 2))
     assert (never_still.ranks, never_still.warnings) == ((), (ampi.NO_RANKS,))
 
@@ -163,12 +163,12 @@ def test_a_stripped_loader_s_threads_tell_what_its_symbols_do(
     tmp_path: Path, method: str, absent: tuple[int, ...]
 ) -> None:
     """Also in a process that ranks have left, whose freed threads keep their form."""
-    known, told = _with_and_without_symbols(tmp_path, method=method, absent=absent, stale=absent)
-    assert (told.warnings, told.evidence) == ((), ampi.EVIDENCE_STRIPPED)
-    assert (told.runtime, told.method, told.rank_count) == ("AMPI", method, RANKS)
-    assert told.entry_function == known.entry_function
-    assert [one.rank for one in told.ranks] == [one for one in range(RANKS) if one not in absent]
-    for one, other in zip(told.ranks, known.ranks):
+    known, rank_table = _with_and_without_symbols(tmp_path, method=method, absent=absent, stale=absent)
+    assert (rank_table.warnings, rank_table.evidence) == ((), ampi.EVIDENCE_STRIPPED)
+    assert (rank_table.runtime, rank_table.method, rank_table.rank_count) == ("AMPI", method, RANKS)
+    assert rank_table.entry_function == known.entry_function
+    assert [rank.rank for rank in rank_table.ranks] == [one for one in range(RANKS) if one not in absent]
+    for one, other in zip(rank_table.ranks, known.ranks):
         assert (one.rank, one.state, one.kernel_thread) == (other.rank, other.state, other.kernel_thread)
         assert (one.stack, one.heap, one.range, one.context) == (other.stack, other.heap, other.range, other.context)
         assert [getattr(x, "copy", x) for x in one.placements] == [getattr(x, "copy", x) for x in other.placements]
@@ -179,7 +179,7 @@ def test_who_runs_in_a_stripped_job_is_nobody_s_guess(tmp_path: Path, method: st
     """A kernel thread whose stack pointer is not known may be on any rank's stack."""
     target = Job(method, stripped=True, is_live=True).target(tmp_path)
     target.kernel_threads = (KernelThread(4711, Absent("it runs")),)
-    assert all(isinstance(one.context, Absent) for one in decode(target).ranks)
+    assert all(isinstance(rank.context, Absent) for rank in decode(target).ranks)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -192,12 +192,12 @@ def test_a_stripped_loader_s_shares_are_not_guessed(tmp_path: Path, method: str)
 
 def test_one_thread_s_record_is_enough_for_the_numbers_of_all(tmp_path: Path) -> None:
     table = _decode(Job("none", stripped=True, silent=(0, 1, 3)), tmp_path)
-    assert table.rank_count == RANKS and [one.rank for one in table.ranks] == list(range(RANKS))
-    assert [isinstance(one.heap, Region) for one in table.ranks] == [False, False, True, False]
+    assert table.rank_count == RANKS and [rank.rank for rank in table.ranks] == list(range(RANKS))
+    assert [isinstance(rank.heap, Region) for rank in table.ranks] == [False, False, True, False]
 
 
 @pytest.mark.parametrize("method", ["pip", "fs"])
 def test_a_stack_that_returns_to_two_copies_tells_neither(tmp_path: Path, method: str) -> None:
     table = _decode(Job(method, stripped=True, mixed=(1,)), tmp_path)
     assert table.warnings == (ampi.UNPLACED.format("1"),)
-    assert [len(one.placements) for one in table.ranks] == [1, 0, 1, 1]
+    assert [len(rank.placements) for rank in table.ranks] == [1, 0, 1, 1]

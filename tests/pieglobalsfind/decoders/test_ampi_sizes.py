@@ -19,7 +19,7 @@ PIECE = 1 << 22
 
 
 def _contexts(table: RankTable) -> dict[int, Any]:
-    return {one.rank: one.context for one in table.ranks}
+    return {rank.rank: rank.context for rank in table.ranks}
 
 
 def _read_of_heap(target: MemoryTarget, size: int) -> int:
@@ -38,8 +38,8 @@ def test_charm_s_tables_lead_to_threads_anywhere_in_a_heap(
     target = job.target(tmp_path)
     table = decode(target)
     assert table.warnings == ()
-    assert [one.stack for one in table.ranks] == [Region(job.begin(rank), MEGABYTE) for rank in range(RANKS)]
-    assert [one.thread for one in table.ranks] == [job.thread(rank) for rank in range(RANKS)]
+    assert [rank.stack for rank in table.ranks] == [Region(job.begin(rank), MEGABYTE) for rank in range(RANKS)]
+    assert [rank.thread for rank in table.ranks] == [job.thread(rank) for rank in range(RANKS)]
     assert _read_of_heap(target, size) < MEGABYTE
 
 
@@ -50,7 +50,7 @@ def test_a_search_skips_pages_that_were_never_touched(tmp_path: Path, place: int
     job = Job("none", heap_size=size, heap_at=place, stripped=stripped)
     target = job.target(tmp_path)
     table = decode(target)
-    assert [one.thread for one in table.ranks] == [job.thread(rank) for rank in range(RANKS)]
+    assert [rank.thread for rank in table.ranks] == [job.thread(rank) for rank in range(RANKS)]
     assert _read_of_heap(target, size) < 4 * MEGABYTE
 
 
@@ -60,7 +60,7 @@ def test_a_search_ends_when_every_rank_is_found(tmp_path: Path) -> None:
     sparse = Job("none", heap_size=size).target(tmp_path)
     mapped = Mapped(0x7FFF00000000, size)
     target = _Opening([*sparse.mapped, mapped])
-    assert [one.rank for one in decode(target).ranks if isinstance(one.stack, Region)] == list(range(RANKS))
+    assert [rank.rank for rank in decode(target).ranks if isinstance(rank.stack, Region)] == list(range(RANKS))
     assert sum(length for _, length in target.reads) < 4 * PIECE
 
 
@@ -76,7 +76,7 @@ def test_a_thread_across_the_edge_of_a_piece_is_one_thread(tmp_path: Path, edge:
     job.heap_at = 4 * PIECE - (job.thread(1) - job.heap + job.before + edge)
     target = _Opening([*job.target(tmp_path).mapped])
     table = decode(target)
-    assert [one.thread for one in table.ranks] == [job.thread(rank) for rank in range(RANKS)]
+    assert [rank.thread for rank in table.ranks] == [job.thread(rank) for rank in range(RANKS)]
 
 
 def test_an_element_that_has_left_has_no_thread_though_its_stack_is_mapped(tmp_path: Path) -> None:
@@ -89,14 +89,14 @@ def test_an_element_that_has_left_has_no_thread_though_its_stack_is_mapped(tmp_p
 
 def test_a_freed_thread_that_an_element_points_to_is_not_believed(tmp_path: Path) -> None:
     table = decode(Job("pie", has_tables=True, stale=(1, 3)).target(tmp_path))
-    assert [one.rank for one in table.ranks if isinstance(one.stack, Region)] == [0, 2]
+    assert [rank.rank for rank in table.ranks if isinstance(rank.stack, Region)] == [0, 2]
 
 
 def test_tables_of_another_form_leave_the_search(tmp_path: Path) -> None:
     """Threads that do not validate are none, whatever leads there."""
     table = decode(Job("pie", has_tables=True, no_tokens=True).target(tmp_path))
     assert table.warnings == (ampi.NOT_THREADS,)
-    assert all(isinstance(one.stack, Absent) for one in table.ranks)
+    assert all(isinstance(rank.stack, Absent) for rank in table.ranks)
 
 
 @pytest.mark.parametrize("seed", range(20))

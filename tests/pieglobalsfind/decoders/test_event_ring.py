@@ -42,7 +42,7 @@ def memory_of(registry: Registry) -> bytearray:
 
 
 def numbers(events: Iterable[Event]) -> list[int]:
-    return [one.number for one in events]
+    return [event.number for event in events]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -51,32 +51,32 @@ def test_what_was_written_comes_back(order: str, extra: int) -> None:
     slots = [(1, 5, 7, 3, 4, 2, NONE, 0), (2, 6, 8, 4, 4, 2, 1, 3), (3, 7, 9, 1, -1, NONE, NONE, 0), slot(0)]
     mapping = memory_of(ring(slots, 3, order=order, extra=extra))
     target = MemoryTarget([Mapped(ADDRESS, len(mapping), bytes(mapping), "/memfd:rank_debug_registry (deleted)")])
-    found = EventRing(reader(target))
-    assert (found.process, found.job_id, found.node, found.room) == (0, "job", "node", 4)
-    events, lost = found.new()
+    event_ring = EventRing(reader(target))
+    assert (event_ring.process, event_ring.job_id, event_ring.node, event_ring.room) == (0, "job", "node", 4)
+    events, lost = event_ring.new()
     assert lost == 0 and events == [
         Event(1, 5, 7, "created", 4, 2, 0, -1, 0),
         Event(2, 6, 8, "leaves", 4, 2, 0, 1, 3),
         Event(3, 7, 9, "copies begin", -1, -1, 0, -1, 0),
     ]
-    assert found.new() == ([], 0)
+    assert event_ring.new() == ([], 0)
     assert decode(target).rank_count == 0  # a reader of the other tables is not disturbed
 
 
 def test_a_ring_that_went_round_tells_what_is_lost() -> None:
-    found = EventRing(read_of(memory_of(ring([slot(9), slot(10), slot(7), slot(8)], 10))))
-    events, lost = found.new()
+    event_ring = EventRing(read_of(memory_of(ring([slot(9), slot(10), slot(7), slot(8)], 10))))
+    events, lost = event_ring.new()
     assert (numbers(events), lost) == ([7, 8, 9, 10], 6)
 
 
 def test_reading_goes_on_where_it_stopped() -> None:
     data = memory_of(ring([slot(1), slot(2), slot(0), slot(0)], 2))
-    found = EventRing(read_of(data))
-    assert numbers(found.new()[0]) == [1, 2]
+    event_ring = EventRing(read_of(data))
+    assert numbers(event_ring.new()[0]) == [1, 2]
     data[:] = memory_of(ring([slot(5), slot(2), slot(3), slot(4)], 5))
-    assert (numbers(found.new()[0]), found.new()) == ([3, 4, 5], ([], 0))
+    assert (numbers(event_ring.new()[0]), event_ring.new()) == ([3, 4, 5], ([], 0))
     data[:] = memory_of(ring([slot(13), slot(14), slot(11), slot(12)], 14))
-    events, lost = found.new()
+    events, lost = event_ring.new()
     assert (numbers(events), lost) == ([11, 12, 13, 14], 5)
 
 
@@ -138,12 +138,12 @@ def test_a_table_that_can_not_be(address: int, count: int, stride: int) -> None:
 
 def test_absurd_counters_end_soon_and_are_not_believed() -> None:
     data = memory_of(ring([slot(1), slot(2), slot(3), slot(4)], 4))
-    found = EventRing(read_of(data))
+    event_ring = EventRing(read_of(data))
     struct.pack_into("<Q", data, WRITTEN_AT, (1 << 64) - 1)
-    assert found.new() == ([], (1 << 64) - 1)
+    assert event_ring.new() == ([], (1 << 64) - 1)
     struct.pack_into("<Q", data, WRITTEN_AT, 3)
     with pytest.raises(RegistryError, match="have become fewer"):
-        found.new()
+        event_ring.new()
 
 
 def test_any_bytes_are_an_answer_or_an_error() -> None:
@@ -157,4 +157,4 @@ def test_any_bytes_are_an_answer_or_an_error() -> None:
             except RanklensError:
                 continue
             assert len(events) <= 4 and lost >= 0
-            assert all(one.rank >= -1 and isinstance(one.kind, str) for one in events)
+            assert all(event.rank >= -1 and isinstance(event.kind, str) for event in events)

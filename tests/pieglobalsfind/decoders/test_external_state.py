@@ -85,13 +85,13 @@ def ranks_of(target: MemoryTarget) -> Sequence[Rank]:
 
 def test_what_the_runtime_keeps_is_read_there() -> None:
     table = decode(target_of(written(), sound()))
-    assert {one.evidence.tier for one in table.ranks} == {"hook"}
-    assert [one.state for one in table.ranks] == [model.RUNNING, model.READY, model.READY]
+    assert {rank.evidence.tier for rank in table.ranks} == {"hook"}
+    assert [rank.state for rank in table.ranks] == [model.RUNNING, model.READY, model.READY]
     assert (table.ranks[0].processing_element, table.ranks[0].kernel_thread) == (7, 4712)
     assert isinstance(table.ranks[0].context, Absent)
-    assert [one.context for one in table.ranks[1:]] == [begin(1) + 0x8000, begin(2) + 0x8000]
-    assert [one.heap for one in table.ranks] == [Region(begin(one) + HEAP_AT, 0x5000) for one in range(RANKS)]
-    assert all(isinstance(one.switches, Absent) and isinstance(one.heap_used, Absent) for one in table.ranks)
+    assert [rank.context for rank in table.ranks[1:]] == [begin(1) + 0x8000, begin(2) + 0x8000]
+    assert [rank.heap for rank in table.ranks] == [Region(begin(one) + HEAP_AT, 0x5000) for one in range(RANKS)]
+    assert all(isinstance(rank.switches, Absent) and isinstance(rank.heap_used, Absent) for rank in table.ranks)
     assert table.warnings == ()
 
 
@@ -99,7 +99,7 @@ def test_a_stack_pointer_tells_more_than_the_runtime() -> None:
     """The runtime names the next rank before it switches: the stack that a thread is on is what counts."""
     target = target_of(written(), sound(running=1))
     target.kernel_threads = (KernelThread(4712, {7: begin(2) + 0x100}),)
-    assert [one.state for one in ranks_of(target)] == [model.READY, model.RUNNING, model.RUNNING]
+    assert [rank.state for rank in ranks_of(target)] == [model.READY, model.RUNNING, model.RUNNING]
     target.is_live = True
     assert ranks_of(target)[2].kernel_thread == 4712
 
@@ -112,7 +112,7 @@ def test_a_context_outside_its_stack_is_none(where: int) -> None:
 
 
 def test_a_context_that_returns_to_no_code_of_the_runtime_is_none() -> None:
-    assert [one.context for one in ranks_of(target_of(written(), sound(), 0x1234))[1:]] == [NOT_SAVED, NOT_SAVED]
+    assert [rank.context for rank in ranks_of(target_of(written(), sound(), 0x1234))[1:]] == [NOT_SAVED, NOT_SAVED]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_the_end_of_the_heap_is_believed_within_its_share_alone(end: int, heap: 
 
 def test_words_that_can_not_be_read() -> None:
     target = target_of(written(), sound())
-    target.mapped = [one for one in target.mapped if one.start != WORDS]
-    assert [(one.state, one.context, one.heap) for one in ranks_of(target)] == [
+    target.mapped = [mapped for mapped in target.mapped if mapped.start != WORDS]
+    assert [(rank.state, rank.context, rank.heap) for rank in ranks_of(target)] == [
         (model.READY, NOT_SAVED, NO_HEAP) for _ in range(RANKS)
     ]
 
@@ -138,9 +138,9 @@ def test_words_that_can_not_be_read() -> None:
 def test_of_a_running_job_whose_elements_are_unknown_no_context_is_believed() -> None:
     target = target_of(written(current=0), sound())
     target.is_live = True
-    assert {one.context for one in ranks_of(target)} == {MAY_RUN}
+    assert {rank.context for rank in ranks_of(target)} == {MAY_RUN}
     target.is_live = False  # stopped: the threads' stack pointers tell who runs
-    assert {type(one.context) for one in ranks_of(target)} == {int}
+    assert {type(rank.context) for rank in ranks_of(target)} == {int}
 
 
 def test_a_job_that_never_stands_still() -> None:
@@ -157,7 +157,7 @@ def test_a_job_that_never_stands_still() -> None:
     target.read = switching  # type: ignore[method-assign]
     table = decode(target)
     assert RESTLESS in table.warnings
-    assert not any(isinstance(one.context, int) for one in table.ranks)
+    assert not any(isinstance(rank.context, int) for rank in table.ranks)
 
 
 def test_ranks_that_have_left_are_not_looked_at() -> None:
@@ -179,5 +179,5 @@ def test_a_row_for_a_rank_that_is_not_there() -> None:
 def test_the_first_writers_of_version_1_had_no_such_tables() -> None:
     registry = written().changed(header_size=FIRST_HEADER_SIZE)
     table = decode(target_of(registry, sound()))
-    assert {one.evidence.tier for one in table.ranks} == {"registry"}
-    assert [one.state for one in table.ranks] == [model.READY] * RANKS
+    assert {rank.evidence.tier for rank in table.ranks} == {"registry"}
+    assert [rank.state for rank in table.ranks] == [model.READY] * RANKS

@@ -50,18 +50,20 @@ def test_they_are_where_the_code_of_every_copy_finds_them(tmp_path: Path, option
         assert process.stdout is not None
         truth = [[int(word) for word in process.stdout.readline().split()] for _ in paths]
         target = LiveTarget(process.pid)
-        bases = {one.path: one.start for one in reversed(target.maps())}
+        bases = {mapping.path: mapping.start for mapping in reversed(target.maps())}
         copies = {rank: bases[path] for rank, path in enumerate(paths)}
         loaded = LoadedElf(target.read, copies[0])
-        known = object_of(0, loaded, paths[0])
-        found = redirections(target, known, loaded, copies)
+        elf_object = object_of(0, loaded, paths[0])
+        found = redirections(target, elf_object, loaded, copies)
     if options:
         assert len({tuple(one) for one in truth}) == COPIES and found == dict.fromkeys(copies, ())
         return
     assert len({tuple(one[:2]) for one in truth}) == 1 and len({own for _, _, own in truth}) == COPIES
     for rank, (count, level, _) in enumerate(truth):
-        assert {one.storage for one in found[rank]} == {count, level}
-        assert {(one.original, one.size) for one in found[rank]} == {(truth[0][0], 24), (truth[0][1], 4)}
-        assert all(isinstance(one, Redirect) and one.object == 0 and one.is_shared for one in found[rank])
-        slots = [one.got_slot - copies[rank] for one in found[rank] if one.got_slot]
+        assert {redirect.storage for redirect in found[rank]} == {count, level}
+        assert {(redirect.original, redirect.size) for redirect in found[rank]} == {(truth[0][0], 24), (truth[0][1], 4)}
+        assert all(
+            isinstance(redirect, Redirect) and redirect.object == 0 and redirect.is_shared for redirect in found[rank]
+        )
+        slots = [redirect.got_slot - copies[rank] for redirect in found[rank] if redirect.got_slot]
         assert len(slots) == 2 and all(0 < slot < loaded.span for slot in slots)

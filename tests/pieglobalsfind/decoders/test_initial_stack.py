@@ -35,13 +35,13 @@ def test_a_file_that_is_called_like_a_loader_tells_nothing() -> None:
 
 
 def test_two_starts_of_a_program_differ_and_a_core_file_is_of_its_process_s(tmp_path: Path) -> None:
-    with subprocess.Popen(["/bin/sleep", "300"]) as one, subprocess.Popen(["/bin/sleep", "300"]) as other:
+    with subprocess.Popen(["/bin/sleep", "300"]) as process, subprocess.Popen(["/bin/sleep", "300"]) as other:
         try:
-            wait_until(lambda: all(told(open_target(pid=each.pid), "PATH") for each in (one, other)), "not started")
-            core = make_core(one.pid, tmp_path)
-            targets = [open_target(pid=one.pid), open_target(core=str(core)), open_target(pid=other.pid)]
+            wait_until(lambda: all(told(open_target(pid=each.pid), "PATH") for each in (process, other)), "not started")
+            core = make_core(process.pid, tmp_path)
+            targets = [open_target(pid=process.pid), open_target(core=str(core)), open_target(pid=other.pid)]
             first, of_core, second = (start(target, target.maps()) for target in targets)
         finally:
-            one.kill()
+            process.kill()
             other.kill()
     assert first and first == of_core != second != ""

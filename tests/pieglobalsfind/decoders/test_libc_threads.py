@@ -68,9 +68,15 @@ def test_every_thread_has_its_own(options: list[str], program: Path, start_job: 
     target = LiveTarget(job.pid)
     described = descriptions(target, target.maps())
     assert described is not None
-    found = {one.tid: one for one in control_blocks(target, target.maps(), described)}
-    assert {tid: one.address for tid, one in found.items()} == {tid: block for tid, (block, _) in truth.items()}
+    found = {block.tid: block for block in control_blocks(target, target.maps(), described)}
+    assert {tid: control_block.address for tid, control_block in found.items()} == {
+        tid: block for tid, (block, _) in truth.items()
+    }
     for tid, (_, place) in truth.items():
         if tid != job.pid:  # the first thread's stack is the process's
-            holders = [other for other, one in found.items() if one.mapping.start <= place < one.address]
+            holders = [
+                other
+                for other, control_block in found.items()
+                if control_block.mapping.start <= place < control_block.address
+            ]
             assert holders == [tid]

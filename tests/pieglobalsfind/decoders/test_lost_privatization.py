@@ -73,7 +73,7 @@ NOT_KNOWN = Absent("nothing tells")
 
 def writable_start(path: Path) -> int:
     with path.open("rb") as file:
-        return next(one["p_vaddr"] for one in ELFFile(file).iter_segments("PT_LOAD") if one["p_flags"] & 2)
+        return next(segment["p_vaddr"] for segment in ELFFile(file).iter_segments("PT_LOAD") if segment["p_flags"] & 2)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def library(tmp_path: Path) -> Path:
     pytest.fail("the linker has aligned every segment")
 
 
-def rank(number: int, known: Object, copy: int) -> Rank:
+def rank(number: int, elf_object: Object, copy: int) -> Rank:
     return Rank(
         rank=number,
         state="ready",
@@ -103,7 +103,7 @@ def rank(number: int, known: Object, copy: int) -> Rank:
         range=NOT_KNOWN,
         waiting=None,
         switches=NOT_KNOWN,
-        placements=(Rebase(0, known.base, known.span, copy),),
+        placements=(Rebase(0, elf_object.base, elf_object.span, copy),),
         evidence=Evidence("runtime", "a test"),
     )
 
@@ -114,11 +114,12 @@ def table_of(job: Job, path: Path) -> tuple[LiveTarget, RankTable, dict[str, int
     target = LiveTarget(job.pid)
     elf = LoadedElf(target.read, base)
     segments = tuple(
-        Segment(one.vaddr - elf.low, one.memory_size, one.file_size, one.flags & 7) for one in elf.segments
+        Segment(segment.vaddr - elf.low, segment.memory_size, segment.file_size, segment.flags & 7)
+        for segment in elf.segments
     )
-    known = Object(0, str(path), elf.build_id, base, elf.load_bias, elf.span, segments, True, True)
-    ranks = (rank(0, known, first), rank(1, known, second))
-    table = RankTable("pie", "AMPI", 2, (known,), ranks, Evidence("runtime", "a test"))
+    elf_object = Object(0, str(path), elf.build_id, base, elf.load_bias, elf.span, segments, True, True)
+    ranks = (rank(0, elf_object, first), rank(1, elf_object, second))
+    table = RankTable("pie", "AMPI", 2, (elf_object,), ranks, Evidence("runtime", "a test"))
     return target, table, {"external": external, "row": row}
 
 
@@ -129,13 +130,13 @@ def test_what_ranks_use_is_shown(tmp_path: Path, library: Path, start_job: Start
     assert is_unaligned(table.objects[0])
     used = as_used(target, table)
     lost, kept = used.ranks
-    moved = [one for one in lost.placements if isinstance(one, Redirect)]
-    covered = {at for one in moved for at in range(one.original, one.original + one.size)}
+    moved = [placement for placement in lost.placements if isinstance(placement, Redirect)]
+    covered = {at for redirect in moved for at in range(redirect.original, redirect.original + redirect.size)}
     assert covered == {
         *range(places["external"], places["external"] + 4),
         *range(places["row"], places["row"] + 400),
     }
-    assert all(one.storage == one.original and one.is_shared for one in moved)
+    assert all(redirect.storage == redirect.original and redirect.is_shared for redirect in moved)
     assert kept == table.ranks[1] and lost.placements[-1:] == table.ranks[0].placements
     (warning,) = used.warnings
     assert warning.startswith("privatization of library.so failed in 1 of 2 ranks")
@@ -143,5 +144,5 @@ def test_what_ranks_use_is_shown(tmp_path: Path, library: Path, start_job: Start
 
 def test_an_aligned_segment_is_not_looked_at(tmp_path: Path) -> None:
     segments = (Segment(0, 64, 64, 5), Segment(4096 + 504, 64, 64, 6))
-    known = Object(0, "x.so", b"", 0x10000, 0x10000, 8192, segments, True, True)
-    assert not is_unaligned(known)
+    elf_object = Object(0, "x.so", b"", 0x10000, 0x10000, 8192, segments, True, True)
+    assert not is_unaligned(elf_object)

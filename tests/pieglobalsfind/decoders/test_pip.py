@@ -21,7 +21,9 @@ from tests.support.fabricate.pip import AREA, BLOCK_AT, HEAP, LIBPIP, TLS_SIZE, 
 
 
 def copy_of(rank: Rank, number: int) -> int:
-    return next(one.copy for one in rank.placements if isinstance(one, Rebase) and one.object == number)
+    return next(
+        placement.copy for placement in rank.placements if isinstance(placement, Rebase) and placement.object == number
+    )
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -34,14 +36,14 @@ def test_tasks_are_ranks_with_their_own_numbers(tmp_path: Path, version: int, li
     target = job.target(tmp_path)
     table = decode(target)
     assert (table.runtime, table.method, table.rank_count, table.warnings) == ("PiP", "pipthread", 4, ())
-    assert [one.rank for one in table.ranks] == [0, 1, 2]
-    (program,) = (one for one in table.objects if one.is_program)
+    assert [rank.rank for rank in table.ranks] == [0, 1, 2]
+    (program,) = (elf_object for elf_object in table.objects if elf_object.is_program)
     assert program.path.endswith("/task")
     for rank in table.ranks:
         assert copy_of(rank, program.index) == job.program(rank.rank)
         assert (rank.state, rank.kernel_thread, rank.address_space) == (RUNNING, job.tid(rank.rank), 0)
         assert rank.stack == Region(job.stack(rank.rank), BLOCK_AT)
-        blocks = [one for one in rank.placements if isinstance(one, TlsBlock)]
+        blocks = [placement for placement in rank.placements if isinstance(placement, TlsBlock)]
         assert blocks == [TlsBlock(program.index, job.thread_locals(rank.rank), TLS_SIZE, False, 0)]
         owner = Translator(table, target.maps()).owner(job.program(rank.rank) + 0x2008)
         assert (owner.rank, owner.object, owner.offset) == (rank.rank, program.index, 0x2008)
@@ -57,7 +59,7 @@ def test_the_root_is_no_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_task_whose_thread_has_ended_does_not_run(tmp_path: Path, version: int) -> None:
     table = decode(Job(version, ended=(0, 2)).target(tmp_path))
-    assert [(one.state, one.kernel_thread) for one in table.ranks] == [(READY, 0), (RUNNING, 5001), (READY, 0)]
+    assert [(rank.state, rank.kernel_thread) for rank in table.ranks] == [(READY, 0), (RUNNING, 5001), (READY, 0)]
     assert table.ranks[0].context == pip.NO_THREAD and isinstance(table.ranks[0].stack, Absent)
 
 
@@ -66,7 +68,7 @@ def test_a_thread_that_all_records_lead_to_is_no_task_s(tmp_path: Path, version:
     """Each has its own: the one that has started all tasks is none of them, though the way to it is shorter."""
     job = Job(version, names_starter=True)
     table = decode(job.target(tmp_path))
-    assert [(one.state, one.kernel_thread) for one in table.ranks] == [(RUNNING, job.tid(one)) for one in (0, 1, 2)]
+    assert [(rank.state, rank.kernel_thread) for rank in table.ranks] == [(RUNNING, job.tid(one)) for one in (0, 1, 2)]
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -77,7 +79,7 @@ def test_a_breakpoint_for_one_process_is_refused_for_the_others(tmp_path: Path, 
     target = job.target(tmp_path)
     table = decode(target)
     assert table.method == "pipprocess"
-    assert [one.address_space for one in table.ranks] == [job.tid(one) for one in (0, 1, 2)]
+    assert [rank.address_space for rank in table.ranks] == [job.tid(one) for one in (0, 1, 2)]
     shared = danger(ProcessView(target, table), job.namespace(-1) + LIBPIP + 0x1000)
     others = {-1: "0-2", 1: "0,2"}[looks_from]
     assert shared is not None and f"it would kill rank {others}" in shared
@@ -108,14 +110,14 @@ def test_a_job_that_starts_or_ends_is_said_to_do_so(tmp_path: Path, version: int
 @pytest.mark.parametrize("loading", ["mapped", "unzeroed"])
 def test_a_task_that_is_being_loaded_is_none_yet(tmp_path: Path, loading: str) -> None:
     table = decode(Job(loading=loading, loaded_by=2).target(tmp_path))
-    assert [one.rank for one in table.ranks] == [0, 1] and table.warnings == ()
+    assert [rank.rank for rank in table.ranks] == [0, 1] and table.warnings == ()
 
 
 def without_program(job: Job, task: int, folder: Path) -> MemoryTarget:
     """The job, where a task's program is listed by loader and kernel, and can't be read any more."""
     target = job.target(folder)
-    gone = replace(next(one for one in target.mapped if one.start == job.program(task)), start=0x1000)
-    return replace(target, mapped=[one if one.start != job.program(task) else gone for one in target.mapped])
+    gone = replace(next(mapped for mapped in target.mapped if mapped.start == job.program(task)), start=0x1000)
+    return replace(target, mapped=[mapped if mapped.start != job.program(task) else gone for mapped in target.mapped])
 
 
 def test_tasks_that_go_meanwhile_are_looked_at_again(tmp_path: Path) -> None:
@@ -126,31 +128,31 @@ def test_tasks_that_go_meanwhile_are_looked_at_again(tmp_path: Path) -> None:
         Job(present=(0, 1)).target(tmp_path),
     )
     table = decode(Changing([whole, going, gone]))
-    assert [one.rank for one in table.ranks] == [0, 1] and table.warnings == ()
+    assert [rank.rank for rank in table.ranks] == [0, 1] and table.warnings == ()
 
 
 def test_tasks_that_never_keep_still_are_said_to_change(tmp_path: Path) -> None:
     going, fewer = without_program(Job(), 2, tmp_path), without_program(Job(present=(0, 2)), 2, tmp_path)
     table = decode(Changing([going, fewer] * pip.MOST_TRIES * 2))
     assert table.warnings == (pip.CHANGING,)
-    assert all(copy_of(one, 0) == Job().program(one.rank) for one in table.ranks)
+    assert all(copy_of(rank, 0) == Job().program(rank.rank) for rank in table.ranks)
 
 
 @pytest.mark.parametrize(("state", "warning"), [(0, pip.LOST.format("2")), (1, pip.CHANGING), (2, pip.CHANGING)])
 def test_a_list_that_the_loader_changes_now_is_no_damage(tmp_path: Path, state: int, warning: str) -> None:
     table = decode(without_program(Job(state=state), 2, tmp_path))
-    assert [one.rank for one in table.ranks] == [0, 1] and table.warnings == (warning,)
+    assert [rank.rank for rank in table.ranks] == [0, 1] and table.warnings == (warning,)
 
 
 def test_two_that_claim_one_number_are_both_left_out(tmp_path: Path) -> None:
     table = decode(Job(twice=(1,)).target(tmp_path))
-    assert [one.rank for one in table.ranks] == [0, 2]
+    assert [rank.rank for rank in table.ranks] == [0, 2]
     assert table.warnings == (pip.LOST.format("1"),)
 
 
 def test_a_record_that_is_none_is_left_out(tmp_path: Path) -> None:
     table = decode(Job(off_record=(0,)).target(tmp_path))
-    assert [one.rank for one in table.ranks] == [1, 2]
+    assert [rank.rank for rank in table.ranks] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -175,17 +177,17 @@ def test_tasks_whose_threads_nobody_describes_are_said_to_be_unknown(tmp_path: P
     """Whether they are processes, which a breakpoint would kill, is not guessed."""
     table = decode(Job(namespaces_listed=False, own_glibc=True, undescribed=True).target(tmp_path))
     assert table.warnings == (pip.UNDESCRIBED,)
-    assert [(one.state, one.kernel_thread) for one in table.ranks] == [(READY, 0)] * 3
+    assert [(rank.state, rank.kernel_thread) for rank in table.ranks] == [(READY, 0)] * 3
 
 
 def test_a_list_that_goes_in_circles_ends(tmp_path: Path) -> None:
     target = Job().target(tmp_path)
-    heap = next(one for one in target.mapped if one.start == HEAP)
+    heap = next(mapped for mapped in target.mapped if mapped.start == HEAP)
     data = bytearray(heap.data)
     struct.pack_into("<Q", data, 0x1000 + 0x400 + 0x200 + 24, HEAP + 0x1400)  # the last of task 0's follows its first
     struct.pack_into("<Q", data, 0x40 * 3 + 40, HEAP)  # after the last namespace comes the first
     heap.data = bytes(data)
-    assert [one.rank for one in decode(target).ranks] == [0, 1, 2]
+    assert [rank.rank for rank in decode(target).ranks] == [0, 1, 2]
 
 
 def test_records_that_lead_everywhere_are_given_up() -> None:
@@ -201,15 +203,16 @@ def test_records_that_lead_everywhere_are_given_up() -> None:
 def test_wild_pointers_lead_to_no_rank(tmp_path: Path) -> None:
     for address in (0, 8, AREA, HEAP, 0x7F0001100000, (1 << 64) - 8):
         target = Job().target(tmp_path)
-        heap = next(one for one in target.mapped if one.start == HEAP)
+        heap = next(mapped for mapped in target.mapped if mapped.start == HEAP)
         for at in (8, 40, 0x1000 + 24, 0x1000 + 0x400):
             data = bytearray(heap.data)
             struct.pack_into("<Q", data, at, address)
             changed = replace(
-                target, mapped=[one if one is not heap else replace(heap, data=bytes(data)) for one in target.mapped]
+                target,
+                mapped=[mapped if mapped is not heap else replace(heap, data=bytes(data)) for mapped in target.mapped],
             )
             table = decode(changed)
             for rank in table.ranks:
-                assert copy_of(rank, next(one.index for one in table.objects if one.is_program)) == Job().program(
-                    rank.rank
-                )
+                assert copy_of(
+                    rank, next(elf_object.index for elf_object in table.objects if elf_object.is_program)
+                ) == Job().program(rank.rank)

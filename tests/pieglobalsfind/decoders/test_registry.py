@@ -168,8 +168,11 @@ def test_everything_comes_back() -> None:
     assert table.context_layout == (model.RegisterRule(16, True, 56), model.RegisterRule(7, False, 64))
     assert table.constructor_heap == Region(0x300000000000, 0x4000)
     assert table.constructor_blocks == ((0x300000000100, 32),)
-    assert [one.path for one in table.objects] == ["/home/me/solver", "/lib/libf.so"]
-    assert [(one.is_program, one.privatized) for one in table.objects] == [(True, True), (False, True)]
+    assert [elf_object.path for elf_object in table.objects] == ["/home/me/solver", "/lib/libf.so"]
+    assert [(elf_object.is_program, elf_object.privatized) for elf_object in table.objects] == [
+        (True, True),
+        (False, True),
+    ]
     assert table.objects[0].segments[2] == model.Segment(0x4000, 0x2000, 0x100, 6)
     running, blocked, ready = table.ranks
     assert (running.state, running.kernel_thread, running.waiting) == (model.RUNNING, 4712, None)
@@ -426,7 +429,7 @@ class Arriving(MemoryTarget):
         self._at = at
         away = (rank(0), rank(1, state=4, moves=1), rank(2))
         here = (rank(0), rank(1, moves=2, switches=5, context=FIRST + RANGE + 0x7010), rank(2))
-        gone = tuple(one for one in copies(3) if one[0] != 1)
+        gone = tuple(copy for copy in copies(3) if copy[0] != 1)
         self._later = registry().changed(ranks=here, generation=4, kept=kept).encode()
         before = registry().changed(ranks=away, copies=gone, kept=kept)
         super().__init__([Mapped(ADDRESS, 2 * before.size, before.encode(), NAME)], is_live=True)
@@ -587,7 +590,7 @@ def test_ten_thousand_ranks_at_once() -> None:
 def test_records_of_every_writer(stride: int, process: int, moves: int, status: int, members: int) -> None:
     """Each is read as far as it goes, and what is not known of it is skipped."""
     whole = struct.pack("<iIIIQQQQQQQQIIiiQQIIIIQ", *range(1, 18), 4, 5, 6, 8, 9, 10).ljust(stride, b"x")[:stride]
-    for one in layout.parse_records(layout.Rank, whole * 2, stride, "<"):
-        assert (one.rank, one.switches) == (1, 4)
-        assert (one.process, one.moves, one.exit_status) == (process, moves, status)
-        assert one.wait_members == members
+    for record in layout.parse_records(layout.RankRecord, whole * 2, stride, "<"):
+        assert (record.rank, record.switches) == (1, 4)
+        assert (record.process, record.moves, record.exit_status) == (process, moves, status)
+        assert record.wait_members == members

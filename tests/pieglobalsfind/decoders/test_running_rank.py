@@ -13,7 +13,7 @@ from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import RUNNING
 from pieglobalsfind.session.process_view import ProcessView
-from pieglobalsfind.stacks.unwind import Walked
+from pieglobalsfind.stacks.unwind import UnwoundStack
 from pieglobalsfind.target import KernelThread
 from pieglobalsfind.targets import open_target
 from pieglobalsfind.targets.live import LiveTarget
@@ -53,10 +53,10 @@ class Letting(LiveTarget):
         self.asked += 1
         if self.asked == 1 and self._before:
             self._go_on()
-        found = super().threads()
+        threads = super().threads()
         if self.asked == 1 and not self._before:
             self._go_on()
-        return found
+        return threads
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def held(start_job: StartJob, tmp_path: Path, pipe: tuple[Path, int]) -> Job:
     return job
 
 
-def functions(walked: Walked) -> list[str]:
-    names = [one.function for one in walked.calls]
+def functions(walked: UnwoundStack) -> list[str]:
+    names = [call.function for call in walked.calls]
     return names[: 1 + next((at for at, name in enumerate(names) if name.startswith("MPI_")), len(names))]
 
 

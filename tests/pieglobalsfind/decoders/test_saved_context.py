@@ -32,7 +32,7 @@ def code() -> bytes:
 def vector(stack: int, at: int) -> bytes:
     """An auxiliary vector whose random bytes lie at an offset of the stack."""
     pairs = [(33, 0x7FFF00000000), (6, 4096), (17, 100), (25, stack + at), (31, stack + 8), (0, 0)]
-    return b"".join(struct.pack("<QQ", *one) for one in pairs)
+    return b"".join(struct.pack("<QQ", *pair) for pair in pairs)
 
 
 def stack_bytes(size: int, guard: int) -> bytes:
@@ -100,32 +100,32 @@ def test_a_jmp_buf_needs_no_thread(name: str) -> None:
 
 def test_decoys_of_a_vector_are_passed_over() -> None:
     """A lone pair that looks like AT_RANDOM's, above the vector and not aligned to it."""
-    found = target({})
-    stack = found.mapped[-1]
+    memory_target = target({})
+    stack = memory_target.mapped[-1]
     decoy = words(25, STACK + 0x10)
     stack.data = stack.data[:-16] + decoy
-    assert pointer_guard(found, found.maps()) == GUARD
+    assert pointer_guard(memory_target, memory_target.maps()) == GUARD
 
 
 def test_a_stack_full_of_decoys_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, looked = target({}), []
-    found.mapped[-1].data = words(*[AT_RANDOM] * 0x600)
+    memory_target, looked = target({}), []
+    memory_target.mapped[-1].data = words(*[AT_RANDOM] * 0x600)
     monkeypatch.setattr(saved_context, "_is_in_vector", lambda data, at: looked.append(at))
     with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be had"):
-        pointer_guard(found, found.maps())
+        pointer_guard(memory_target, memory_target.maps())
     assert len(looked) == MOST_CANDIDATES < 0x600
 
 
 @pytest.mark.parametrize("pointer", [0, STACK - 8, STACK + 0x3000 - 8, (1 << 64) - 8])
 def test_random_bytes_that_are_elsewhere_are_not_believed(pointer: int) -> None:
-    found = target({0: JMP_BUF})
-    stack = found.mapped[-1]
+    memory_target = target({0: JMP_BUF})
+    stack = memory_target.mapped[-1]
     data = bytearray(stack.data)
     at = bytes(data).rindex(words(25)) + 8
     data[at : at + 8] = words(pointer)
     stack.data = bytes(data)
     with pytest.raises(RanklensError, match="the guard that mangles a jmp_buf can't be had"):
-        registers(found, "jmp_buf", HEAP)
+        registers(memory_target, "jmp_buf", HEAP)
 
 
 def test_a_guard_that_is_wrong_gives_no_registers() -> None:
@@ -152,8 +152,8 @@ def test_a_ucontext_that_makes_no_sense(pc: int, stack: int, why: str) -> None:
 def test_random_bytes_never_raise_anything_else() -> None:
     chance = random.Random(7)
     for _ in range(300):
-        found = target({0: chance.randbytes(0x1000)})
-        found.mapped[-1].data = chance.randbytes(0x3000)
+        memory_target = target({0: chance.randbytes(0x1000)})
+        memory_target.mapped[-1].data = chance.randbytes(0x3000)
         for kind in ("fcontext", "ucontext", "jmp_buf"):
             with pytest.raises(RanklensError):
-                registers(found, kind, HEAP + chance.randrange(0x1800))
+                registers(memory_target, kind, HEAP + chance.randrange(0x1800))

@@ -26,9 +26,9 @@ ADDRESSES = range(0x1000, 0x1400, 7)  # code of small objects
 
 def ask(path: str) -> None:
     information = DebugInfo.open(path)
-    for one in information.declared:
-        type_name(information.types, one.type, one.language)
-        information.types.strip(one.type)
+    for variable in information.declared:
+        type_name(information.types, variable.type, variable.language)
+        information.types.strip(variable.type)
     variable_cache.encode(information.declared, information.reader)
     information.root("struct node")
     information.root("missing")
@@ -41,8 +41,8 @@ def ask(path: str) -> None:
         code.rules(address)
         arguments.calls(address)
         arguments.passed(address)
-        found = variables.at(address)
-        for local in found.variables if found is not None else ():
+        locals_at = variables.at(address)
+        for local in locals_at.variables if locals_at is not None else ():
             type_name(variables.types, local.type, local.language)
             variables.types.size(local.type)
     information.close()

@@ -40,8 +40,10 @@ def test_functions_are_named_by_types_of_the_next_unit(tmp_path: Path) -> None:
         )
         for number in range(UNITS)
     ]
-    found = DebugInfo.open(str(written(tmp_path, *units))).variables()
-    assert [one.name for one in found] == [f"f{number}(app::S{(number + 1) % UNITS})::calls" for number in range(UNITS)]
+    variables = DebugInfo.open(str(written(tmp_path, *units))).variables()
+    assert [one.name for one in variables] == [
+        f"f{number}(app::S{(number + 1) % UNITS})::calls" for number in range(UNITS)
+    ]
 
 
 def test_functions_within_one_another(tmp_path: Path) -> None:
@@ -58,9 +60,9 @@ def test_functions_within_one_another(tmp_path: Path) -> None:
         )
         for number in range(UNITS)
     ]
-    found = DebugInfo.open(str(written(tmp_path, unit(*functions)))).variables()
-    assert [one.name.rpartition("::")[2] for one in found] == [f"v{number}" for number in range(UNITS)]
-    assert all("...::" in one.name for one in found)
+    variables = DebugInfo.open(str(written(tmp_path, unit(*functions)))).variables()
+    assert [one.name.rpartition("::")[2] for one in variables] == [f"v{number}" for number in range(UNITS)]
+    assert all("...::" in one.name for one in variables)
 
 
 def nested(tag: str, innermost: Entry) -> Entry:
@@ -78,10 +80,10 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Die]:
     children = Reader.children
 
     def counted(self: Reader, die: Die) -> Iterator[Die]:
-        for one in children(self, die):
-            passed.append(one)
+        for child in children(self, die):
+            passed.append(child)
             assert len(passed) < 20 * DEEP, "the walk does not end"
-            yield one
+            yield child
 
     monkeypatch.setattr(Reader, "children", counted)
     monkeypatch.setattr(VariableReader, "bytes_of", lambda self, unit: None)
@@ -98,9 +100,9 @@ def test_what_follows_is_what_is_inside(tmp_path: Path, steps: list[Die]) -> Non
     ]
     path = str(written(tmp_path, *units))
     information = DebugInfo.open(path)
-    found = information.variables()
-    assert [one.name.rpartition("::")[2] for one in found] == ["innermost"] * 2
-    data = (found[0].address or 0) - 8
+    variables = information.variables()
+    assert [one.name.rpartition("::")[2] for one in variables] == ["innermost"] * 2
+    data = (variables[0].address or 0) - 8
     assert steps_of(steps) > 2 * DEEP
     assert information.function(data + 1) == "work"
     assert steps_of(steps) > DEEP
@@ -162,8 +164,11 @@ def test_members_outside_of_what_holds_them(tmp_path: Path, outside: Entry) -> N
     )
     struct = types.strip(found.type)
     assert isinstance(struct, Struct)
-    assert [(one.name, one.offset, one.bit_size) for one in struct.members] == [("m", 0, 0), ("sound", 0, 0)]
-    assert [types[one.type] for one in struct.members] == [
+    assert [(member.name, member.offset, member.bit_size) for member in struct.members] == [
+        ("m", 0, 0),
+        ("sound", 0, 0),
+    ]
+    assert [types[member.type] for member in struct.members] == [
         Void(reason="it lies outside of what holds it"),
         Base("int", 4, "signed"),
     ]

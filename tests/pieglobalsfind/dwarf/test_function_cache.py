@@ -41,7 +41,7 @@ def functions(program: Path) -> dict[int, str]:
 
 
 def kept(cache: Path) -> list[Path]:
-    return sorted(one for one in cache.rglob("*") if f".{KIND}" in one.name)
+    return sorted(path for path in cache.rglob("*") if f".{KIND}" in path.name)
 
 
 def test_the_second_look_gives_what_the_first_gave(tmp_path: Path) -> None:

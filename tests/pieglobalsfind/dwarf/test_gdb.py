@@ -82,8 +82,8 @@ def comparable(variable: Variable) -> bool:
 def test_same_address_size_and_type(build: Build, gdb: Path, source: str, version: str, level: str) -> None:
     binary = build(source, level, f"-gdwarf-{version}")
     information = DebugInfo.open(str(binary))
-    variables = [one for one in information.variables() if comparable(one)]
-    answers, _ = ask(gdb, binary, [expression(one) for one in variables], [], LANGUAGES[source])
+    variables = [variable for variable in information.variables() if comparable(variable)]
+    answers, _ = ask(gdb, binary, [expression(variable) for variable in variables], [], LANGUAGES[source])
     compared = 0
     for variable, answer in zip(variables, answers):
         if "__def_init" in variable.name or "__vtab" in variable.name:
@@ -107,7 +107,7 @@ def test_gdb_lists_no_variable_that_is_missing(build: Build, gdb: Path, source: 
     command = [str(gdb), "-nx", "-batch", binary.name, "-ex", "info variables -n"]
     listing = subprocess.run(command, cwd=binary.parent, check=True, capture_output=True, text=True, timeout=120)
     listed = {int(number) for number in re.findall(r"^(\d+):\t", listing.stdout, re.MULTILINE)}
-    found = {one.line for one in DebugInfo.open(str(binary)).variables()}
+    found = {variable.line for variable in DebugInfo.open(str(binary)).variables()}
     assert len(listed) >= 9
     assert listed <= found
 
@@ -122,13 +122,13 @@ def test_same_line_and_function(build: Build, gdb: Path, source: str, level: str
     wrong: list[object] = []
     named = 0
     for address, (file, line, functions) in zip(addresses, answers):
-        found = information.line(address)
-        place = (Path(found.file).name, found.line) if found is not None else ("None", 0)
+        source_line = information.line(address)
+        place = (Path(source_line.file).name, source_line.line) if source_line is not None else ("None", 0)
         if place != (Path(str(file)).name, line):
             wrong.append((hex(address), place, file, line))
         function = information.function(address)
         if function is not None and functions:
-            assert plain(function) in [plain(one) for one in functions]
+            assert plain(function) in [plain(function) for function in functions]
             named += 1
     assert named > 20
     # of rows of several files at one address GDB takes the one whose file it met first

@@ -49,9 +49,9 @@ def damaged(binary: Path, seed: int) -> Path:
     chosen = random.Random(seed)
     with binary.open("rb") as stream:
         sections = [
-            (one["sh_offset"], one["sh_size"])
-            for one in ELFFile(stream).iter_sections()
-            if one.name in CHANGED and one["sh_size"]
+            (section["sh_offset"], section["sh_size"])
+            for section in ELFFile(stream).iter_sections()
+            if section.name in CHANGED and section["sh_size"]
         ]
     data = bytearray(binary.read_bytes())
     for _ in range(chosen.choice((1, 2, 5, 30))):

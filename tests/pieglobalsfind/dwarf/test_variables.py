@@ -41,13 +41,13 @@ BUILDS = [
 def ours(path: Path) -> set[Found]:
     return {
         Found(
-            one.name.rpartition("::")[2],
-            one.tls_offset if one.tls_offset is not None else one.address or 0,
-            one.tls_offset is not None,
-            one.line,
-            one.size,
+            variable.name.rpartition("::")[2],
+            variable.tls_offset if variable.tls_offset is not None else variable.address or 0,
+            variable.tls_offset is not None,
+            variable.line,
+            variable.size,
         )
-        for one in DebugInfo.open(str(path)).variables()
+        for variable in DebugInfo.open(str(path)).variables()
     }
 
 
@@ -135,7 +135,7 @@ EXPECTED = {
 @pytest.mark.parametrize(
     ("source", "compiler", "option"),
     [
-        *((one, "", option) for one in SOURCES for option in ("-gdwarf-2", "-g")),
+        *((source, "", option) for source in SOURCES for option in ("-gdwarf-2", "-g")),
         *((one, "", "-flto") for one in ("shapes.c", "shapes.cpp")),  # gfortran loses common blocks then
         ("shapes.cpp", "clang++", "-g"),
     ],
@@ -143,13 +143,13 @@ EXPECTED = {
 def test_names_storage_and_types(build: Build, source: str, compiler: str, option: str) -> None:
     information = DebugInfo.open(str(build(source, "-O0", option, compiler=compiler)))
     found = {
-        one.name: (
-            one.storage,
-            type_name(information.types, one.type, one.language)
+        variable.name: (
+            variable.storage,
+            type_name(information.types, variable.type, variable.language)
             .replace("long int", "long")
             .replace("short int", "short"),
         )
-        for one in information.variables()
+        for variable in information.variables()
     }
     for name, (storage, declared) in EXPECTED[source].items():
         assert (name, found[name]) == (name, (storage, declared))
@@ -158,18 +158,18 @@ def test_names_storage_and_types(build: Build, source: str, compiler: str, optio
 def test_members_and_bit_fields(build: Build) -> None:
     information = DebugInfo.open(str(build("shapes.c", "-O0")))
     types = information.types
-    flags = next(one for one in information.variables() if one.name == "flags")
+    flags = next(variable for variable in information.variables() if variable.name == "flags")
     members = types.strip(flags.type)
-    assert [(one.name, one.bit_offset, one.bit_size) for one in members.members] == [  # type: ignore[union-attr]
+    assert [(member.name, member.bit_offset, member.bit_size) for member in members.members] == [  # type: ignore[union-attr]
         ("low", 0, 3),
         ("middle", 3, 7),
         ("high", 10, 40),
     ]
 
 
-def described(found: Variables) -> list[tuple[Variable, list[object]]]:
+def described(variables: Variables) -> list[tuple[Variable, list[object]]]:
     """Every variable, and its type without the indices, which are counted differently by every reader."""
-    return [(one._replace(type=0), spelled(found.types, one.type)) for one in found]
+    return [(variable._replace(type=0), spelled(variables.types, variable.type)) for variable in variables]
 
 
 def spelled(types: TypeTable, index: int, around: tuple[int, ...] = ()) -> list[object]:
@@ -214,7 +214,7 @@ def test_the_cache_gives_the_same_answer(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = str(build(source, "-O0", option))
     cold = described(variable_cache.declared(path, build_id_of(path)))
-    assert [one.suffix for one in (tmp_path / "cache").rglob("*.*")] == [f".{variable_cache.KIND}"]
+    assert [path.suffix for path in (tmp_path / "cache").rglob("*.*")] == [f".{variable_cache.KIND}"]
     with monkeypatch.context() as patched:
         patched.setattr(VariableReader, "read", None)  # nothing is walked through again
         warm = described(variable_cache.declared(path, build_id_of(path)))
@@ -248,7 +248,9 @@ def test_as_bytes_and_by_libdw(
 
 @pytest.mark.parametrize("compiler", ["", "clang++"])
 def test_what_is_in_a_block_is_in_no_class_before_it(build: Build, compiler: str) -> None:
-    names = {one.name for one in DebugInfo.open(str(build("scopes.cpp", "-O0", compiler=compiler))).variables()}
+    names = {
+        variable.name for variable in DebugInfo.open(str(build("scopes.cpp", "-O0", compiler=compiler))).variables()
+    }
     assert names == {
         "outside",
         "one(int)::plain",
@@ -300,9 +302,9 @@ def stored_of(build: Build) -> tuple[str, bytes]:
     return path, stored
 
 
-def reasons(found: Variables) -> set[str]:
+def reasons(variables: Variables) -> set[str]:
     """Why nothing is known of variables' types; every one says so."""
-    types = [found.types[one.type] for one in found]
+    types = [variables.types[variable.type] for variable in variables]
     assert len(types) > 10 and all(isinstance(one, Void) and one.reason for one in types)
     return {one.reason for one in types if isinstance(one, Void)}
 
@@ -455,11 +457,11 @@ def test_addresses_are_found_piece_by_piece(build: Build, monkeypatch: pytest.Mo
     path = str(build("shapes.cpp", "-O0"))
     variables = DebugInfo.open(path).variables()
     expected = set(rank_debug_file.locations(path, variables))
-    assert {one.thread_local for one in expected} == {True, False}
+    assert {location.thread_local for location in expected} == {True, False}
     for piece in (16, 24, 1000):
         monkeypatch.setattr(rank_debug_file, "PIECE", piece)
-        found = list(rank_debug_file.locations(path, variables))
-        assert len(found) == len(set(found)) and set(found) == expected
+        locations = list(rank_debug_file.locations(path, variables))
+        assert len(locations) == len(set(locations)) and set(locations) == expected
     made = rank_debug_file.Apart()
     why = Absent("not in this test")
     rank = Rank(0, BLOCKED, 0, 0, why, why, why, why, why, None, why, (), Evidence("registry", "a test"))

@@ -28,7 +28,7 @@ def walk(path: Path) -> set[Found]:
     """Every variable of the file, those of functions included; what is discarded or has no memory left out."""
     with path.open("rb") as stream:
         elf = ELFFile(stream)
-        end = max(one["p_vaddr"] + one["p_memsz"] for one in elf.iter_segments("PT_LOAD"))
+        end = max(segment["p_vaddr"] + segment["p_memsz"] for segment in elf.iter_segments("PT_LOAD"))
         dwarf = elf.get_dwarf_info()
         return {
             found
@@ -88,7 +88,7 @@ def size_of(die: Any) -> int:
         return 8
     if die.tag != "DW_TAG_array_type":
         return size_of(type_of(die))
-    ranges = [one for one in die.iter_children() if one.tag == "DW_TAG_subrange_type"]
+    ranges = [child for child in die.iter_children() if child.tag == "DW_TAG_subrange_type"]
     if "DW_AT_data_location" in die.attributes:
         return 40 + 24 * len(ranges)
     size = size_of(type_of(die))

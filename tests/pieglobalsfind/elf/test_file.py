@@ -62,31 +62,49 @@ def test_headers_equal_pyelftools(path: Path) -> None:
     with open_elf(str(path)) as ours, path.open("rb") as stream:
         theirs = ELFFile(stream)
         assert [
-            (one.type, one.flags, one.offset, one.vaddr, one.file_size, one.memory_size, one.align)
-            for one in ours.segments
+            (
+                segment.type,
+                segment.flags,
+                segment.offset,
+                segment.vaddr,
+                segment.file_size,
+                segment.memory_size,
+                segment.align,
+            )
+            for segment in ours.segments
         ] == [
-            (1, *(one[f"p_{name}"] for name in ("flags", "offset", "vaddr", "filesz", "memsz", "align")))
-            for one in theirs.iter_segments("PT_LOAD")
+            (1, *(segment[f"p_{name}"] for name in ("flags", "offset", "vaddr", "filesz", "memsz", "align")))
+            for segment in theirs.iter_segments("PT_LOAD")
         ]
-        assert [(one.name, one.address, one.offset, one.size, one.link) for one in ours.sections] == [
-            (one.name, one["sh_addr"], one["sh_offset"], one["sh_size"], one["sh_link"])
-            for one in theirs.iter_sections()
+        assert [
+            (section.name, section.address, section.offset, section.size, section.link) for section in ours.sections
+        ] == [
+            (section.name, section["sh_addr"], section["sh_offset"], section["sh_size"], section["sh_link"])
+            for section in theirs.iter_sections()
         ]
         notes = theirs.get_section_by_name(".note.gnu.build-id")
         assert ours.build_id.hex() == (next(notes.iter_notes())["n_desc"] if isinstance(notes, NoteSection) else "")
-        dynamic = [one for one in theirs.iter_segments() if isinstance(one, DynamicSegment)]
-        expected = [one["d_val"] for segment in dynamic for one in segment.iter_tags() if one["d_tag"] != "DT_NULL"]
+        dynamic = [segment for segment in theirs.iter_segments() if isinstance(segment, DynamicSegment)]
+        expected = [tag["d_val"] for segment in dynamic for tag in segment.iter_tags() if tag["d_tag"] != "DT_NULL"]
         assert [value for _, value in ours.dynamic] == expected
 
 
 def test_relocations_equal_pyelftools(path: Path) -> None:
     with open_elf(str(path)) as ours, path.open("rb") as stream:
-        found = sorted((one.offset, one.type, one.symbol, one.addend) for one in ours.relocations())
+        found = sorted(
+            (relocation.offset, relocation.type, relocation.symbol, relocation.addend)
+            for relocation in ours.relocations()
+        )
         expected = [
-            (one["r_offset"], one["r_info_type"], one["r_info_sym"], one.entry.get("r_addend"))
+            (
+                relocation["r_offset"],
+                relocation["r_info_type"],
+                relocation["r_info_sym"],
+                relocation.entry.get("r_addend"),
+            )
             for section in ELFFile(stream).iter_sections()
             if isinstance(section, RelocationSection) and section["sh_flags"] & 2
-            for one in section.iter_relocations()
+            for relocation in section.iter_relocations()
         ]
         relr = {one[0] for one in found} - {one[0] for one in expected}
         assert [one for one in found if one[0] not in relr] == sorted(expected)
@@ -108,7 +126,7 @@ def packed(stream: object) -> set[int]:
 
 def test_relr_words_are_addends(tmp_path: Path) -> None:
     with open_elf(str(built(tmp_path, "relr"))) as elf:
-        pointer = next(one for one in elf.relocations() if one.type == 8)
+        pointer = next(relocation for relocation in elf.relocations() if relocation.type == 8)
         assert isinstance(pointer, Relocation)
         assert pointer.addend == struct.unpack("<q", elf.at(pointer.offset, 8))[0] != 0
 
@@ -157,8 +175,8 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 def read_all(path: Path) -> None:
     """Everything that can be asked of a file."""
     with ElfFile(str(path)) as elf:
-        for one in elf.segments:
-            elf.at(one.vaddr, min(one.memory_size, 1 << 16))
+        for segment in elf.segments:
+            elf.at(segment.vaddr, min(segment.memory_size, 1 << 16))
         assert isinstance(elf.build_id, bytes)
         assert isinstance(elf.dynamic, tuple)
         list(elf.relocations())

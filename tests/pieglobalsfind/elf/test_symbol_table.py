@@ -29,8 +29,8 @@ def table_of(tmp_path: Path, *symbols: Symbol) -> SymbolTable:
 
 
 def name_at(table: SymbolTable, place: int) -> str:
-    found = table.at(place)
-    return found.name if found is not None else ""
+    file_symbol = table.at(place)
+    return file_symbol.name if file_symbol is not None else ""
 
 
 def nm(path: Path, *options: str) -> list[tuple[int, int, str, str]]:
@@ -67,8 +67,8 @@ def test_every_symbol_as_nm_has_it(name: str) -> None:
 
 
 def has_no_size(symbols: Symbols, place: int) -> bool:
-    found = symbols.addresses.at(place)
-    return found is not None and found.size == 0
+    file_symbol = symbols.addresses.at(place)
+    return file_symbol is not None and file_symbol.size == 0
 
 
 class Covering:
@@ -90,12 +90,12 @@ class Covering:
 
 def test_lookups_are_quick() -> None:
     """By the instructions that they take: some hundreds for each symbol that is read, a few for a lookup."""
-    found: list[Symbols] = []
+    symbolses: list[Symbols] = []
     with open_elf(str(library("libstdc++.so.6"))) as elf:
         count = len(nm(library("libstdc++.so.6"), "-D"))
         assert count > 5000
-        assert steps_of(lambda: found.append(read_symbols(elf))) < 1000 * count
-    table, places = found[0].addresses, range(0x90000, 0x90000 + 10_000)
+        assert steps_of(lambda: symbolses.append(read_symbols(elf))) < 1000 * count
+    table, places = symbolses[0].addresses, range(0x90000, 0x90000 + 10_000)
     assert steps_of(lambda: [table.at(place) for place in places]) < 100 * len(places)
 
 

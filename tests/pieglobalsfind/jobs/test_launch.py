@@ -13,8 +13,8 @@ from typing import Any, Optional
 
 import pytest
 
-from pieglobalsfind.jobs.launch import Launch, Place, launch_of, launches_below
-from pieglobalsfind.jobs.processes import VARIABLES, Process, ancestors, descendants, environment, processes
+from pieglobalsfind.jobs.launch import JobPosition, Launch, launch_of, launches_below
+from pieglobalsfind.jobs.processes import VARIABLES, HostProcess, ancestors, descendants, environment, processes
 
 PROGRAM = "/home/user/solver"
 
@@ -23,15 +23,15 @@ class Host:
     """A table of processes; each has its place, if it holds ranks."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Process] = {}
-        self.places: dict[int, Place] = {}
+        self.known: dict[int, HostProcess] = {}
+        self.places: dict[int, JobPosition] = {}
 
     def start(self, pid: int, parent: int, program: str, launch: str = "", step: str = "") -> int:
-        self.known[pid] = Process(pid, parent, program, launch, (launch, step))
+        self.known[pid] = HostProcess(pid, parent, program, launch, (launch, step))
         return pid
 
     def rank(self, pid: int, parent: int, index: int, count: int, launch: str = "", step: str = "") -> int:
-        self.places[pid] = Place(index, count)
+        self.places[pid] = JobPosition(index, count)
         return self.start(pid, parent, PROGRAM, launch, step)
 
     def launch(self, pid: int) -> Launch:
@@ -152,9 +152,9 @@ def test_processes_alone_are_jobs_of_their_own() -> None:
 
 
 def test_a_table_that_was_read_while_pids_were_reused() -> None:
-    known: Mapping[int, Process] = {
-        2: Process(2, 3, PROGRAM, "", ()),
-        3: Process(3, 2, PROGRAM, "", ()),
+    known: Mapping[int, HostProcess] = {
+        2: HostProcess(2, 3, PROGRAM, "", ()),
+        3: HostProcess(3, 2, PROGRAM, "", ()),
     }
     assert list(ancestors(2, known)) == [3] and list(descendants(2, known)) == [3]
 

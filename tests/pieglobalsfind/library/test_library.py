@@ -53,8 +53,8 @@ def state(pid: int) -> str:
 def test_every_target(held: Job, tmp_path: Path, opened: Callable[[Job, Path], pieglobalsfind.Job]) -> None:
     with opened(held, tmp_path) as job:
         ranks = job.ranks()
-        assert [one.rank for one in ranks] == [0, 1, 2, 3] and {one.state for one in ranks} == {"blocked"}
-        assert [one.waiting.peer for one in ranks if one.waiting] == [1, 2, 3, 0]
+        assert [rank.rank for rank in ranks] == [0, 1, 2, 3] and {rank.state for rank in ranks} == {"blocked"}
+        assert [rank.waiting.peer for rank in ranks if rank.waiting] == [1, 2, 3, 0]
         values = {number: job.globals(number) for number in ("my_rank", "load", "phase", "cell", "cells")}
         mine = [one for one in values["my_rank"].values() if isinstance(one, Value)]
         assert [(one.number, one.text, one.type, one.is_shared) for one in mine] == [
@@ -69,7 +69,7 @@ def test_every_target(held: Job, tmp_path: Path, opened: Callable[[Job, Path], p
             assert (owner.rank, owner.kind) == (one.rank, "data")
             assert isinstance(symbol, pieglobalsfind.Symbol) and symbol.name == "my_rank"
         stacks = job.stacks()
-        assert [[one.function for one in stack] for stack in stacks.values() if isinstance(stack, Stack)] == [
+        assert [[call.function for call in stack] for stack in stacks.values() if isinstance(stack, Stack)] == [
             FRAMES
         ] * 4
         stack = job.stack(1)

@@ -27,5 +27,5 @@ from pieglobalsfind.mpi.call_from_stack import MPI_CALL
     ],
 )
 def test_names_of_calls(function: str, call: Optional[str]) -> None:
-    found = MPI_CALL.fullmatch(function)
-    assert (found[1] if found else None) == call
+    match = MPI_CALL.fullmatch(function)
+    assert (match[1] if match else None) == call

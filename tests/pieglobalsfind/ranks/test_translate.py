@@ -33,49 +33,49 @@ def owner(address: int, **fields: object) -> Owner:
     return Translator(table(**fields), MAPS).owner(address)
 
 
-def brute(known: RankTable, address: int) -> tuple[str, object]:
+def brute(rank_table: RankTable, address: int) -> tuple[str, object]:
     """(kind, rank) by asking every part of every image in turn, the innermost first."""
-    for one in known.ranks:
+    for one in rank_table.ranks:
         for part in one.placements:
             if isinstance(part, Rebase) and part.object is not None and part.copy <= address < part.copy + part.size:
                 offset = address - part.copy
-                inside = [s for s in known.objects[part.object].segments if s.offset <= offset < s.end]
+                inside = [s for s in rank_table.objects[part.object].segments if s.offset <= offset < s.end]
                 kinds = ["code" if s.executable else "data" if s.writable else "rodata" for s in inside]
                 return (kinds or ["range"])[0], one.rank
         for kind, region in (("stack", one.stack), ("heap", one.heap), ("range", one.range)):
             if isinstance(region, Region) and address in region:
                 return kind, one.rank
-    for known_object in known.objects:
+    for known_object in rank_table.objects:
         offset = address - known_object.base
         if any(s.offset <= offset < s.end for s in known_object.segments):
             return "original", None
     return "other", None
 
 
-def edges(known: RankTable) -> Iterator[int]:
+def edges(rank_table: RankTable) -> Iterator[int]:
     """Each place where something begins or ends, and its neighbours."""
-    for one in known.ranks:
+    for one in rank_table.ranks:
         for region in (one.stack, one.heap, one.range):
             if isinstance(region, Region):
                 yield from (region.start, region.end)
         for part in one.placements:
             if isinstance(part, Rebase):
                 yield from (part.copy, part.copy + part.size)
-                for s in known.objects[part.object].segments if part.object is not None else ():
+                for s in rank_table.objects[part.object].segments if part.object is not None else ():
                     yield from (part.copy + s.offset, part.copy + s.end)
-    for known_object in known.objects:
+    for known_object in rank_table.objects:
         for s in known_object.segments:
             yield from (known_object.base + s.offset, known_object.base + s.end)
 
 
 def test_every_edge() -> None:
-    known = table()
-    translator = Translator(known, MAPS)
-    places = {edge + step for edge in edges(known) for step in (-1, 0, 1)}
+    rank_table = table()
+    translator = Translator(rank_table, MAPS)
+    places = {edge + step for edge in edges(rank_table) for step in (-1, 0, 1)}
     assert len(places) > 100
     for address in sorted(places):
         found = translator.owner(address)
-        kind, number = brute(known, address)
+        kind, number = brute(rank_table, address)
         assert (found.kind, found.rank) == (kind, number) or kind == "other", hex(address)
         if kind == "other":
             assert found.kind in ("unmapped", "original") and found.rank is None, hex(address)
@@ -166,9 +166,9 @@ def test_nobodys(address: int, reason: str) -> None:
 
 def test_migrated_out() -> None:
     """Its range is reserved still, and what lies there is not the rank's image."""
-    known = table(ranks=(rank(0), rank(1, state=4), rank(2)))
-    assert known.ranks[1].state == MIGRATED_OUT
-    found = Translator(known, MAPS).owner(FIRST + RANGE + 0x10000)
+    rank_table = table(ranks=(rank(0), rank(1, state=4), rank(2)))
+    assert rank_table.ranks[1].state == MIGRATED_OUT
+    found = Translator(rank_table, MAPS).owner(FIRST + RANGE + 0x10000)
     assert (found.kind, found.rank) == ("range", 1)
     assert "migrated" in found.reason
 
@@ -184,9 +184,9 @@ def test_backwards() -> None:
 
 
 def known_of(count: int) -> RankTable:
-    found = decode(target_of(registry(count)))
-    assert not any(isinstance(part, TlsBlock) for part in found.ranks[0].placements)
-    return found
+    rank_table = decode(target_of(registry(count)))
+    assert not any(isinstance(part, TlsBlock) for part in rank_table.ranks[0].placements)
+    return rank_table
 
 
 def test_ten_thousand_ranks() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pieglobalsfind.errors import UsageError
 from pieglobalsfind.model import BLOCKED, MIGRATED_OUT, RUNNING, Absent, Evidence, Rank, RankTable
 from pieglobalsfind.ranks import rankset
-from pieglobalsfind.session.job_view import JobView, Process
+from pieglobalsfind.session.job_view import JobView, ViewedProcess
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 
@@ -22,7 +22,7 @@ def rank(number: int, state: str, moves: int = 0, address_space: int = 0) -> Ran
     return Rank(number, state, 0, 0, *unknown, None, UNKNOWN, (), EVIDENCE, address_space=address_space, moves=moves)
 
 
-def process(pid: int, *ranks: Rank, own_pid: int = 0, index: int = 0) -> Process:
+def process(pid: int, *ranks: Rank, own_pid: int = 0, index: int = 0) -> ViewedProcess:
     table = RankTable(
         "pie",
         "",
@@ -37,7 +37,7 @@ def process(pid: int, *ranks: Rank, own_pid: int = 0, index: int = 0) -> Process
         generation=2,
         warnings=(f"of {pid}",),
     )
-    return Process(ProcessView(SnapshotTarget.__new__(SnapshotTarget), table), f"inferior {pid}", pid)
+    return ViewedProcess(ProcessView(SnapshotTarget.__new__(SnapshotTarget), table), f"inferior {pid}", pid)
 
 
 def test_the_newest_record_tells_where_a_rank_is() -> None:

@@ -19,7 +19,7 @@ def test_what_was_there_stays_until_all_is_written(tmp_path: Path) -> None:
         file.flush()
         assert place.read_text() == "old"
     assert place.read_text() == "new" and place.stat().st_mode & 0o777 == 0o600
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -29,7 +29,7 @@ def test_nothing_is_left_of_half_a_file(error: type[BaseException], tmp_path: Pa
     with pytest.raises(error), whole_file(place, "") as file:
         file.write(b"ne")
         raise error
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "old")]
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_whether_a_place_can_be_written_is_known_before(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     place.write_text("old")
     check_place(place, "")
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("file", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "old")]
     for bad in (tmp_path, place / "below", tmp_path / "no" / "file", tmp_path / ("x" * 300)):
         with pytest.raises(UsageError, match="can't be written"):
             check_place(bad, "")

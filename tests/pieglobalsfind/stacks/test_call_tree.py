@@ -32,7 +32,7 @@ def test_nothing_is_lost_and_nothing_invented() -> None:
     for seed in range(20):
         chosen = stacks(200, seed)
         tree = merge(random.Random(seed).sample(chosen, len(chosen)))
-        assert expanded(tree) == {rank: tuple(one.function for one in stack) for rank, stack in chosen}
+        assert expanded(tree) == {rank: tuple(call.function for call in stack) for rank, stack in chosen}
 
 
 def test_text() -> None:

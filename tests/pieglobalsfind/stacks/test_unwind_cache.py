@@ -15,8 +15,8 @@ from pieglobalsfind.decoders.registry import live_state
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Evidence, Rank, Rebase
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks import unwind, unwind_cache
-from pieglobalsfind.stacks.unwind import Walked
-from pieglobalsfind.stacks.unwind_cache import Shape, is_of, shape_of
+from pieglobalsfind.stacks.unwind import UnwoundStack
+from pieglobalsfind.stacks.unwind_cache import StackShape, is_of, shape_of
 from pieglobalsfind.targets.live import LiveTarget
 from tests.support.running import Job, StartJob, built
 
@@ -75,14 +75,14 @@ def test_as_a_whole_walk(
     job.wait_for("ready")
     target = LiveTarget(job.pid)
 
-    def stacks() -> list[Walked]:
+    def stacks() -> list[UnwoundStack]:
         moment = ProcessView(target, decode(target))
         return [moment.walker.stack(rank) for rank in moment.table.ranks if rank.state != RUNNING]
 
-    def together() -> list[Walked]:
+    def together() -> list[UnwoundStack]:
         moment = ProcessView(target, decode(target))
         found = moment.walker.stacks([rank for rank in moment.table.ranks if rank.state != RUNNING])
-        return sorted((one for _, one in found if isinstance(one, Walked)), key=lambda one: one.rank)
+        return sorted((one for _, one in found if isinstance(one, UnwoundStack)), key=lambda one: one.rank)
 
     walks: list[Any] = []
     alone: list[Any] = []
@@ -92,7 +92,7 @@ def test_as_a_whole_walk(
         walks.append(words)
         return walk(*words)
 
-    def counted_alone(*words: Any) -> Walked:
+    def counted_alone(*words: Any) -> UnwoundStack:
         alone.append(words)
         return stack(*words)
 
@@ -143,9 +143,9 @@ int main(int argc, char **argv) {
 SHALLOW, DEEP = ("main", "take", "MPI_Recv"), ("main", *["take"] * 5, "MPI_Recv")
 
 
-def until_mpi(walked: Walked) -> tuple[str, ...]:
+def until_mpi(walked: UnwoundStack) -> tuple[str, ...]:
     """The functions that a rank is in, down to the call of MPI."""
-    names = tuple(one.function for one in walked.calls)
+    names = tuple(call.function for call in walked.calls)
     until = next((number for number, name in enumerate(names) if name.startswith("MPI_")), None)
     assert walked.ends == "" and until is not None, (names, walked.ends)
     return names[: until + 1]
@@ -170,7 +170,9 @@ def test_ranks_that_are_switched_all_the_time(start_job: StartJob, tmp_path: Pat
     target, seen = LiveTarget(start(start_job, tmp_path, TAKE + BUSY).pid), Counter[tuple[str, ...]]()
     for _ in range(10):
         moment = ProcessView(target, decode(target))
-        seen.update(until_mpi(one) for _, one in moment.walker.stacks(moment.table.ranks) if isinstance(one, Walked))
+        seen.update(
+            until_mpi(one) for _, one in moment.walker.stacks(moment.table.ranks) if isinstance(one, UnwoundStack)
+        )
     assert set(seen) <= {SHALLOW, DEEP, ("main", "MPI_Send"), ("main", "MPI_Barrier")}, seen
     assert seen[SHALLOW] and seen[DEEP] and sum(seen.values()) > RANKS, seen
 
@@ -220,7 +222,7 @@ def test_ranks_that_go_on_after_they_were_read(
     moment = ProcessView(target, decode(target))
     found = [one for _, one in moment.walker.stacks(moment.table.ranks[1:])]
     assert len(readings[0][2]) == RANKS - 2, "all but the first were read together"
-    stacks = [until_mpi(one) for one in found if isinstance(one, Walked)]
+    stacks = [until_mpi(one) for one in found if isinstance(one, UnwoundStack)]
     assert stacks == [DEEP, *[SHALLOW] * (RANKS - 2)], "the first was read before all went on"
 
 
@@ -241,7 +243,7 @@ def test_one_other_word() -> None:
     assert not is_of(shape, other, {**there, PC: 0x50124}, stack)
     assert not is_of(shape, other, there, stack[:-1]), "its stack is too short"
     assert not is_of(shape, replace(other, placements=()), there, stack), "it has no copy"
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, StackShape)
 
 
 def make_rank(copy: int) -> Rank:

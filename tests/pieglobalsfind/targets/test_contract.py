@@ -47,7 +47,7 @@ def test_nothing_read(target: Target, shown: Held) -> None:
 
 def test_across_mappings(target: Target, shown: Held) -> None:
     """From read-only data into what follows it in memory."""
-    maps = [one for one in target.maps() if one.path == str(shown.program)]
+    maps = [mapping for mapping in target.maps() if mapping.path == str(shown.program)]
     for one, following in zip(maps, maps[1:]):
         if one.end == following.start:
             both = target.read(one.end - 16, 32)
@@ -79,22 +79,27 @@ def test_a_guard_page(target: Target, shown: Held) -> None:
 
 def test_maps(target: Target, shown: Held) -> None:
     maps = target.maps()
-    assert all(one.start < one.end for one in maps)
+    assert all(mapping.start < mapping.end for mapping in maps)
     assert all(one.end <= following.start for one, following in zip(maps, maps[1:]))
-    of = {name: [one for one in maps if one.start <= place < one.end] for name, place in shown.places.items()}
-    assert {name: len(found) for name, found in of.items()} == dict.fromkeys(shown.places, 1)
+    of = {
+        name: [mapping for mapping in maps if mapping.start <= place < mapping.end]
+        for name, place in shown.places.items()
+    }
+    assert {name: len(mappings) for name, mappings in of.items()} == dict.fromkeys(shown.places, 1)
     code, data = of["code"][0], of["data"][0]
     assert (code.path, code.executable, code.writable) == (str(shown.program), True, False)
     assert (data.path, data.executable, data.writable) == (str(shown.program), False, True)
     assert "memfd:held_memory" in of["memfd"][0].path
     assert of["heap"][0].writable
-    bases = [one.start - one.offset for one in maps if one.path == str(shown.program)]
-    assert min(bases) == next(one.start for one in maps if one.path == str(shown.program) and one.offset == 0)
+    bases = [mapping.start - mapping.offset for mapping in maps if mapping.path == str(shown.program)]
+    assert min(bases) == next(
+        mapping.start for mapping in maps if mapping.path == str(shown.program) and mapping.offset == 0
+    )
 
 
 def test_threads(target: Target, shown: Held) -> None:
     """Both wait in pause(): pc in executable memory, sp below a local of theirs and in the same mapping."""
-    threads = {one.tid: one for one in target.threads()}
+    threads = {thread.tid: thread for thread in target.threads()}
     assert shown.pid in threads
     assert len(threads) == 2
     maps = target.maps()
@@ -102,7 +107,7 @@ def test_threads(target: Target, shown: Held) -> None:
     for one in threads.values():
         assert not isinstance(one.registers, Absent)
         pc, sp = one.registers[16], one.registers[7]
-        assert any(known.executable and known.start <= pc < known.end for known in maps)
+        assert any(mapping.executable and mapping.start <= pc < mapping.end for mapping in maps)
         stacks |= {name for name in ("first", "second") if 0 < shown.places[name] - sp < 4096}
     assert stacks == {"first", "second"}
 
@@ -125,14 +130,16 @@ def test_files(target: Target, shown: Held) -> None:
 def test_a_core_file_holds_what_the_process_held(held: Held, tmp_path: Path) -> None:
     """Every byte of the program's own mappings, of the process and of both kinds of core files of it."""
     live = open_target(pid=held.pid)
-    maps = [one for one in live.maps() if one.path == str(held.program)]
-    expected = [live.read(one.start, one.end - one.start) for one in maps]
+    maps = [mapping for mapping in live.maps() if mapping.path == str(held.program)]
+    expected = [live.read(mapping.start, mapping.end - mapping.start) for mapping in maps]
     for make in (gcore, kernel_core):
         core = open_target(core=str(make(held, tmp_path)))
-        assert [core.read(one.start, one.end - one.start) for one in maps] == expected
-        found = [one for one in core.maps() if one.path == str(held.program)]
-        assert [one._replace(writable=False) for one in found] == [one._replace(writable=False) for one in maps]
-        assert make is gcore or found == maps  # gcore calls some read-only memory writable
+        assert [core.read(mapping.start, mapping.end - mapping.start) for mapping in maps] == expected
+        mappings = [mapping for mapping in core.maps() if mapping.path == str(held.program)]
+        assert [one._replace(writable=False) for one in mappings] == [
+            mapping._replace(writable=False) for mapping in maps
+        ]
+        assert make is gcore or mappings == maps  # gcore calls some read-only memory writable
 
 
 def test_many_at_once(target: Target, shown: Held) -> None:

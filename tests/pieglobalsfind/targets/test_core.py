@@ -45,7 +45,10 @@ def test_what_the_core_leaves_to_files(tmp_path: Path) -> None:
     assert target.read(BASE + PAGE - 8, 16) == Path(path).read_bytes()[PAGE - 8 : PAGE + 8]
     assert target.read(BASE + 2 * PAGE, 8) == b"changed."
     assert target.file_identity(path) == b"\x11" * 20
-    assert next(one.registers for one in target.threads() if not isinstance(one.registers, Absent))[16] == BASE + PAGE
+    assert (
+        next(thread.registers for thread in target.threads() if not isinstance(thread.registers, Absent))[16]
+        == BASE + PAGE
+    )
 
 
 def test_another_file_is_no_source_of_bytes(tmp_path: Path) -> None:
@@ -166,15 +169,15 @@ def test_every_length(held: Held, tmp_path: Path) -> None:
 
 def test_a_truncated_core_file_says_so(held: Held, tmp_path: Path) -> None:
     """What lies before the cut can still be read."""
-    found = gcore(held, tmp_path)
-    with CoreReader(found) as whole:
+    path = gcore(held, tmp_path)
+    with CoreReader(path) as whole:
         offset = whole.offset_of(held.places["second"])
-    assert CoreTarget(str(found)).cut_short == ""
-    size = found.stat().st_size
-    found.write_bytes(found.read_bytes()[: offset + 8])
-    target = CoreTarget(str(found))
+    assert CoreTarget(str(path)).cut_short == ""
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[: offset + 8])
+    target = CoreTarget(str(path))
     said = re.fullmatch(
-        rf"core file {found.name} is cut short, ([0-9,]+) of ([0-9,]+) bytes are there(.*)", target.cut_short
+        rf"core file {path.name} is cut short, ([0-9,]+) of ([0-9,]+) bytes are there(.*)", target.cut_short
     )
     assert said and int(said[1].replace(",", "")) == offset + 8 < int(said[2].replace(",", "")) <= size
     assert said[3] == ", without the list of threads and mapped files", "GDB writes it last"
@@ -190,7 +193,7 @@ def test_a_kernels_core_file_that_is_truncated(tmp_path: Path) -> None:
     path.write_bytes(whole[:-1])
     target = CoreTarget(str(path))
     assert target.cut_short == f"core file cut is cut short, {len(whole) - 1:,} of {len(whole):,} bytes are there"
-    assert target.read(0x10000, 4095) == b"a" * 4095 and [one.tid for one in target.threads()] == [5]
+    assert target.read(0x10000, 4095) == b"a" * 4095 and [thread.tid for thread in target.threads()] == [5]
     with pytest.raises(MemoryUnreadable, match="it is not mapped"):
         target.read(0x20000, 1)
 

@@ -113,7 +113,7 @@ def test_a_deleted_program(held: Held) -> None:
     held.program.unlink()
     held.program.write_text("another file")
     target = LiveTarget(held.pid)
-    path = next(one.path for one in target.maps() if one.path.startswith(str(held.program)))
+    path = next(mapping.path for mapping in target.maps() if mapping.path.startswith(str(held.program)))
     assert path == f"{held.program} (deleted)"
     place = target.open_path(path)
     assert place is not None
@@ -132,7 +132,7 @@ def test_another_view_of_files(way: str, tmp_path: Path) -> None:
     held = start(program, tmp_path, inside)
     try:
         target = LiveTarget(held.pid)
-        path = next(one.path for one in target.maps() if one.path.endswith("/held"))
+        path = next(mapping.path for mapping in target.maps() if mapping.path.endswith("/held"))
         assert (path == "/mnt/held") == (way == "mount namespace")
         place = target.open_path(path)
         assert place is not None
@@ -154,11 +154,21 @@ def test_strange_paths() -> None:
         b"what is this?\n"
         b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
     )
-    found = ProcMaps(text)
-    assert [one.path for one in found] == ["/a b/c\nd \udcff (deleted)", "/memfd:x (deleted)", "", "[vsyscall]"]
-    assert (found[0].start, found[0].end, found[0].offset, found[0].executable) == (0x400000, 0x401000, 0x1000, True)
-    assert [one.shared for one in found] == [False, True, False, False]
-    assert not (found[2].readable or found[2].writable or found[2].executable)
+    proc_maps = ProcMaps(text)
+    assert [mapping.path for mapping in proc_maps] == [
+        "/a b/c\nd \udcff (deleted)",
+        "/memfd:x (deleted)",
+        "",
+        "[vsyscall]",
+    ]
+    assert (proc_maps[0].start, proc_maps[0].end, proc_maps[0].offset, proc_maps[0].executable) == (
+        0x400000,
+        0x401000,
+        0x1000,
+        True,
+    )
+    assert [mapping.shared for mapping in proc_maps] == [False, True, False, False]
+    assert not (proc_maps[2].readable or proc_maps[2].writable or proc_maps[2].executable)
 
 
 HIDDEN = """

@@ -29,7 +29,11 @@ ODD = (
 def test_what_is_asked_for_is_what_all_lines_tell(text: bytes) -> None:
     whole = list(ProcMaps(text))
     assert list(ProcMaps(text).one_by_one()) == whole and len(ProcMaps(text)) == len(whole)
-    edges = {0, 1 << 63, *(at for one in whole for at in (one.start - 1, one.start, one.end - 1, one.end))}
+    edges = {
+        0,
+        1 << 63,
+        *(at for mapping in whole for at in (mapping.start - 1, mapping.start, mapping.end - 1, mapping.end)),
+    }
     for address in edges:
         assert mapping_at(ProcMaps(text), address) == mapping_at(whole, address), hex(address)
     for part in ("/", "[", "a b/c\nd", "\udcff", "x (deleted)", "0", "nowhere"):
@@ -58,7 +62,12 @@ def standing() -> Iterator[Path]:
 def test_the_kernel_answers_what_its_file_says(standing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked mapping by mapping, where it can be; else, and where files are too many, the file is read."""
     whole = list(ProcMaps(standing.read_bytes()))
-    edges = {0, 1 << 64, -1, *(at for one in whole for at in (one.start - 1, one.start, one.end - 1, one.end))}
+    edges = {
+        0,
+        1 << 64,
+        -1,
+        *(at for mapping in whole for at in (mapping.start - 1, mapping.start, mapping.end - 1, mapping.end)),
+    }
     reads: list[Path] = []
 
     def asked(path: Path) -> StandingMaps:
@@ -70,7 +79,7 @@ def test_the_kernel_answers_what_its_file_says(standing: Path, tmp_path: Path, m
 
         return StandingMaps(str(path), read)
 
-    assert any("a \n\udcff" in one.path for one in whole)
+    assert any("a \n\udcff" in mapping.path for mapping in whole)
     for address in edges:
         assert asked(standing).at(address) == mapping_at(whole, address), hex(address)
     for part in ("/", "a \n\udcff", "/memfd", "nowhere"):

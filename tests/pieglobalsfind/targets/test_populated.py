@@ -122,7 +122,7 @@ def test_a_large_read_of_a_file_s_pages_is_of_all(tmp_path: Path) -> None:
         try:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             target = LiveTarget(process.pid)
-            (mapping,) = (one for one in target.maps() if one.path == str(tmp_path / "content"))
+            (mapping,) = (mapping for mapping in target.maps() if mapping.path == str(tmp_path / "content"))
             assert target.read(mapping.start, len(content)) == content
         finally:
             process.kill()

@@ -14,7 +14,7 @@ import pytest
 from pieglobalsfind.dwarf.debug_info import DebugInfo
 from pieglobalsfind.dwarf.types import Variable
 from pieglobalsfind.errors import MemoryUnreadable
-from pieglobalsfind.values.variable_text import Object, Surroundings, decode
+from pieglobalsfind.values.variable_text import Surroundings, VariableBytes, decode
 from tests.support.running import ROOT, StartJob
 
 SOURCES = ROOT / "tests" / "inspector" / "sources"
@@ -98,9 +98,9 @@ def test_same_as_gdb(source: str, level: str, tmp_path: Path, gdb: Path, start_j
     def ours(variable: Variable) -> str:
         address = (variable.address or 0) + bias
         around = Surroundings(information.types, variable.language, read, hex)
-        return decode(around, variable.type, Object(address, read(address, variable.size)))
+        return decode(around, variable.type, VariableBytes(address, read(address, variable.size)))
 
-    found = {one.name: ours(one) for one in information.variables() if "::__" not in one.name}
+    found = {variable.name: ours(variable) for variable in information.variables() if "::__" not in variable.name}
     expected = values_by_gdb(gdb, job.pid, tmp_path, LANGUAGES[kind], list(found))
     assert len(found) >= 5
     wrong = {

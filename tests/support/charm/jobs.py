@@ -189,7 +189,7 @@ def hook_in(folder: Path) -> dict[str, str]:
     with (HOOK / "Makefile").open() as lock:  # one test at a time
         fcntl.flock(lock, fcntl.LOCK_EX)
         _run_in(folder, ["make", "-C", str(HOOK), f"CHARM_HOME={HOME}", f"LIB={folder}"], dict(os.environ))
-    installed, own = (one / "libmodulerankdebug.a" for one in (HOME / "lib", folder))
+    installed, own = (path / "libmodulerankdebug.a" for path in (HOME / "lib", folder))
     is_same = not installed.exists() or installed.read_bytes() == own.read_bytes()
     assert is_same, f"{installed}, which the linker takes first, is of another source tree: make charm-hook"
     return {"AMPI_BUILD_FLAGS": "-module rankdebug"}
@@ -289,7 +289,7 @@ def running(folder: Path, ranks: int = RANKS) -> Iterator[Running]:
 def wait_until_asleep(pid: int) -> None:
     """Until a thread of the process is in sleep(); the test fails if that never happens."""
     wait_until(
-        lambda: any(_sleeps(one) for one in Path(f"/proc/{pid}/task").iterdir()),
+        lambda: any(_sleeps(path) for path in Path(f"/proc/{pid}/task").iterdir()),
         f"no thread of process {pid} came to sleep",
     )
 

@@ -103,10 +103,10 @@ class Programs:
 
         return self.shared.made("ampi-sources", copy)
 
-    def program(self, found: Program, never: Iterable[NeverAsked]) -> Program:
+    def program(self, program: Program, never: Iterable[NeverAsked]) -> Program:
         """What is asked, of AMPI's main; without what has no answer."""
-        queries, walk = (renamed(one, main_of(found), tuple(never)) for one in (found.queries, found.walk))
-        return replace(found, queries=queries, walk=walk, folder=self._sources)
+        queries, walk = (renamed(one, main_of(program), tuple(never)) for one in (program.queries, program.walk))
+        return replace(program, queries=queries, walk=walk, folder=self._sources)
 
     def as_processes(self, program: Program, method: str) -> Path:
         """The executable that MPICH runs."""
@@ -168,7 +168,7 @@ def alone_in(folder: Path) -> Path:
 
 def like(program: Program, method: str) -> str:
     """The first of the methods for which the program's processes are built with the same options."""
-    suffixes = {Path(one).suffix for one in program.sources}
+    suffixes = {Path(source).suffix for source in program.sources}
 
     def options(one: str) -> list[object]:
         return [OPTIONS.get(one, {}).get(suffix) for suffix in sorted(suffixes)]
@@ -184,8 +184,8 @@ def core_of(job: Job, folder: Path, writer: str) -> Path:
     resource.prlimit(job.pid, resource.RLIMIT_CORE, (most, most))
     os.kill(job.pid, signal.SIGQUIT)
     job.process.wait(60)
-    found = wait_until(lambda: list(folder.glob("core*")), "the kernel wrote no core file here")
-    return found[0]
+    paths = wait_until(lambda: list(folder.glob("core*")), "the kernel wrote no core file here")
+    return paths[0]
 
 
 def main_of(program: Program) -> Main:
@@ -205,5 +205,5 @@ def renamed(queries: Sequence[Query], main: Main, never: Sequence[NeverAsked]) -
     def new(text: str) -> str:
         return word.sub(lambda found: names[found[0]], text)
 
-    asked = (one for one in queries if not any(which.covers(one) for which in never))
+    asked = (query for query in queries if not any(which.covers(query) for which in never))
     return tuple(Query(new(one.frame), new(one.command)) for one in asked)

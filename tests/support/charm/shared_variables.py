@@ -74,9 +74,9 @@ def is_mixed(program: Program, query: Query) -> bool:
 
 def of_every_rank(program: Program) -> list[Query]:
     """What can be compared for every rank; the rest only for the one that runs."""
-    return [one for one in program.queries if not is_mixed(program, one)]
+    return [query for query in program.queries if not is_mixed(program, query)]
 
 
 def own_steps(program: Program) -> list[Query]:
     """The steps of a walk that say nothing of shared variables."""
-    return [one for one in program.walk if not is_shared(program, one) and not is_mixed(program, one)]
+    return [query for query in program.walk if not is_shared(program, query) and not is_mixed(program, query)]

@@ -98,7 +98,7 @@ class Job:
     def _loader(self) -> bytes:
         kinds = {"pie": ("pie",), "pip": ("links",), "fs": ("links",), "tls": ("tls",), "none": ()}[self.method]
         names = [*("start", "end", "slot", "count", "current"), *kinds]
-        symbols = [Symbol(NAMES[one], DATA + PLACES[one], 16, 0x01, 2) for one in names]
+        symbols = [Symbol(NAMES[name], DATA + PLACES[name], 16, 0x01, 2) for name in names]
         symbols.append(Symbol(NAMES["entry"], TEXT - LOADER, 0x40))
         if self.stripped:
             symbols = []
@@ -198,7 +198,7 @@ class Job:
         for rank, handle in enumerate(handles):
             struct.pack_into("<QQQ", data, 0x10000 + 24 * rank, 0, 0, handle)
         chain = [head, *handles] if self.method == "fs" else [head]
-        lists = [chain] if self.method == "fs" else [chain, *([one] for one in handles)]
+        lists = [chain] if self.method == "fs" else [chain, *([handle] for handle in handles)]
         spaces = [0x11000 + 0x40 * index for index in range(len(lists))]  # struct r_debug_extended
         for at, one, following in zip(spaces, lists, [*spaces[1:], -self.heap]):
             struct.pack_into("<QQQQQQ", data, at, 2, one[0], 0, 0, 0, self.heap + following)

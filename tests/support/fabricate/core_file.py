@@ -44,7 +44,7 @@ class Thread:
 def core(
     memory: tuple[Memory, ...], files: tuple[File, ...] = (), threads: tuple[Thread, ...] = (), machine: int = 62
 ) -> bytes:
-    notes = b"".join(prstatus(one) for one in threads) + (file_note(files) if files else b"")
+    notes = b"".join(prstatus(thread) for thread in threads) + (file_note(files) if files else b"")
     at = HEADER + PROGRAM_HEADER * (len(memory) + 1)
     headers = [program_header(PT_NOTE, 0, at, 0, len(notes), 0)]
     body = notes
@@ -65,5 +65,5 @@ def prstatus(thread: Thread) -> bytes:
 
 def file_note(files: tuple[File, ...]) -> bytes:
     content = struct.pack("<QQ", len(files), PAGE)
-    content += b"".join(struct.pack("<QQQ", one.start, one.end, one.page) for one in files)
-    return note(b"CORE\0", NT_FILE, content + b"".join(one.path.encode() + b"\0" for one in files))
+    content += b"".join(struct.pack("<QQQ", file.start, file.end, file.page) for file in files)
+    return note(b"CORE\0", NT_FILE, content + b"".join(file.path.encode() + b"\0" for file in files))

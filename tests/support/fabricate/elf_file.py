@@ -45,8 +45,8 @@ def program_header(kind: int, flags: int, offset: int, vaddr: int, file_size: in
 def shared_object(symbols: tuple[Symbol, ...] = (), build_id: bytes = b"\x11" * 20) -> bytes:
     """An ET_DYN with headers and notes at 0, .text at 0x1000, .data at 0x2000 (0x800 bytes, 0x1000 in memory)."""
     notes = note(b"GNU\0", 3, build_id) if build_id else b""
-    strings = b"\0" + b"".join(one.name.encode() + b"\0" for one in symbols)
-    offsets = [1 + sum(len(one.name.encode()) + 1 for one in symbols[:i]) for i in range(len(symbols))]
+    strings = b"\0" + b"".join(symbol.name.encode() + b"\0" for symbol in symbols)
+    offsets = [1 + sum(len(symbol.name.encode()) + 1 for symbol in symbols[:i]) for i in range(len(symbols))]
     table = bytes(SYMBOL) + b"".join(
         struct.pack("<IBBHQQ", at, one.info, 0, one.section, one.value, one.size) for at, one in zip(offsets, symbols)
     )

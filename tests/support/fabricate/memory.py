@@ -70,10 +70,10 @@ class MemoryTarget:
 
     def _content(self, address: int, size: int) -> bytes:
         """From several mappings if they touch, as of any process."""
-        for one in self.mapped:
-            if one.start <= address < one.start + one.size and one.protection[0] == "r":
-                at = address - one.start
-                here = one.data[at : at + size].ljust(min(size, one.size - at), b"\0")
+        for mapped in self.mapped:
+            if mapped.start <= address < mapped.start + mapped.size and mapped.protection[0] == "r":
+                at = address - mapped.start
+                here = mapped.data[at : at + size].ljust(min(size, mapped.size - at), b"\0")
                 return here if len(here) == size else here + self._content(address + len(here), size - len(here))
         raise MemoryUnreadable(address, size)
 
@@ -94,12 +94,12 @@ class SparseTarget(MemoryTarget):
     """One that knows which pages of its sparse mappings were never touched, as the kernel does."""
 
     def populated(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        for one in self.mapped:
-            if one.start <= start < end <= one.start + one.size:
-                parts = one.data.parts if isinstance(one.data, SparseBytes) else [(0, bytes(one.size))]
+        for mapped in self.mapped:
+            if mapped.start <= start < end <= mapped.start + mapped.size:
+                parts = mapped.data.parts if isinstance(mapped.data, SparseBytes) else [(0, bytes(mapped.size))]
                 for offset, part in parts:
-                    first = max(one.start + offset & -PAGE, start)
-                    last = min(-(-(one.start + offset + len(part)) // PAGE) * PAGE, end)
+                    first = max(mapped.start + offset & -PAGE, start)
+                    last = min(-(-(mapped.start + offset + len(part)) // PAGE) * PAGE, end)
                     if first < last:
                         yield first, last
 

@@ -141,11 +141,11 @@ class Job:
         alive = [one for one in self.present if one not in self.ended]
         if self.is_process_mode:
             alive = [one for one in alive if one == self.looks_from]
-        found = [
+        threads = [
             KernelThread(self.tid(one), {7: self.block(one) - 0x800, 16: self.program(one) + 0x1010}) for one in alive
         ]
         first = KernelThread(self.tid(-1), {7: self.block(-1) - 0x800, 16: 0})
-        return found if self.is_process_mode and alive else [first, *found]
+        return threads if self.is_process_mode and alive else [first, *threads]
 
     def _object(
         self,
@@ -249,7 +249,7 @@ class Job:
         data = bytearray(0x20000)
         spaces = self._bases()
         for number, biases in enumerate(spaces):
-            entries = [self._entry(one) for one in biases]
+            entries = [self._entry(biase) for biase in biases]
             following = HEAP + 0x40 * (number + 1) if number + 1 < len(spaces) else 0
             version = 2 if self.namespaces_listed else 1
             state = self.state if number + 1 == len(spaces) else 0

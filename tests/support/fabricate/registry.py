@@ -95,7 +95,7 @@ class Registry:
             body += content
             at += len(content)
         size = (at + 4095) & -4096 if self.mapping_size < 0 else self.mapping_size
-        head = self._head(size) + b"".join(struct.pack(self.order + "QII", *one) for one in places)
+        head = self._head(size) + b"".join(struct.pack(self.order + "QII", *place) for place in places)
         head += struct.pack(self.order + "Q", self.events_written)
         head = head[: max(self.header_size, FIRST_HEADER_SIZE)]
         return head.ljust(self.header_size + self.extra, b"\xee") + body
@@ -140,24 +140,24 @@ class Registry:
 
     def _tables(self, strings: bytes, paths: list[int]) -> list[tuple[list[bytes], int]]:
         return [
-            ([bytes([one]) for one in strings], 1),
+            ([bytes([string]) for string in strings], 1),
             self._records("QQQQQQQQIIIII36s", [self._object(i, one, paths[i]) for i, one in enumerate(self.objects)]),
-            self._records("QQQII", [(*one, 0) for known in self.objects for one in known.segments]),
-            self._records("iIIIQQQQQQQQIIiiQQIIII", [self._rank(one) for one in self.ranks]),
+            self._records("QQQII", [(*segment, 0) for known in self.objects for segment in known.segments]),
+            self._records("iIIIQQQQQQQQIIiiQQIIII", [self._rank(rank) for rank in self.ranks]),
             self._records("iIQ", list(self.copies)),
             self._records("iIIIQQ", list(self.tls_blocks)),
             self._records("iIQQQQ", list(self.redirections)),
             self._records("iIIIQ", list(self.roots)),
             self._records("IIq", list(self.registers)),
-            self._records("32s", [(one.encode(),) for one in self.calls]),
+            self._records("32s", [(call.encode(),) for call in self.calls]),
             self._records("QQ", list(self.blocks)),
             self._records("iIQQQ", list(self.kept)),
             self._records("IIQ", list(self.processing_elements)),
-            self._records("QQQIiIIII", [(*one, 0) for one in self.events]),
+            self._records("QQQIiIIII", [(*event, 0) for event in self.events]),
         ]
 
     def _records(self, form: str, rows: list[tuple[object, ...]]) -> tuple[list[bytes], int]:
-        packed = [struct.pack(self.order + form, *one) + b"\xee" * self.extra for one in rows]
+        packed = [struct.pack(self.order + form, *row) + b"\xee" * self.extra for row in rows]
         return packed, struct.calcsize(self.order + form) + self.extra
 
     def _object(self, index: int, one: Object, path: int) -> tuple[object, ...]:
@@ -179,25 +179,25 @@ class Registry:
             one.build_id,
         )
 
-    def _rank(self, one: Rank) -> tuple[object, ...]:
+    def _rank(self, rank: Rank) -> tuple[object, ...]:
         return (
-            one.rank,
-            one.state,
+            rank.rank,
+            rank.state,
             0,
-            one.thread,
-            one.context,
-            *one.range,
-            *one.stack,
-            *one.heap,
-            one.heap_used,
-            one.address_space,
-            one.call,
-            one.peer,
-            one.tag,
+            rank.thread,
+            rank.context,
+            *rank.range,
+            *rank.stack,
+            *rank.heap,
+            rank.heap_used,
+            rank.address_space,
+            rank.call,
+            rank.peer,
+            rank.tag,
             1,
-            one.switches,
-            one.process,
-            one.moves,
-            one.exit_status,
+            rank.switches,
+            rank.process,
+            rank.moves,
+            rank.exit_status,
             0,
         )

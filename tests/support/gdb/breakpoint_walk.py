@@ -193,16 +193,16 @@ def notes_of(gdb: Path, walk: Walk, programs: Programs, folder: Path, is_job: bo
 
 def typed_notes(gdb: Path, walk: Walk, folder: Path, words: list[object]) -> list[Any]:
     """The same of commands that are typed; what GDB says to them is not compared."""
-    told = folder / "told.json"
-    told.unlink(missing_ok=True)
-    with patched_environment(folder, {"RANKLENS_TOLD": str(told)}), terminal(gdb, *words) as user:
+    path = folder / "told.json"
+    path.unlink(missing_ok=True)
+    with patched_environment(folder, {"RANKLENS_TOLD": str(path)}), terminal(gdb, *words) as user:
         user.wait_for(PROMPT)
         notes: list[Any] = []
         for command in walk.commands:
             is_over = len(notes) > 1 and not notes[-1][1]
             user.ask("run" if is_over else command)
             user.ask("python note()")
-            notes = json.loads(told.read_text())["notes"]
+            notes = json.loads(path.read_text())["notes"]
     return notes
 
 

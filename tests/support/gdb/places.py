@@ -35,8 +35,8 @@ def parse_owned(lines: list[str]) -> dict[tuple[int, str], Owned]:
     for line in lines:
         words = line.split()
         if len(words) == 4 and words[2].startswith("0x"):
-            one = Owned(int(words[0]), words[1], int(words[2], 16), int(words[3]))
-            found[one.rank, one.name] = one
+            owned = Owned(int(words[0]), words[1], int(words[2], 16), int(words[3]))
+            found[owned.rank, owned.name] = owned
     return found
 
 

@@ -37,9 +37,9 @@ class Terminal:
         """Read on until a pattern is in what was written since the last line was typed."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            found = re.search(pattern, self.written)
-            if found is not None:
-                return found
+            match = re.search(pattern, self.written)
+            if match is not None:
+                return match
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._descriptor], [], [], left)[0]:
                 pytest.fail(f"GDB did not write {pattern!r}: {self.written[-3000:]!r}")

@@ -33,8 +33,8 @@ def write_starter(gdb: Path, folder: Path) -> None:
 def libraries() -> set[Path]:
     """The files of libc: what every process has of them, this one too."""
     words = (line.split() for line in Path("/proc/self/maps").read_text().splitlines())
-    names = {Path(one[-1]) for one in words if one[-1].startswith("/")}
-    return {one for one in names if one.name.startswith(("libc.", "libc-", "libm.", "libm-", "ld-linux", "ld-2"))}
+    names = {Path(word[-1]) for word in words if word[-1].startswith("/")}
+    return {name for name in names if name.name.startswith(("libc.", "libc-", "libm.", "libm-", "ld-linux", "ld-2"))}
 
 
 def add_index(debug_file: Path, copy: Path) -> None:

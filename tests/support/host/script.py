@@ -32,10 +32,10 @@ def told_by(command: Sequence[str], folder: Path, environment: Mapping[str, str]
 
     After `seconds` the debugger is killed, and `subprocess.TimeoutExpired` raised.
     """
-    told = folder / "told.json"
-    told.unlink(missing_ok=True)
-    output = _printed(command, folder, {"RANKLENS_TOLD": str(told), "LC_ALL": "C.UTF-8", **environment}, seconds)
-    return Told(json.loads(told.read_text()) if told.exists() else {}, output)
+    path = folder / "told.json"
+    path.unlink(missing_ok=True)
+    output = _printed(command, folder, {"RANKLENS_TOLD": str(path), "LC_ALL": "C.UTF-8", **environment}, seconds)
+    return Told(json.loads(path.read_text()) if path.exists() else {}, output)
 
 
 def _printed(command: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: int) -> str:

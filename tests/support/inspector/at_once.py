@@ -44,4 +44,4 @@ def at_once(commands: Sequence[Sequence[object]]) -> list[Done]:
     asked = json.dumps([[str(word) for word in words] for words in commands])
     done = subprocess.run([built("python"), "-c", RUN], input=asked, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    return [Done(*one) for one in json.loads(done.stdout)]
+    return [Done(*load) for load in json.loads(done.stdout)]

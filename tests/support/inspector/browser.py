@@ -54,7 +54,7 @@ class Page:
         self.ask("Page.enable")
         self.ask("Runtime.enable")
         self.ask("Page.navigate", url=address)
-        while not any(one.get("method") == "Page.loadEventFired" for one in self.events):
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self._receive()
         self.ask("Runtime.evaluate", expression=PAINTED, awaitPromise=True)
 

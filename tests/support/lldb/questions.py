@@ -167,13 +167,13 @@ _NATIVE = ("frame variable", "frame info", "source list -c 3")
 
 
 def _questions(frames: dict[str, tuple[str, ...]], names: Iterable[str], where: Iterable[str]) -> tuple[Query, ...]:
-    found = [*at("", "bt")]
+    queries = [*at("", "bt")]
     for frame, expressions in frames.items():
         native = _NATIVE[1:] if frame in UNSET else _NATIVE
-        found += at(frame, *native, *(f"p {one}" for one in expressions))
+        queries += at(frame, *native, *(f"p {expression}" for expression in expressions))
     for frame in where:
-        found += at(frame, *(f"p {one}" for one in names))
-    return tuple(found)
+        queries += at(frame, *(f"p {name}" for name in names))
+    return tuple(queries)
 
 
 C = (

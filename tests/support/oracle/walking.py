@@ -16,13 +16,17 @@ LEAVING = ("finish ", "up ", "until ")  # of main: a rank's has callers, and `un
 
 
 def watched() -> list[gdb.Breakpoint]:
-    return [one for one in gdb.breakpoints() if one.visible and one.type not in (gdb.BP_BREAKPOINT, gdb.BP_CATCHPOINT)]
+    return [
+        gdb_breakpoint
+        for gdb_breakpoint in gdb.breakpoints()
+        if gdb_breakpoint.visible and gdb_breakpoint.type not in (gdb.BP_BREAKPOINT, gdb.BP_CATCHPOINT)
+    ]
 
 
 def tell(command: str) -> str:
     if command == "unwatch":
-        for one in watched():
-            one.delete()
+        for gdb_breakpoint in watched():
+            gdb_breakpoint.delete()
         return ""
     try:
         said = gdb.execute(command, to_string=True)

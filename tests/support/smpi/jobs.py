@@ -69,7 +69,7 @@ class Running:
 
     def variable(self, name: str) -> dict[int, Truth]:
         """By rank."""
-        return {one.rank: one for one in self.told if one.name == name}
+        return {truth.rank: truth for truth in self.told if truth.name == name}
 
 
 def built(shared: Shared, source: str, *options: str) -> Path:
@@ -117,7 +117,7 @@ def sleeps(pid: int) -> bool:
 def process_of(job: Job) -> int:
     """The process that smpirun, a shell script, has started; 0 if there is none yet."""
     known = processes()
-    return next((one for one in descendants(job.pid, known) if known[one].name == "smpimain"), 0)
+    return next((descendant for descendant in descendants(job.pid, known) if known[descendant].name == "smpimain"), 0)
 
 
 def kernel_core(pid: int, folder: Path) -> Path:
@@ -125,7 +125,7 @@ def kernel_core(pid: int, folder: Path) -> Path:
     if "/" in Path("/proc/sys/kernel/core_pattern").read_text() or not may_dump(pid):
         pytest.skip("the kernel writes core files elsewhere here")
     os.kill(pid, signal.SIGABRT)
-    (found,) = wait_until(lambda: [one for one in folder.glob("core*") if is_whole(one)], "there is no core file")
+    (found,) = wait_until(lambda: [path for path in folder.glob("core*") if is_whole(path)], "there is no core file")
     return found
 
 

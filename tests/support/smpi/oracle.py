@@ -50,17 +50,17 @@ class Programs:
             fortran = folder / "fields.f90"
             text = fortran.read_text().replace(f"program {MAIN[0]}", f"subroutine {MAIN[1]}")
             fortran.write_text(re.sub("program", "code", text, flags=re.IGNORECASE))
-            for one in folder.glob("cells*.[ch]"):
-                one.write_text(TAG.sub(NEW_TAG, one.read_text()))
+            for path in folder.glob("cells*.[ch]"):
+                path.write_text(TAG.sub(NEW_TAG, path.read_text()))
 
         return self.shared.made("smpi-sources", copy)
 
-    def program(self, found: Program, never: Iterable[NeverAsked]) -> Program:
+    def program(self, program: Program, never: Iterable[NeverAsked]) -> Program:
         """What is asked, without what has no answer."""
         unasked = tuple(never)
-        is_fortran = found.sources[-1].endswith(".f90")
-        queries, walk = (renamed(one, is_fortran, unasked) for one in (found.queries, found.walk))
-        return replace(found, queries=queries, walk=walk, folder=self._sources)
+        is_fortran = program.sources[-1].endswith(".f90")
+        queries, walk = (renamed(one, is_fortran, unasked) for one in (program.queries, program.walk))
+        return replace(program, queries=queries, walk=walk, folder=self._sources)
 
     def as_processes(self, program: Program) -> Path:
         """The executable that MPICH runs."""
@@ -104,7 +104,7 @@ def renamed(queries: Sequence[Query], is_fortran: bool, never: Sequence[NeverAsk
     def new(text: str) -> str:
         return word.sub(lambda found: names[found[0]], text) if word is not None else TAG.sub(NEW_TAG, text)
 
-    asked = (one for one in queries if not any(which.covers(one) for which in never))
+    asked = (query for query in queries if not any(which.covers(query) for which in never))
     return tuple(Query(new(one.frame), new(one.command)) for one in asked)
 
 
