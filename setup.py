@@ -15,6 +15,7 @@ NAMES = {
 
 
 def installed_name(package: str) -> str:
+    """Return the name under which a package is installed."""
     top, dot, rest = package.partition(".")
     return NAMES[top] + dot + rest
 

@@ -223,7 +223,7 @@ def arguments_text(shown: tuple[ShownArgument, ...], walked: GdbStack, number: i
 
 
 def value_text(shown: ShownArgument, walked: GdbStack, number: int, callers: int) -> str:
-    """Return an argument's value as GDB's backtraces show it, GDB's own words for memory that can't be read included."""
+    """Return an argument's value as GDB's backtraces show it, or GDB's own words for memory that can't be read."""
     try:
         return shown.fixed or _value_text(shown, walked, number, callers)
     except MemoryUnreadable as error:
