@@ -148,7 +148,8 @@ def test_stacks_of_all_tasks(running: Running, tmp_path: Path) -> None:
     """Of running threads without their registers as far as they go; those of tasks' processes stand still, too."""
     command = [str(BIN / "inspector"), "stacks", str(running.job.pid)]
     done = subprocess.run([*command, "--freeze"], capture_output=True, text=True, timeout=120)
-    assert "task_main at task.c:22  [0-2]" in done.stdout and "not whole" not in done.stdout, done.stdout + done.stderr
+    place = r"task_main at task\.c:(21|22|21,22)  \[0-2\]"  # each asks for a file, and sleeps until it is there
+    assert re.search(place, done.stdout) and "not whole" not in done.stdout, done.stdout + done.stderr
     said = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
     assert "its thread is unknown" not in said
     assert running.finish(tmp_path) == WHOLE
