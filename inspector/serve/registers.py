@@ -33,7 +33,7 @@ GENERIC = {"rip": "pc", "rsp": "sp", "rbp": "fp"}
 CORE = (
     *(Register(name, 8, TYPES.get(name, "int64"), DWARF[name]) for name in WORDS),
     Register("eflags", 4, "i386_eflags", DWARF["eflags"]),
-    *(Register(name, 4, "int32") for name in ("cs", "ss", "ds", "es", "fs", "gs")),
+    *(Register(f"{letter}s", 4, "int32") for letter in "csdefg"),
     *(Register(f"st{number}", 10, "i387_ext") for number in range(8)),
     *(Register(name, 4, "int", group="float") for name in X87_CONTROL),
 )
