@@ -357,7 +357,7 @@ def test_who_is_asked_to_parse_and_cannot_keeps_nobody_waiting(
 
 TALK = """
 import time
-from ranklens_inspector.collect.mpi_channel import Message, speak
+from ranklens_inspector.collect.mpi_channel import ChannelMessage, speak
 from ranklens_inspector.collect.worker_process import Worker
 MANY, LARGE = 8, 1 << 20
 speaker = Worker(speak)
@@ -365,9 +365,9 @@ until = time.monotonic() + 60
 begun = speaker.receive(until)
 other = 1 - begun.place
 for number in range(MANY):
-    speaker.send(Message(other, 1, bytes([number]) * LARGE), until)
+    speaker.send(ChannelMessage(other, 1, bytes([number]) * LARGE), until)
 for number in range(MANY):
-    assert speaker.receive(until) == Message(other, 1, bytes([number]) * LARGE)
+    assert speaker.receive(until) == ChannelMessage(other, 1, bytes([number]) * LARGE)
 speaker.send(None, until)
 speaker.receive(until)
 speaker.close(until)

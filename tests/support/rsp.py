@@ -160,7 +160,11 @@ def listening(*words: object) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A server that listens, and where: what it prints first."""
     command = [str(built("inspector")), "serve", *map(str, words)]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=hear_interrupts,
     )
     assert process.stdout is not None and process.stderr is not None
     try:
