@@ -191,7 +191,10 @@ def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
         f"( id = {rank}, values = ({rank}.5, {rank}.5), label = 'label', next = 0x0, _label_length = 5 )"
         for rank in (0, 1)
     ]
-    assert found["state::title"]["uncompared"] == "what its pointers lead to"
+    assert of("title") == ["'title of some length'"]
+    assert found["state::title"]["uncompared"] == ""
+    first, second = of("heading")
+    assert (first, second) == ("'heading of rank 0'", "'heading of rank 1, which is longer'")
 
 
 def of_libcxx(folder: Path, shared: Shared, gdb: Path) -> dict[str, str]:
