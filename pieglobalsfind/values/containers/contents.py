@@ -20,8 +20,8 @@ MOST_BYTES = 1 << 20  # of one variable on one rank
 LARGEST_ELEMENT = 1 << 16  # bytes
 
 
-class NoValue(Exception):  # noqa: N818 - it is no error of ours: the memory holds no valid container
-    """What the memory holds is no container; the sentence says why."""
+class NoValue(Exception):  # noqa: N818 - it is not an error of ours: the memory holds no valid container
+    """What the memory holds is not a container; the sentence says why."""
 
 
 class Contents:
