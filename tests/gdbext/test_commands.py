@@ -157,7 +157,7 @@ BAD = {
     "rank 4": "there is no rank 4: this process has 0-3",
     "rank x": "'x' is neither a rank nor a subcommand",
     "rank -1": "'-1' is neither a rank nor a subcommand",
-    "rank 99999999999999999999": "is not a rank",
+    "rank 99999999999999999999": "is neither a rank nor a subcommand",
     "rank none 3": "`rank none` takes no arguments",
     "rank list 7": "there is no rank 7",
     "rank list 3-1": "is not a set of ranks",

@@ -158,7 +158,7 @@ BAD = {
     "rank 4": "there is no rank 4: this process has 0-3",
     "rank x": "'x' is neither a rank nor a subcommand",
     "rank -1": "'-1' is neither a rank nor a subcommand",
-    "rank 99999999999999999999": "is not a rank",
+    "rank 99999999999999999999": "is neither a rank nor a subcommand",
     "rank none 3": "`rank none` takes no arguments",
     "rank watch shared_name 1": "`rank watch` is there in GDB only: select a rank, then: watchpoint set variable NAME",
     "rank tbreak move_on": "`rank tbreak` is there in GDB only: rank break LOCATION SET, then: breakpoint modify",
