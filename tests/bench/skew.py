@@ -39,10 +39,10 @@ def run() -> Result:
     skews, late, stood = measured()
     return Result(
         "Sixteen spinning processes at one moment",
-        f"{PROCESSES} processes on {os.cpu_count()} processors write the time into memory without pause. {TURNS} times "
+        f"{PROCESSES} processes on {os.cpu_count()} processors write the time into memory all the time. {TURNS} times "
         "all are stopped, and the time that each wrote last is compared with when it was asked to stop: "
         f"{sum(seconds > 0 for seconds in late)} of {len(late)} wrote a later one. How long it takes until all stand "
-        "still depends on what else wants the processors: each has to get one to stop, but runs nothing of the program.",
+        "still depends on what else wants the processors: each has to get one to stop, but runs no more of it.",
         (
             Measurement("skew, median", 1000 * statistics.median(skews), "ms", 2),
             Measurement("skew, the 95th of 100", 1000 * sorted(skews)[TURNS * 95 // 100], "ms"),
