@@ -289,8 +289,8 @@ struct rank_debug_event_entry {
 };
 
 /*
- * What a rank has done in this process: all fields are [live], and written by the rank's own kernel thread.  A rank that
- * has moved leaves what it did here, and begins at 0 elsewhere: its whole load is the sum over all processes.
+ * What a rank has done in this process: all fields are [live], and written by the rank's own kernel thread.  A rank
+ * that has moved leaves what it did here, and begins at 0 elsewhere: its whole load is the sum over all processes.
  */
 struct rank_debug_load {
     uint64_t busy; /* ticks that it had its processing element, up to the element's `since` */

@@ -87,9 +87,7 @@ def read_load(target: Target, table: RankTable) -> Union[ProcessLoad, Absent]:
     room = (header.mapping_address, header.mapping_address + header.mapping_size)
     if not ranks.count or not elements.count:
         return _NO_TABLE
-    if not all(
-        _is_within(each, kind, room) for each, kind in ((ranks, RankLoadRecord), (elements, ElementLoadRecord))
-    ):
+    if not all(_is_within(each, kind, room) for each, kind in ((ranks, RankLoadRecord), (elements, ElementLoadRecord))):
         return Absent("the registry is damaged, its loads do not lie within its mapping")
     return _Reader(target, table, order, ranks, elements).read()
 
@@ -103,9 +101,7 @@ def _is_within(table: RecordTable, kind: type, room: tuple[int, int]) -> bool:
 class _Reader:
     """Reads one process's tables."""
 
-    def __init__(
-        self, target: Target, table: RankTable, order: str, ranks: RecordTable, elements: RecordTable
-    ) -> None:
+    def __init__(self, target: Target, table: RankTable, order: str, ranks: RecordTable, elements: RecordTable) -> None:
         self._target = target
         self._table = table
         self._order = order

@@ -70,7 +70,7 @@ struct scheduler {
     int left;                        /* ranks that have not exited; atomic */
     const struct process_hooks *job; /* NULL: this process is all of it */
     atomic_bool paused;
-    bool exact_load; /* the clock is read at every switch */
+    bool exact_load;               /* the clock is read at every switch */
     void (*enter)(uint64_t token); /* the method's; NULL if it needs no telling */
     const struct method *method;
 };
