@@ -93,7 +93,10 @@ Matrix = Mapping[tuple[int, int], Traffic]
 
 @dataclass(frozen=True)
 class Loads:
-    """A job's load over `seconds`; `how` says where the figures come from, `notes` what is lacking in them."""
+    """A job's load over `seconds`; `how` says where the figures come from, `notes` what is lacking in them.
+
+    `error`: how far a rank's share of the time may be off, 0 to 1, where it was sampled.
+    """
 
     source: str
     how: str
@@ -102,6 +105,7 @@ class Loads:
     elements: tuple[ElementLoad, ...]
     traffic: Union[Matrix, Absent]
     notes: tuple[str, ...] = field(default=())
+    error: float = 0.0
 
 
 def sent_by(traffic: Matrix) -> dict[int, Traffic]:
@@ -221,6 +225,7 @@ def as_json(loads: Loads) -> dict[str, object]:
         ],
         "traffic": None if isinstance(loads.traffic, Absent) else [_pair(*pair) for pair in _in_order(loads.traffic)],
         "notes": list(loads.notes),
+        "error": round(loads.error, 6),
     }
 
 

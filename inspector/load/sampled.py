@@ -91,7 +91,7 @@ def sample(live: LiveTarget, seconds: float, wait: Callable[[float], bool]) -> L
         f"be off by {100 * worst_error(looks):.0f} % of it or less (95 of 100 times); the job stood still for "
         f"{100 * pace.stopped_share:.1f} %"
     )
-    return Loads(SAMPLED, how, passed, ranks, elements, NOT_COUNTED)
+    return Loads(SAMPLED, how, passed, ranks, elements, NOT_COUNTED, error=worst_error(looks))
 
 
 def worst_error(looks: int) -> float:
