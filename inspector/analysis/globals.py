@@ -351,7 +351,7 @@ class VariableRow:
         return data_place(rank, self._object, vaddr + self._object.load_bias)
 
     def _named(self, name: Callable[[int], str], address: int) -> str:
-        """Note that a pointer leads to what is no variable: that is not compared."""
+        """Note that a pointer leads to what is not a variable: that is not compared."""
         text = name(address)
         if text.startswith(NOT_STATIC):
             self._uncompared = self._uncompared or BEHIND_POINTERS
@@ -443,7 +443,7 @@ class VariableRow:
 
 
 def leads_away(name: str) -> bool:
-    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    """Whether a pointer of this name leads to what is not a variable, and not to what is not mapped."""
     return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 

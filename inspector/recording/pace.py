@@ -18,10 +18,15 @@ IDLE_FIELDS = (3, 4)  # of a line of /proc/stat: idle, iowait (proc(5))
 
 
 class Pace:
-    """The time between looks at a process: `period` seconds, or more where that would cost the job too much."""
+    """The time between looks at a process: `period` seconds, or more where that would cost the job too much.
 
-    def __init__(self, pid: int, period: float) -> None:
+    `taken`: the share of its processors' time that looks may take where none of them is idle, if they stop it for no
+    time.
+    """
+
+    def __init__(self, pid: int, period: float, taken: float = MOST_LOST) -> None:
         self._period = period
+        self._weight = MOST_LOST / taken
         self._processors = _processors_of(pid)
         self.began = time.monotonic()
         self._stopped = 0.0
@@ -46,7 +51,7 @@ class Pace:
         now = time.monotonic()
         self._stopped += stopped
         self._measure(now)
-        self._lost += stopped + (0.0 if self.is_idle else busy / len(self._processors))
+        self._lost += stopped + (0.0 if self.is_idle else self._weight * busy / len(self._processors))
         earliest = max(began + self._period, self.began + self._lost / MOST_LOST, began + busy / MOST_BUSY)
         self._slowed += earliest > began + 1.1 * max(self._period, now - began)
         return max(earliest - now, 0.0)

@@ -22,6 +22,7 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     "audit": ((), ("--variables",), ("--method", "pie")),
     "events": (("--no-follow",),),
     "globals": ((), ("--all",)),
+    "load": ((),),
     "merge": (),
     "payload": ((), ("--what-if",)),
     "pointers": ((),),
@@ -78,7 +79,9 @@ def test_what_commands_print(halves: Job) -> None:
         between = ("0", "3") if name == "why-different" else ()
         for words in calls:
             lines = printed(name, *between, halves.pid, "--json", *words)
-            whole = [json.loads(line) for line in lines.splitlines()] if name == "events" else [json.loads(lines)]
+            whole = (
+                [json.loads(line) for line in lines.splitlines()] if name in ("events", "load") else [json.loads(lines)]
+            )
             validate(schema, whole[0])
             for line in whole[1:]:
                 jsonschema.Draft202012Validator(schema).validate(line)
