@@ -34,20 +34,26 @@ ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
     "why-different": ((),),
 }
 
+LINE_BY_LINE = ("events", "load")
+
 
 def inspect(*words: object) -> subprocess.CompletedProcess[str]:
     command = [str(BIN / "inspector"), *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-def printed(*words: object) -> str:
+def output_of(*words: object) -> str:
     done = inspect(*words)
     assert done.returncode in (0, 1), done.stderr  # 1: there is nothing of what is asked for
     return done.stdout
 
 
+def printed(*words: object) -> Any:
+    return json.loads(output_of(*words))
+
+
 def schema_of(name: str) -> Any:
-    schema = json.loads(printed("schema", name))
+    schema = printed("schema", name)
     jsonschema.Draft202012Validator.check_schema(schema)
     return schema
 
@@ -78,10 +84,8 @@ def test_what_commands_print(halves: Job) -> None:
         schema = schema_of(name)
         between = ("0", "3") if name == "why-different" else ()
         for words in calls:
-            lines = printed(name, *between, halves.pid, "--json", *words)
-            whole = (
-                [json.loads(line) for line in lines.splitlines()] if name in ("events", "load") else [json.loads(lines)]
-            )
+            lines = output_of(name, *between, halves.pid, "--json", *words)
+            whole = [json.loads(text) for text in (lines.splitlines() if name in LINE_BY_LINE else [lines])]
             validate(schema, whole[0])
             for line in whole[1:]:
                 jsonschema.Draft202012Validator(schema).validate(line)
@@ -90,8 +94,8 @@ def test_what_commands_print(halves: Job) -> None:
 
 def test_what_merge_prints(halves: Job, tmp_path: Path) -> None:
     for name in ("stacks", "report"):
-        (tmp_path / name).write_text(printed(name, halves.pid, "--json"))
-        merged = json.loads(printed("merge", tmp_path / name, tmp_path / name, "--json"))
+        (tmp_path / name).write_text(output_of(name, halves.pid, "--json"))
+        merged = printed("merge", tmp_path / name, tmp_path / name, "--json")
         validate(schema_of("merge"), merged)
         assert merged["schema"] == schema_of(name)["properties"]["schema"]["const"]
 
