@@ -14,7 +14,7 @@ import gdb
 from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.breakpoints.rank_events import RankEvents
-from gdbext.commands import bind, functions, rank_break, rank_watch, refused_commands
+from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
@@ -51,6 +51,7 @@ class Extension:
         refused_commands.bind(self.face, self.breakpoints.watch_step)
         navigation.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
+        info_symbol.bind(self.face)
         hooks.Called(SETTLE, self._settle)
         hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
         hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-file": SETTLE_PROGRAM})

@@ -86,3 +86,34 @@ tell("answers", answers)
     alone, job = answers(session, programs, rankrun, script)
     assert alone == job
     assert re.search(r'No symbol "make" in current context', str(alone))
+
+
+SYMBOLS = (
+    *(
+        "pace_up",
+        "main",
+        "$pc",
+        "&paced",
+        "(long) pace_up + 3",
+        "(char *) &paced + 1",
+        "&sink",
+        "printf",
+        "0",
+        "no_such",
+    ),
+    *("", "(long) $pc +", "$_siginfo"),
+)
+
+
+def test_symbols_are_of_the_users_file(session: Session, programs: Programs, rankrun: Path) -> None:
+    """`info symbol` in a rank says what it says in a process: the file is the program, not a copy of it for GDB."""
+    script = f"""
+gdb.execute("tbreak pace_up")
+gdb.execute("run")
+gdb.execute("tbreak pace_up")
+answers = [[one, ask("info symbol " + one)] for one in {SYMBOLS}]
+tell("answers", answers)
+"""
+    alone, job = answers(session, programs, rankrun, script)
+    assert str(programs.alone) in str(alone)
+    assert str(alone).replace(str(programs.alone), str(programs.job)) == str(job)
