@@ -117,3 +117,26 @@ tell("answers", answers)
     alone, job = answers(session, programs, rankrun, script)
     assert str(programs.alone) in str(alone)
     assert str(alone).replace(str(programs.alone), str(programs.job)) == str(job)
+
+
+@pytest.mark.parametrize("start", ["run", "starti"])
+def test_libraries_are_not_to_be_read(session: Session, programs: Programs, rankrun: Path, start: str) -> None:
+    """The program is a library in a job: breakpoints stop in it all the same, again and again."""
+    script = f"""
+answers = []
+gdb.execute("set auto-solib-add off")
+gdb.execute("tbreak pace_up")
+for _ in range(2):
+    gdb.execute({start!r})
+    if {start!r} == "starti":
+        gdb.execute("continue")
+    gdb.execute("nosharedlibrary")
+    answers += [functions()[0], ask("print paced"), ask("show auto-solib-add")]
+    gdb.execute("tbreak pace_down")
+    gdb.execute("continue")
+    answers += [functions()[0], ask("print sink")]
+    gdb.execute("tbreak pace_up")
+tell("answers", answers)
+"""
+    alone, job = answers(session, programs, rankrun, script)
+    assert alone == job and "off" in str(alone)
