@@ -38,7 +38,7 @@ class UnreadLibraries:
         self._is_ours = True
 
     def settle(self) -> None:
-        """At a stop or a prompt: the job has begun or is over, but for a stop before its libraries, as after `starti`."""
+        """At a stop or a prompt: the job has begun or is over, except at a stop before its libraries (`starti`)."""
         is_over = not gdb.selected_inferior().pid
         if self._is_ours and (is_over or any(map(is_runtime, map(path_of, gdb.objfiles())))):
             self._is_ours = False
