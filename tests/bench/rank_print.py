@@ -32,7 +32,7 @@ from tests.support.running import BIN
 REPEAT = 3
 NUMBER = "my_rank - $_rank"
 CALL = "my_rank < 0 && f9(my_rank)"
-ALONE = "my_rank + ($ebx - $ebx)"  # a part of a register
+ALONE = "my_rank + ($esp - $esp)"  # a part of a register
 SHOWN = re.compile(r"^\(?(?:lldb\) )?\d+: ", re.MULTILINE)
 
 
