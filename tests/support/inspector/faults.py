@@ -232,7 +232,7 @@ LASTING = (
     *AROUND,
 )  # the target is as before, and serves the next try, too
 FAULTS = (*IN_TARGET, *AROUND, TERMINAL_CLOSED, DEBUGGER_KILLED)
-HUNG_UP = 128 + signal.SIGHUP
+ENDS_BY_FAULT = {TERMINAL_CLOSED: (128 + signal.SIGHUP,), DEBUGGER_KILLED: (0, -signal.SIGKILL)}
 
 
 # ---- a try ----
@@ -253,11 +253,10 @@ class Outcome:
 
     @property
     def wrong(self) -> str:
-        """Why this is no good end; "" if it is one."""
-        if self.fault == TERMINAL_CLOSED and self.status == HUNG_UP:
-            return f"left behind: {', '.join(self.left)}" if self.left else ""
-        if self.fault == DEBUGGER_KILLED and self.status in (0, -signal.SIGKILL):
-            return f"left behind: {', '.join(self.left)}" if self.left else ""
+        """Why this is not a good end; "" if it is one."""
+        left = f"left behind: {', '.join(self.left)}" if self.left else ""
+        if self.status in ENDS_BY_FAULT.get(self.fault, ()):
+            return left
         if self.status not in (0, 1, 2):
             return f"status {self.status}"
         if "Traceback" in self.errors + self.output:
@@ -267,7 +266,7 @@ class Outcome:
             return f"left behind: {', '.join(self.left)}" if self.left else ""
         if self.status == 2 and len([line for line in lines if line.startswith("inspector: ")]) != 1:
             return "not one sentence"
-        return f"left behind: {', '.join(self.left)}" if self.left else ""
+        return left
 
 
 class Driver:
