@@ -262,8 +262,8 @@ class Outcome:
         if "Traceback" in self.errors + self.output:
             return "a traceback"
         lines = self.errors.splitlines()
-        if self.fault == TERMINAL_CLOSED:  # what it says then reaches no one
-            return f"left behind: {', '.join(self.left)}" if self.left else ""
+        if self.fault == TERMINAL_CLOSED:  # what it prints then reaches no reader
+            return left
         if self.status == 2 and len([line for line in lines if line.startswith("inspector: ")]) != 1:
             return "not one sentence"
         return left
