@@ -23,6 +23,7 @@ from pieglobalsfind.targets.snapshot import Written, write
 
 from ..analysis.payload import stack_pointer
 from ..job import discovery
+from ..target_option import 
 from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
 from ..job.memory import data_segments
 from ..job.processes import homes_of, read_each, subject_of_all
