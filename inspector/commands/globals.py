@@ -25,11 +25,11 @@ from pieglobalsfind.shell.exit_status import print_error
 from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
 from ..analysis.report import global_as_json
 from ..job.job import Job, Subject, say_warnings, subject_of
-from ..job.target_option import add_target, job_named
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
 from ..job.reading import Way, add_way, read_target, way_of
+from ..job.target_option import add_target, job_named
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 from ..values import slices

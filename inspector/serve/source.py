@@ -53,7 +53,9 @@ class Moment:
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """All ranks that are known, ascending."""
-        return tuple(sorted({number for each in self.job.processes for number in columns_of(each.moment.table.ranks).numbers}))
+        return tuple(
+            sorted({number for each in self.job.processes for number in columns_of(each.moment.table.ranks).numbers})
+        )
 
     def rank(self, number: int) -> RankProcess:
         """Raises `UsageError` if there is no such rank."""
