@@ -20,8 +20,9 @@ from pieglobalsfind.targets.paused import NOT_COPIED
 from pieglobalsfind.values.address_names import AddressNames
 from pieglobalsfind.values.containers.contents import MOST_BYTES, MOST_COMPARED, Contents
 from pieglobalsfind.values.containers.recognize import holds_containers
+from pieglobalsfind.values.containers.unordered import in_memory_order, without_order
 from pieglobalsfind.values.statistics import DISTINCT, Statistics, statistics_of
-from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of
+from pieglobalsfind.values.variable_text import Surroundings, decode, elements_of, marked_text
 from pieglobalsfind.values.variable_text import VariableBytes as Bytes
 
 from ..job.job import Job
@@ -291,6 +292,8 @@ class VariableRow:
         self._meaning = None if self._is_shown_whole or self.holds_containers else ValueDigests(types, variable.type)
         self._uncompared = ""
         self._known: dict[bytes, str] = {}  # values by their bytes, where bytes alone decide
+        self._orders: dict[str, str] = {}  # texts as the first rank has them, by what they mean
+        self._texts: dict[tuple[int, bytes], str] = {}  # of elements
         self._shared: dict[int, tuple[str, bytes]] = {}  # values by their addresses, of what is one for several ranks
         self._ranks: dict[tuple[str, bytes], list[Rank]] = {}
         pointers = address_offsets(types, variable.type) if self._place_matters else []
@@ -337,7 +340,7 @@ class VariableRow:
         return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
 
     def _named(self, name: Callable[[int], str], address: int) -> str:
-        """Note that a pointer leads to what is no variable: that is not compared."""
+        """Note that a pointer leads to what is not a variable: that is not compared."""
         text = name(address)
         if text.startswith(NOT_STATIC):
             self._uncompared = self._uncompared or BEHIND_POINTERS
@@ -349,12 +352,23 @@ class VariableRow:
         if not self._is_shown_whole:
             contents.lacking = "it is too large"
         memory.is_torn = False
-        around = Surroundings(self._types, self._variable.language, memory.follow, partial(self._named, name), contents)
-        text = decode(around, self._variable.type, whole)
+        around = Surroundings(
+            self._types,
+            self._variable.language,
+            memory.follow,
+            partial(self._named, name),
+            contents,
+            texts=self._texts,
+            is_futile=lambda: memory.is_torn,
+        )
+        marked = marked_text(around, self._variable.type, whole)
         if memory.is_torn:
             return f"<{NOT_COPIED}>", UNREAD
         self._uncompared = self._uncompared or contents.lacking
-        return text, contents.digest
+        meaning = without_order(marked)
+        if meaning not in self._orders:
+            self._orders[meaning] = in_memory_order(marked)
+        return meaning, contents.digest
 
     def result(self, memory: RankMemory) -> GlobalValues:
         """Return the values by group, with the verdict."""
@@ -379,8 +393,8 @@ class VariableRow:
     def _groups(self, memory: RankMemory) -> Iterator[Group]:
         """A group per value; of values that look the same each but the first says where it differs from that."""
         alike: dict[str, list[tuple[bytes, list[Rank]]]] = {}
-        for (text, digest), ranks in self._ranks.items():
-            alike.setdefault(text, []).append((digest, ranks))
+        for (meaning, digest), ranks in self._ranks.items():
+            alike.setdefault(self._orders.get(meaning, meaning), []).append((digest, ranks))
         for text, ((whole, first), *others) in alike.items():
             same = list(first)
             for digest, ranks in others:
@@ -418,7 +432,7 @@ class VariableRow:
 
 
 def leads_away(name: str) -> bool:
-    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    """Whether a pointer of this name leads to what is not a variable, and not to what is not mapped."""
     return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 

@@ -19,10 +19,14 @@ IDLE_FIELDS = (3, 4)  # of a line of /proc/stat: idle, iowait (proc(5))
 
 
 class Pace:
-    """The time between looks at a process: `period` seconds, or more where that would cost the job too much."""
+    """The time between looks at a process: `period` seconds, or more where that would cost the job too much.
 
-    def __init__(self, pid: int, period: float) -> None:
+    `taken`: the share of its processors' time that looks may take where none of them is idle.
+    """
+
+    def __init__(self, pid: int, period: float, taken: float = MOST_TAKEN) -> None:
         self._period = period
+        self._taken = taken
         self._processors = _processors_of(pid)
         self.began = time.monotonic()
         self._stopped = 0.0
@@ -40,7 +44,7 @@ class Pace:
         now = time.monotonic()
         self._stopped += stopped
         self._measure(now)
-        share = MOST_BUSY if self.is_idle else MOST_TAKEN * len(self._processors)
+        share = MOST_BUSY if self.is_idle else self._taken * len(self._processors)
         earliest = max(began + self._period, self.began + self._stopped / MOST_STOPPED, began + busy / share)
         return max(earliest - now, 0.0)
 

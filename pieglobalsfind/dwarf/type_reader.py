@@ -44,6 +44,7 @@ MOST_TYPES = 1_000_000
 MOST_PARTS = 3_000_000  # members, enumerators, parameters and dimensions of all types
 MOST_DIMENSIONS = 100  # of one array
 MOST_LEVELS = 300  # types that lie within one another
+LARGEST_ALIGNMENT = 1 << 20  # bytes
 LARGEST_SIZE = 1 << 48  # bytes; more than an x86-64 process can map
 
 QUALIFIERS = {
@@ -197,7 +198,7 @@ class TypeReader:
         return Qualified(QUALIFIERS[tag], self._target(die))
 
     def _typedef(self, die: Die, tag: int) -> Type:
-        return Typedef(self._scoped_name(die), self._target(die))
+        return Typedef(self._scoped_name(die), self._target(die), self._alignment(die))
 
     def _scoped_name(self, die: Die) -> str:
         """Qualified; a type unit defines what a declaration in its namespace announces (DW_AT_specification)."""
@@ -263,8 +264,10 @@ class TypeReader:
         if opaque:
             return Struct(kind, name, size, (), opaque)
         members, arguments = self._inside(die, size)
-        alignment = self._reader.number(die, dw.DW_AT_alignment) or 1
-        return Struct(kind, name, size, members, arguments=arguments, alignment=min(max(alignment, 1), 1 << 20))
+        return Struct(kind, name, size, members, arguments=arguments, alignment=self._alignment(die))
+
+    def _alignment(self, die: Die) -> int:
+        return min(max(self._reader.number(die, dw.DW_AT_alignment) or 1, 1), LARGEST_ALIGNMENT)
 
     def _defined(self, die: Die) -> tuple[Die, str]:
         """The DIE that has the type, and its name: a declaration may stand for a type unit (DWARF 5, 3.1.4)."""
@@ -292,7 +295,7 @@ class TypeReader:
             return Member(name, target, 0, is_base=is_base, location=offset)
         bit_size = self._reader.number(die, dw.DW_AT_bit_size) or 0
         if not bit_size:
-            return Member(name, target, offset, is_base=is_base)
+            return Member(name, target, offset, is_base=is_base, alignment=self._alignment(die))
         bit_offset = self._reader.number(die, dw.DW_AT_data_bit_offset)
         if bit_offset is None:
             bit_offset = offset * 8 + self._old_bit_offset(die, bit_size)

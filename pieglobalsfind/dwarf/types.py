@@ -7,9 +7,9 @@ itself, which the reader makes sure of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Optional, Protocol, Union
+from typing import Any, NamedTuple, Optional, Protocol, TypeVar, Union
 
 from pieglobalsfind.dwarf import constants as dw
 
@@ -95,6 +95,7 @@ class Member:
     """A member or base class (`is_base`). A bit field has `bit_size`, and `bit_offset` from the struct's first bit.
 
     Of a virtual base class `location` computes the address from the object's (DWARF 5, 5.7.7); `offset` says nothing.
+    `alignment` is what the program asks for beyond the type's, in bytes.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Member:
     bit_offset: int = 0
     is_base: bool = False
     location: Optional[Expression] = None
+    alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -177,10 +179,11 @@ class Enum:
 
 @dataclass(frozen=True)
 class Typedef:
-    """Another name of a type (DW_TAG_typedef)."""
+    """Another name of a type (DW_TAG_typedef). `alignment` is what the program asks for beyond the type's, in bytes."""
 
     name: str
     target: int
+    alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,7 @@ def named_by(found: Type) -> tuple[int, ...]:
 
 Place = Optional[tuple[int, int]]  # offset and type of a member
 MOST_LEVELS = 50  # of base classes
+Kept = TypeVar("Kept")
 
 
 class Types(Protocol):
@@ -242,6 +246,7 @@ class TypeTable:
     types: Types
     _bare: dict[int, Bare] = field(default_factory=dict, init=False, repr=False, compare=False)
     _places: dict[tuple[int, str], Place] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getitem__(self, index: int) -> Type:
         return self.types[index]
@@ -256,6 +261,14 @@ class TypeTable:
             found = self.types[found.target]
         self._bare[index] = found
         return found
+
+    def kept(self, make: Callable[[TypeTable, int], Kept], index: int) -> Kept:
+        """What a pure function makes of a type, made once."""
+        key = make, index
+        if key not in self._kept:
+            self._kept[key] = make(self, index)
+        value: Kept = self._kept[key]
+        return value
 
     def __reduce__(self) -> tuple[type[TypeTable], tuple[Types]]:
         return TypeTable, (self.types,)

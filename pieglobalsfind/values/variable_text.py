@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Optional, Union
+from functools import partial
+from typing import NamedTuple, Optional, Union
 
 from pieglobalsfind.dwarf.expression import evaluate
 from pieglobalsfind.dwarf.names import type_name
@@ -29,6 +30,7 @@ from pieglobalsfind.errors import MemoryUnreadable
 from pieglobalsfind.model import Absent
 from pieglobalsfind.values.containers.contents import ContainedObject, Contents, ContentSource
 from pieglobalsfind.values.containers.recognize import is_container, text_of
+from pieglobalsfind.values.containers.unordered import in_memory_order
 from pieglobalsfind.values.scalar_text import (
     MOST_ELEMENTS,
     REPEATS,
@@ -44,6 +46,8 @@ DEEPEST = 20  # GDB's `print max-depth`
 FOLLOWED = 1  # pointers in a variable's own members and elements are followed
 LARGEST_POINTEE = 4096  # bytes
 LARGEST_READ = 1 << 26  # bytes of an allocatable array that are looked at
+MOST_TEXTS = 100_000  # of elements that are kept
+SHALLOW = 5  # levels of types within one another that a text may be kept of
 
 
 def never(name: str) -> bool:
@@ -55,7 +59,9 @@ def never(name: str) -> bool:
 class Surroundings:
     """What decoding needs of the rank whose variable it is, and what it has read of that one's containers.
 
-    `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep.
+    `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep. `texts`
+    are those of elements by type and bytes, of values that mean the same on all ranks. `is_futile` says that what is
+    read now is for its places alone, because no text of it will be shown.
     """
 
     types: TypeTable
@@ -64,18 +70,24 @@ class Surroundings:
     name_address: Callable[[int], str]
     contents: Contents = field(default_factory=Contents)
     follow: Callable[[str], bool] = never
+    texts: dict[tuple[int, bytes], str] = field(default_factory=dict)
+    is_futile: Callable[[], bool] = bool
 
 
-@dataclass(frozen=True)
-class VariableBytes:
+class VariableBytes(NamedTuple):
     """Bytes of the target and where they lie."""
 
     address: int
     data: bytes
 
 
-def decode(around: Surroundings, index: int, variable_bytes: VariableBytes, depth: int = 0) -> str:
+def decode(around: Surroundings, index: int, variable_bytes: VariableBytes) -> str:
     """The value as text, one line."""
+    return in_memory_order(marked_text(around, index, variable_bytes))
+
+
+def marked_text(around: Surroundings, index: int, variable_bytes: VariableBytes, depth: int = 0) -> str:
+    """The same with marks around what has no order (`containers.unordered`)."""
     bare = around.types.strip(index)
     if depth > DEEPEST:
         return "{...}"
@@ -105,15 +117,41 @@ def decode_class(around: Surroundings, index: int, bare: Struct, variable_bytes:
     if around.language == "C++":
 
         def show(part: ContainedObject) -> str:
-            return decode(around, part.type, VariableBytes(part.address, part.data), depth + 1)
+            return element_text(around, part, depth + 1)
 
-        source = ContentSource(
-            around.types, around.read, show, lambda one: is_plain(around.types, one), around.contents
-        )
+        source = ContentSource(around.types, around.read, show, partial(around.types.kept, is_plain), around.contents)
         text = text_of(source, ContainedObject(index, variable_bytes.address, variable_bytes.data))
         if text is not None:
             return text
     return decode_struct(around, bare, variable_bytes, depth)
+
+
+def element_text(around: Surroundings, part: ContainedObject, depth: int) -> str:
+    """The text of an object in a container; of a simple one that was seen before, what it was then."""
+    whole = VariableBytes(part.address, part.data)
+    if depth > SHALLOW or not around.types.kept(is_simple, part.type):
+        return marked_text(around, part.type, whole, depth)
+    if around.is_futile():
+        return ""
+    key = part.type, part.data
+    text = around.texts.get(key)
+    if text is None:
+        if len(around.texts) > MOST_TEXTS:
+            around.texts.clear()
+        text = around.texts[key] = marked_text(around, part.type, whole, depth)
+    return text
+
+
+def is_simple(types: TypeTable, index: int) -> bool:
+    """Whether it is a number, or a few: its bytes alone make its text."""
+    bare = types.strip(index)
+    if isinstance(bare, Struct) and not bare.opaque:
+        return all(member.location is None and _is_number(types, member.type) for member in bare.members)
+    return _is_number(types, index)
+
+
+def _is_number(types: TypeTable, index: int) -> bool:
+    return isinstance(types.strip(index), (Base, Enum))
 
 
 def is_plain(types: TypeTable, index: int) -> bool:
@@ -150,7 +188,7 @@ def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int 
 
 
 def pointee(around: Surroundings, index: int, address: int) -> str:
-    """` -> {x = 1}`; "" for what is no object of a known size, or can't be read."""
+    """` -> {x = 1}`; "" for what is not an object of a known size, or can't be read."""
     size, bare = around.types.size(index), around.types.strip(index)
     if not 0 < size <= LARGEST_POINTEE or not isinstance(bare, (Base, Enum, Struct, CharacterType)):
         return ""
@@ -158,7 +196,7 @@ def pointee(around: Surroundings, index: int, address: int) -> str:
         data = around.read(address, size) if around.contents.allow(size) == size else b""
     except MemoryUnreadable:
         return ""
-    return f" -> {decode(replace(around, follow=never), index, VariableBytes(address, data), 1)}" if data else ""
+    return f" -> {marked_text(replace(around, follow=never), index, VariableBytes(address, data), 1)}" if data else ""
 
 
 def c_string(around: Surroundings, address: int) -> Optional[str]:
@@ -258,7 +296,7 @@ def _decode_member(
         ):
             text = decode_struct(around, bare, part, depth + 1, virtual)
         else:
-            text = decode(around, member.type, part, depth + 1)
+            text = marked_text(around, member.type, part, depth + 1)
     if member.is_base:
         return f"<{type_name(around.types, member.type, around.language)}> = {text}"
     return f"{member.name} = {text}" if member.name else text
@@ -434,7 +472,7 @@ class Elementwise:
             text = (
                 self.dimension(part, inner)
                 if inner
-                else decode(self._around, self._bare.element, part, self._depth + 1)
+                else marked_text(self._around, self._bare.element, part, self._depth + 1)
             )
             run = run_length(variable_bytes.data, extent, number, part.data)
             number += self._write(parts, text, run, bool(inner))

@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.dwarf.types import Struct
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue, encoded
+from pieglobalsfind.values.containers.node_layout import layout_of
 from pieglobalsfind.values.containers.nodes import (
     FORWARD_NODE,
     Write,
     argument,
     chain,
+    chained_text,
     counted,
+    counted_text,
     in_order,
-    name_of,
-    numbered,
-    written,
+    short_name,
+    unordered_text,
 )
 from pieglobalsfind.values.containers.sequences import LARGEST_COUNT, bits_text, joined, target_of
 
 DEQUE_BLOCK, LEAST_IN_BLOCK = 4096, 16  # bytes, elements (__deque_block_size)
-LINKS = 0, 8, 16  # offsets of left, right and parent in a node of the tree
+LINKS = 0, 8  # offsets of left and right in a node of the tree
 TREE_NODE = 25  # bytes before the value: the links, and whether it is black
 HASH_NODE = 16  # next and hash
 
@@ -34,10 +36,6 @@ def value_of(source: ContentSource, whole: ContainedObject, *names: str) -> Cont
     name = next((name for name in names if source.has(whole, name)), names[0])
     part = source.member(whole, name)
     return source.member(part, "__value_") if source.has(part, "__value_") else part
-
-
-def _short_name(source: ContentSource, whole: ContainedObject) -> str:
-    return name_of(source, whole).replace("std::__1::", "std::")
 
 
 def vector_of_bits(source: ContentSource, whole: ContainedObject) -> str:
@@ -66,27 +64,25 @@ def deque(source: ContentSource, whole: ContainedObject) -> str:
         if number < MOST_SHOWN:
             parts.append(shown)
         else:
-            source.contents.add(shown.encode())
+            source.contents.add(encoded(shown))
     return f"{text} = {joined(parts, count > MOST_SHOWN)}" if count else text
 
 
 def forward_list(source: ContentSource, whole: ContainedObject) -> str:
     """Return a `forward_list` of libc++ as GDB prints it."""
     first = source.word(value_of(source, whole, "__before_begin_"), "__next_")
-    count = sum(1 for _ in chain(source, first, 0, 0))
-    title = _short_name(source, whole) if count else f"empty {_short_name(source, whole)}"
-    nodes = chain(source, first, 0, 0)
-    return written(source, title, nodes, count, argument(source, whole, 0), FORWARD_NODE, numbered)
+    layout = layout_of(source.types, whole.type, argument(source, whole, 0), FORWARD_NODE)
+    return chained_text(source, short_name(source, whole), chain(source, first, 0, 0, layout), layout)
 
 
 def tree(source: ContentSource, whole: ContainedObject, write: Write) -> str:
     """Return a map or set of libc++ as GDB prints it."""
     inner = source.member(whole, "__tree_")
-    end = value_of(source, inner, "__pair1_", "__end_node_")
+    root = source.word(value_of(source, inner, "__pair1_", "__end_node_"), "__left_")
     count = source.word(value_of(source, inner, "__pair3_", "__size_"))
-    nodes = in_order(source, source.word(inner, "__begin_node_"), end.address, LINKS)
-    title = counted(_short_name(source, whole), count)
-    return written(source, title, nodes, count, argument(source, inner, 0), TREE_NODE, write)
+    title = counted(short_name(source, whole), count)
+    layout = layout_of(source.types, inner.type, argument(source, inner, 0), TREE_NODE)
+    return counted_text(source, title, in_order(source, root, LINKS, layout), count, layout, write)
 
 
 def hash_table(source: ContentSource, whole: ContainedObject, write: Write) -> str:
@@ -94,8 +90,9 @@ def hash_table(source: ContentSource, whole: ContainedObject, write: Write) -> s
     inner = source.member(whole, "__table_")
     first = source.word(value_of(source, inner, "__p1_", "__first_node_"), "__next_")
     count = source.word(value_of(source, inner, "__p2_", "__size_"))
-    title = counted(_short_name(source, whole), count)
-    return written(source, title, chain(source, first, 0, 0), count, argument(source, inner, 0), HASH_NODE, write)
+    title = counted(short_name(source, whole), count)
+    layout = layout_of(source.types, inner.type, argument(source, inner, 0), HASH_NODE)
+    return unordered_text(source, title, chain(source, first, 0, 0, layout), count, layout, write)
 
 
 def alternative(source: ContentSource, whole: ContainedObject) -> tuple[int, ContainedObject]:

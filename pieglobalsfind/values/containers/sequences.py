@@ -1,6 +1,6 @@
 """Containers whose elements lie side by side: string, string_view, vector, vector<bool>, deque.
 
-Takes the container's bytes; gives its text. A length that does not fit the pointers is no value.
+Takes the container's bytes; gives its text. A length that does not fit the pointers is not a value.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pieglobalsfind.dwarf.types import Pointer
-from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue
+from pieglobalsfind.values.containers.contents import MOST_SHOWN, ContainedObject, ContentSource, NoValue, encoded
 from pieglobalsfind.values.scalar_text import decode_characters, escaped, quoted
 
 DEQUE_BLOCK = 512  # bytes of a block of libstdc++'s deque (__deque_buf_size)
@@ -44,7 +44,7 @@ def side_by_side(source: ContentSource, element: int, address: int, count: int) 
         for part in elements(element, address, data, size, shown, held):
             if not source.contents.allow_element():
                 break
-            source.contents.add(source.show(part).encode())
+            source.contents.add(encoded(source.show(part)))
     return joined(parts, count > shown)
 
 
@@ -123,7 +123,7 @@ def deque(source: ContentSource, whole: ContainedObject) -> str:
         if number < MOST_SHOWN:
             parts.append(source.show(part))
         else:
-            source.contents.add(part.data if is_plain else source.show(part).encode())
+            source.contents.add(part.data if is_plain else encoded(source.show(part)))
     return f"{text} = {joined(parts, count > MOST_SHOWN)}"
 
 

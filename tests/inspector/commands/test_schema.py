@@ -13,7 +13,7 @@ from tests.inspector.commands.test_waits import RANKS
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job
 
-NAMES = ("globals", "payload", "pointers", "ranks", "record", "report", "stacks", "waits")
+NAMES = ("globals", "load", "payload", "pointers", "ranks", "record", "report", "stacks", "waits")
 
 
 def inspect(*words: object) -> subprocess.CompletedProcess[str]:

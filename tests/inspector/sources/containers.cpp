@@ -29,6 +29,20 @@ struct Particle {
 struct alignas(32) Wide {
     int one;
 };
+struct AlignedMember {
+    char first;
+    alignas(32) int one;
+};
+typedef int AlignedName __attribute__((aligned(32)));
+struct AlignedByName {
+    AlignedName one;
+};
+struct __attribute__((packed)) Packed {
+    long double one;
+};
+struct __attribute__((packed)) Tight {
+    int one;
+};
 enum class Kind { inner, ghost };
 
 std::string text, long_text, empty_text;
@@ -44,6 +58,13 @@ std::deque<int> queue;
 std::deque<std::string> queued_names;
 std::list<int> ring;
 std::list<Wide> aligned;
+std::list<AlignedMember> aligned_members;
+std::forward_list<AlignedByName> aligned_names;
+std::map<char, AlignedMember> by_aligned;
+std::unordered_map<int, AlignedMember> hashed_aligned;
+std::list<Packed> packed;
+std::map<char, Tight> by_tight;
+std::unordered_map<int, Packed> hashed_packed;
 std::forward_list<short> forward;
 std::map<int, std::string> by_number;
 std::map<std::string, Particle> by_name;
@@ -52,6 +73,7 @@ std::set<int> chosen;
 std::multiset<int> repeated;
 std::unordered_map<int, double> weights;
 std::unordered_set<std::string> tags;
+std::unordered_set<int> same_elements;
 std::optional<int> some, none;
 std::optional<std::string> some_text;
 std::variant<int, double, std::string> either, other;
@@ -84,6 +106,13 @@ static void fill(int rank) {
         queued_names.push_back(std::string(3 * i, 'q'));
         ring.push_back(i * rank);
         aligned.push_back({i + rank});
+        aligned_members.push_back({'m', i + rank});
+        aligned_names.push_front({i + rank});
+        by_aligned[(char)('a' + i)] = {'n', i - rank};
+        hashed_aligned[i] = {'h', i * rank};
+        packed.push_back({i + rank + 0.5L});
+        by_tight[(char)('a' + i)] = {1000 * rank + i};
+        hashed_packed[i] = {i + rank + 0.25L};
         forward.push_front(i);
         by_number[i * rank] = "number " + std::to_string(i);
         by_name["key " + std::to_string(i)] = {1.5 * rank, i};
@@ -93,6 +122,8 @@ static void fill(int rank) {
         weights[i] = rank / 4.0;
         tags.insert("tag " + std::to_string(i % 2));
     }
+    for (int i = 0; i < 20; i++)
+        same_elements.insert(rank % 2 ? i * 7 : (19 - i) * 7);
     for (int i = 0; i < 70; i++)
         flags.push_back((i + rank) % 3 == 0);
     for (int i = 0; i < 500; i++) {
