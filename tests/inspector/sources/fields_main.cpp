@@ -1,6 +1,6 @@
 // Every rank waits for ever once all have assigned their globals.
-#include <mpi.h>
 #include <cstdio>
+#include <mpi.h>
 
 namespace geometry {
 int depth = -1;
