@@ -63,12 +63,18 @@ def begin(adapter: Adapter, **arguments: object) -> None:
     adapter.answer(asked)
 
 
+def has_source(frame: dict[str, Any]) -> bool:
+    """Whether an editor goes to the frame: lldb-dap has disassembly, marked as less important, where there is no line."""
+    source = frame.get("source", {})
+    return bool(source.get("path")) and source.get("presentationHint") != "deemphasize"
+
+
 def check_rank(adapter: Adapter, kind_of_error: str, hovered: dict[str, int]) -> None:
     """The only thread is the rank; a click shows the user's line; values are the rank's; an error comes once."""
     (thread,) = adapter.ask("threads")["threads"]
     assert f"rank {RANK}" in thread["name"]
     frames = adapter.ask("stackTrace", threadId=thread["id"], startFrame=0, levels=0)["stackFrames"]
-    clicked = next(frame for frame in frames if frame.get("source", {}).get("path"))
+    clicked = next(frame for frame in frames if has_source(frame))
     assert (clicked["name"].partition("(")[0], clicked["source"]["path"]) == ("main", str(SOURCES / "fields_main.cpp"))
     for context, values in (("hover", hovered), ("watch", VALUES)):
         for expression, value in values.items():
