@@ -256,12 +256,26 @@ class _Pieces:
 # ---- the pause ----
 
 
-def pause(processes: Sequence[tuple[LiveTarget, Plan]]) -> list[PausedTarget]:
+class Room:
+    """Memory for the copy of one process, which the next pause uses again: its first use costs most."""
+
+    def __init__(self) -> None:
+        self._view = memoryview(b"")
+
+    def of(self, size: int) -> memoryview:
+        """At least so many bytes; what they held is lost."""
+        if len(self._view) < size:
+            self._view = _room(size)
+        return self._view
+
+
+def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = None) -> list[PausedTarget]:
     """Stop all of them, copy what the plans say, and let all of them continue.
 
-    Raises `TargetError` if one may not be traced, has ended, or if a plan is too large.
+    `room` is for one process of which the last pause's copy is not needed any more. Raises `TargetError` if one may not
+    be traced, has ended, or if a plan is too large.
     """
-    copiers = [_Copier(live, plan) for live, plan in processes]
+    copiers = [_Copier(live, plan, room or Room()) for live, plan in processes]
     if sum(copier.size for copier in copiers) > LARGEST_COPY:
         raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
     collects = gc.isenabled()
@@ -308,7 +322,7 @@ class _Copier:
     that have another one now.
     """
 
-    def __init__(self, live: LiveTarget, plan: Plan) -> None:
+    def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
         self.live = live
         self._unsettled = plan.unsettled
         stacks = sorted(plan.stacks, key=lambda one: one.start)
@@ -321,7 +335,7 @@ class _Copier:
         self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
         self._first_stack = 2 * len(plan.ranges)
         self.size = sum(self._vectors[1::2])
-        self._room = _room(min(self.size, LARGEST_COPY) + (1 << 20))
+        self._room = room.of(min(self.size, LARGEST_COPY) + (1 << 20))
         self._registers: list[tuple[int, Optional[bytes]]] = []
         self._lost: list[int] = []
 

@@ -128,7 +128,7 @@ def test_a_job_of_processes_that_ranks_move_between(start: Start) -> None:
     assert (greedy["strategy"], refine["strategy"]) == ("greedy", "refine")
     payload = {}
     for process in children(job.pid):
-        payload.update({one["rank"]: total_of(one) for one in printed("payload", process, "--json")})
+        payload.update({one["rank"]: total_of(one) for one in printed("payload", process, "--json")["payload"]})
     for proposal in found["balance"]:
         assert proposal["after"] <= proposal["before"]
         assert all(move["bytes"] == payload[move["rank"]] for move in proposal["moves"])

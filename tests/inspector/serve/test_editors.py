@@ -64,7 +64,7 @@ def begin(adapter: Adapter, **arguments: object) -> None:
 
 
 def has_source(frame: dict[str, Any]) -> bool:
-    """Whether an editor goes to the frame: lldb-dap has disassembly, marked as less important, where there is no line."""
+    """Whether an editor goes to the frame: newer lldb-daps have disassembly where there is no line, and mark it."""
     source = frame.get("source", {})
     return bool(source.get("path")) and source.get("presentationHint") != "deemphasize"
 
