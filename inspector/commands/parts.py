@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         json.dump({**head, **shown.json}, sys.stdout, indent=1)
         print(flush=True)
     else:
-        from ..output.render import print_how
+        from ..output.how import print_how
         from ..terminal.console import console
 
         screen = console(options.tsv)

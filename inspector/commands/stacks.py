@@ -152,7 +152,7 @@ def show(subject: Subject, stacks: Stacks, lines: Iterator[str]) -> None:
     """Print stacks as text."""
     from rich.text import Text  # late: not for --json, nor for --folded
 
-    from ..output.render import print_how
+    from ..output.how import print_how
     from ..terminal.console import console
 
     screen = console()

@@ -107,8 +107,9 @@ def show(subject: Subject, waits: Waits, only_tables: bool) -> None:
     """Print waits as text."""
     from rich.text import Text  # late: not for --json
 
+    from ..output.how import print_how
     from ..output.listing import Listing
-    from ..output.render import MOST_RANK_ROWS, by_cells, has_records, heading, print_how, ranks_text
+    from ..output.render import MOST_RANK_ROWS, by_cells, has_records, heading, ranks_text
     from ..terminal.console import console
 
     screen = console(only_tables)

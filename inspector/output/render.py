@@ -23,6 +23,7 @@ from ..analysis.payload import CATEGORIES, Payload
 from ..analysis.rank_memory import Holding, holdings
 from ..job.job import Job, Subject, subject_of
 from ..terminal.text import byte_count, declared, harmless, of_ranks, shortened
+from .how import print_how
 from .listing import Listing
 
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is printed
@@ -72,11 +73,6 @@ def verdict_style(verdict: Verdict) -> str:
     from ..analysis.verdict import HEALTHY, IMBALANCE
 
     return {HEALTHY: "bold green", IMBALANCE: "bold yellow"}.get(verdict.kind, "bold red")
-
-
-def print_how(subject: Subject, console: Console) -> None:
-    """How and when the figures that follow were taken."""
-    console.print(Text(f"{subject.how} ({subject.taken})", style="dim"))
 
 
 def job_summary(job: Job) -> str:

@@ -10,21 +10,23 @@ import ctypes
 import re
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_size_t, c_void_p
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
 from pieglobalsfind.cache.build_id_cache import state_of
+from pieglobalsfind.cache.call_cache import CallAt as CallAt
+from pieglobalsfind.cache.call_cache import CallCache
+from pieglobalsfind.cache.call_cache import Rules as Rules
 from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.libdw import Die, Module, Operation, Reader
 from pieglobalsfind.dwarf.lines import LineReader
 from pieglobalsfind.elf.demangle import demangle, without_result
+from pieglobalsfind.elf.file import open_elf
 
 CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
 RETURN_ADDRESS = 16
 MOST_RANGES = 1000  # of one block or inlined call
-UNKNOWN_YET = b"?"  # in place of the build-id of a file that is not open yet
 DEEPEST = 200  # blocks and inlined calls within one another
 # The operations of the linker's expression, but for the literal that is its fifth.
 LINKAGE_TABLE = [
@@ -40,62 +42,60 @@ LINKAGE_TABLE = [
 QUALIFIERS = re.compile(r"(?: const| volatile| &&?| \[clone [^\]]*\])+$")
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How to get from a frame to its caller's. `saved`: (DWARF register, distance from the CFA where it lies).
+class CodeFile:
+    """Rules and calls of one file; each is read once per address, and kept (`keep`) for later processes.
 
-    Other callee-saved registers are unchanged. Without a return address (`is_last`) the stack ends here.
+    Raises `ObjectFileError` if the file is not an ELF file.
     """
 
-    cfa_register: int
-    cfa_offset: int
-    saved: tuple[tuple[int, int], ...]
-    is_last: bool
-
-
-@dataclass(frozen=True)
-class CallAt:
-    """One function that is active at a pc; inlined ones come before the one that holds them."""
-
-    function: str
-    file: str
-    line: int
-
-
-class CodeFile:
-    """Rules and calls of one file; each is read once per address."""
-
     def __init__(self, path: str) -> None:
-        state = state_of(path, UNKNOWN_YET)  # from before it is opened
-        self._module = Module(path)
-        self._tables = self._module.call_frame_tables()
+        self._path = path
+        with open_elf(path) as elf:
+            build_id = elf.build_id
+        self._state = state_of(path, build_id) if build_id else None  # from before it is read
+        self._kept = CallCache(self._state)
         self.reader = Reader()
-        self._lines = None
-        if self._module.has_debug_information:
-            build_id = self._module.build_id
-            file = replace(state, build_id=build_id) if state is not None and build_id else None
-            self._lines = LineReader(self._module, demangle, file)
-        self._rules: dict[int, Optional[Rules]] = {}
-        self._calls: dict[int, tuple[CallAt, ...]] = {}
+        self._rules: dict[int, Optional[Rules]] = dict(self._kept.rules)
+        self._calls: dict[int, tuple[CallAt, ...]] = dict(self._kept.calls)
         self._free = ctypes.CDLL(None).free
         self._free.argtypes, self._free.restype = (c_void_p,), None
 
-    @property
+    @cached_property
     def module(self) -> Module:
-        """The open file, which stays open with this."""
-        return self._module
+        """The open file, which stays open with this; opened when something is asked that is not kept."""
+        return Module(self._path)
+
+    @cached_property
+    def _tables(self) -> tuple[int, ...]:
+        return self.module.call_frame_tables()
+
+    @cached_property
+    def _lines(self) -> Optional[LineReader]:
+        if not self.module.has_debug_information:
+            return None
+        is_same = self._state is not None and self.module.build_id == self._state.build_id
+        return LineReader(self.module, demangle, self._state if is_same else None)
 
     def rules(self, vaddr: int) -> Optional[Rules]:
         """The rules at an address, None if there are none that this module knows."""
         if vaddr not in self._rules:
-            self._rules[vaddr] = self._read_rules(vaddr)
+            rules = self._rules[vaddr] = self._read_rules(vaddr)
+            if rules is not None:
+                self._kept.rules[vaddr] = rules
         return self._rules[vaddr]
 
     def calls(self, vaddr: int) -> tuple[CallAt, ...]:
         """The calls at an address by debug information, innermost first; () without any."""
         if vaddr not in self._calls:
-            self._calls[vaddr] = tuple(self._read_calls(vaddr))
+            calls = self._calls[vaddr] = tuple(self._read_calls(vaddr))
+            unit = self._lines.unit(vaddr) if calls and self._lines is not None else None
+            if unit is not None and not unit.is_skeleton:  # split units are in files that may change by themselves
+                self._kept.calls[vaddr] = calls
         return self._calls[vaddr]
+
+    def keep(self) -> None:
+        """Keep what was read of addresses for the next process that opens the file."""
+        self._kept.keep()
 
     def active(self, vaddr: int) -> tuple[Die, ...]:
         """The DIEs of the calls at an address, innermost first: inlined ones, then the function; () if unknown."""
@@ -107,7 +107,7 @@ class CodeFile:
     # ---- unwinding ----
 
     def _read_rules(self, vaddr: int) -> Optional[Rules]:
-        lib: Any = self._module.lib
+        lib: Any = self.module.lib
         for table in self._tables:
             frame = c_void_p()
             if lib.dwarf_cfi_addrframe(table, vaddr, byref(frame)) == 0:

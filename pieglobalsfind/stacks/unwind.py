@@ -12,10 +12,9 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now, while_suspended
-from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 from pieglobalsfind.dwarf.cfi import CodeFile, Rules, code_file
 from pieglobalsfind.errors import MemoryUnreadable, ObjectFileError, RanklensError
 from pieglobalsfind.model import PC, RSP, RUNNING, Absent, Owner, Rank, RankTable, Region
@@ -28,6 +27,9 @@ from pieglobalsfind.stacks.unwind_cache import StackShape, Used, met_before, rec
 from pieglobalsfind.stacks.vdso import vdso_place
 from pieglobalsfind.target import KernelThread, Target
 from pieglobalsfind.targets import in_address_space
+
+if TYPE_CHECKING:
+    from pieglobalsfind.dwarf.call_arguments import ArgumentReader
 
 MOST_FRAMES = 10_000
 GROUP = 256  # ranks that are read together: as many stand still long enough
@@ -111,6 +113,9 @@ class Walker:
                 for rank in left[:alone]:
                     yield rank, self._stack_or_why(rank)
                 left, alone = left[alone:], 2 * alone  # where none is like another, reading together is for nothing
+        for file in self._files.values():
+            if file is not None:
+                file.keep()
 
     def _stack_or_why(self, rank: Rank) -> Union[UnwoundStack, RanklensError]:
         try:
@@ -223,6 +228,8 @@ class Walker:
     def arguments(self, path: str) -> Optional[ArgumentReader]:
         """Where a file's functions have their arguments, None if it can't be opened."""
         if path not in self._arguments:
+            from pieglobalsfind.dwarf.call_arguments import ArgumentReader  # late: stacks alone need no arguments
+
             file = self._file(path)
             self._arguments[path] = ArgumentReader(file) if file is not None else None
         return self._arguments[path]

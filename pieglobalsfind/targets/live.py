@@ -137,35 +137,25 @@ class LiveTarget(Process):
         return found
 
     def _read_together(self, places: Sequence[tuple[int, int]]) -> list[Optional[bytes]]:
-        """At most `MOST_VECTORS`; what is unreadable ends a call, and the next one begins behind it."""
-        found: list[Optional[bytes]] = []
-        while len(found) < len(places):
-            data, whole = self._read_beginning(places[len(found) :])
-            at = 0
-            for _, size in places[len(found) : len(found) + whole]:
-                found.append(data[at : at + size])
-                at += size
-            if len(found) < len(places):
-                found.append(read_or_none(self, *places[len(found)]))
+        """At most `MOST_VECTORS`; what is unreadable ends a call, and the next one begins after it."""
+        good = [at for at, (address, size) in enumerate(places) if address >= 0 < size and address + size <= TOP]
+        total = sum(places[at][1] for at in good)
+        if self._memory_file >= 0 or total > MOST_TOGETHER:
+            return [read_or_none(self, *place) for place in places]
+        room = memoryview(bytearray(total))
+        lost = self.copy_into(room, array("Q", [number for at in good for number in places[at]]))
+        if lost:
+            read_or_none(self, *places[good[lost[0]]])  # raises where the process has ended
+        unreadable, begin = set(lost), 0
+        found: list[Optional[bytes]] = [None] * len(places)
+        for number, at in enumerate(good):
+            end = begin + places[at][1]
+            if number not in unreadable:
+                found[at] = bytes(room[begin:end])
+            begin = end
+        for at in set(range(len(places))).difference(good):
+            found[at] = read_or_none(self, *places[at])
         return found
-
-    def _read_beginning(self, places: Sequence[tuple[int, int]]) -> tuple[bytes, int]:
-        """The bytes of as many places as one call gives whole, and how many these are."""
-        total = sum(size for _, size in places)
-        good = all(address >= 0 and size > 0 and address + size <= TOP for address, size in places)
-        if self._memory_file >= 0 or not good or total > MOST_TOGETHER:
-            return b"", 0
-        data: bytes = _new_bytes(None, total)
-        there = (IoVector * len(places))(*(IoVector(address, size) for address, size in places))
-        here = IoVector(_address_of(data), total)
-        got = _libc().process_vm_readv(self.pid, ctypes.byref(here), 1, there, len(places), 0)
-        whole = 0
-        for _, size in places:
-            got -= size
-            if got < 0:
-                break
-            whole += 1
-        return data, whole
 
     def copy_into(self, room: memoryview, vectors: array[int]) -> list[int]:
         """Copy ranges, given as addresses and sizes in turns, one after the other into `room`, in a few calls.
