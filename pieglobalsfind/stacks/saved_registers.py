@@ -13,6 +13,7 @@ from typing import Optional
 
 from pieglobalsfind.decoders.registry.live_state import while_suspended
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
+from pieglobalsfind.memory_map import mapping_at
 from pieglobalsfind.model import RUNNING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 from pieglobalsfind.targets import cut_short
@@ -37,7 +38,7 @@ class Contexts:
     def __init__(self, target: Target, table: RankTable, maps: Sequence[MemoryMapping] = ()) -> None:
         self._target = target
         self._table = table
-        self._executable = _executable(maps)
+        self._executable = _executable(maps, table.entry_function)
         self._layout = [
             (register_rule.dwarf_register, register_rule.saved, register_rule.offset)
             for register_rule in table.context_layout
@@ -118,12 +119,15 @@ class Contexts:
     def _is_executable(self, pc: int) -> bool:
         """By the memory map, read once more if what is known of it does not have the pc."""
         if not _covers(self._executable, pc):
-            self._executable = _executable(self._target.maps())
+            self._executable = _executable(self._target.maps(), self._table.entry_function)
         return _covers(self._executable, pc)
 
 
-def _executable(maps: Sequence[MemoryMapping]) -> tuple[list[int], list[int]]:
-    mappings = [mapping for mapping in maps if mapping.executable]
+def _executable(maps: Sequence[MemoryMapping], entry: int) -> tuple[list[int], list[int]]:
+    """Where code may be. `entry` is a known piece of it; an emulator's process need not execute the memory it is in."""
+    known = mapping_at(maps, entry) if entry else None
+    is_emulated = known is not None and known.readable and not known.executable
+    mappings = [mapping for mapping in maps if mapping.executable or (is_emulated and mapping.readable)]
     return [one.start for one in mappings], [one.end for one in mappings]
 
 
