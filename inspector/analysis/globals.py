@@ -340,7 +340,7 @@ class VariableRow:
         return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
 
     def _named(self, name: Callable[[int], str], address: int) -> str:
-        """Note that a pointer leads to what is no variable: that is not compared."""
+        """Note that a pointer leads to what is not a variable: that is not compared."""
         text = name(address)
         if text.startswith(NOT_STATIC):
             self._uncompared = self._uncompared or BEHIND_POINTERS
@@ -432,7 +432,7 @@ class VariableRow:
 
 
 def leads_away(name: str) -> bool:
-    """Whether a pointer of this name leads to what is no variable, and not to what is not mapped."""
+    """Whether a pointer of this name leads to what is not a variable, and not to what is not mapped."""
     return name.startswith(NOT_STATIC) and not name.startswith("0x")
 
 

@@ -103,7 +103,7 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
             raise UsageError(f"{options.target!r} is neither a file nor a process", "name a program, or a PID")
         if is_program(options.target):
             if options.exe is not None:
-                raise UsageError(f"{options.target} is no core file", "leave --exe out")
+                raise UsageError(f"{options.target} is not a core file", "leave --exe out")
             return options.target, method, ""
     job = open_job(options.target, options.exe)
     program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)

@@ -334,7 +334,7 @@ def _open_core(path: str) -> ElfFile:
         charm_checkpoint.check_is_none(path)
         raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
     if elf.header.type != ET_CORE:
-        raise TargetError(f"{path} is no core file", "it is a program or library; a core file is made by gcore PID")
+        raise TargetError(f"{path} is not a core file", "it is a program or library; a core file is made by gcore PID")
     if elf.header.machine not in PROCESSORS or elf.header.order != "<":
         raise TargetError(f"{path} is of a program for {machine_name(elf.header.machine)}, which can't be read")
     return elf

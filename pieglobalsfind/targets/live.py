@@ -292,7 +292,7 @@ def check_is_process(number: int) -> None:
         return
     process = next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), number)
     if process != number:
-        raise TargetError(f"{number} is no process, it is a thread of process {process}", "give that pid")
+        raise TargetError(f"{number} is not a process, it is a thread of process {process}", "give that pid")
 
 
 def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from pieglobalsfind.errors import NotStoppableError, TargetError
+from pieglobalsfind.errors import NotStoppableError, TargetEndedError
 from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
 
@@ -36,11 +36,11 @@ RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
 
 
 class Standstill:
-    """All threads of some processes, stopped from the construction to `release`.
+    """All threads of some processes, stopped from the construction to `release`; a process that has ended has none.
 
     `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `skew` how many
     seconds after the first process the last one stood still. Raises `NotStoppableError` if one of them may not be
-    traced.
+    traced, `TargetEndedError` if all have ended.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:
@@ -59,6 +59,8 @@ class Standstill:
         except BaseException:
             self.release()
             raise
+        if not any(self._signals.values()):
+            raise TargetEndedError(f"process {pids[0]} has ended")
 
     @property
     def skew(self) -> float:
@@ -79,7 +81,7 @@ class Standstill:
 
     def _is_ours(self) -> bool:
         """Seize all threads; False if something else traces one: it may be another pause, which is over soon."""
-        return all(self._seize(pid, task_ids(pid)) for pid in self._signals)
+        return all(self._seize(pid, self._new_threads(pid)) for pid in self._signals)
 
     def _stop_all(self) -> None:
         """Until no thread is left that runs: those that run may make new ones meanwhile."""
@@ -89,16 +91,26 @@ class Standstill:
             for tid in waiting:
                 _ptrace(INTERRUPT, tid, 0, 0)
             self._wait_for(waiting)
-            new = {pid: [tid for tid in task_ids(pid) if tid not in self._signals[pid]] for pid in self._signals}
+            new = {pid: self._new_threads(pid) for pid in self._signals}
             if not all(self._seize(pid, tids) for pid, tids in new.items()):
                 raise _not_traceable(list(new))
+
+    def _new_threads(self, pid: int) -> list[int]:
+        """Those that are not seized yet; none of a process that has ended."""
+        try:
+            return [tid for tid in task_ids(pid) if tid not in self._signals[pid] and not has_exited(tid)]
+        except TargetEndedError:
+            return []
 
     def _seize(self, pid: int, tids: Sequence[int]) -> bool:
         """Whether all of them could be, or have ended meanwhile."""
         for tid in tids:
             if time.monotonic() > self._deadline:
                 raise NotStoppableError(f"process {pid} makes threads faster than they can be stopped", "try again")
-            if _ptrace(SEIZE, tid, 0, 0) not in (0, errno.ESRCH):
+            refused = _ptrace(SEIZE, tid, 0, 0)
+            if refused == errno.EPERM and has_exited(tid):
+                continue  # the kernel says EPERM of a zombie, too
+            if refused not in (0, errno.ESRCH):
                 return False
             self._signals[pid][tid] = 0
         return True
@@ -173,11 +185,11 @@ def _release_running(tid: int) -> None:
 
 
 def task_ids(pid: int) -> list[int]:
-    """The threads of a process, ascending; raises `TargetError` if it has ended."""
+    """The threads of a process, ascending; raises `TargetEndedError` if it has ended."""
     try:
         return sorted(int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
-        raise TargetError(f"process {pid} has ended") from error
+        raise TargetEndedError(f"process {pid} has ended") from error
 
 
 def raw_registers(tid: int) -> Optional[bytes]:
@@ -217,10 +229,20 @@ def _places_in_raw() -> tuple[int, int]:
 
 def is_in_the_kernel(tid: int) -> bool:
     """Whether a thread sleeps where nothing but what it waits for wakes it (proc(5), state D)."""
+    return _state(tid) == "D"
+
+
+def has_exited(tid: int) -> bool:
+    """Whether a thread is a zombie, dead, or gone (proc(5), states Z and X)."""
+    return _state(tid) in ("", "Z", "X")
+
+
+def _state(tid: int) -> str:
+    """Its letter in /proc/TID/stat, "" if there is no such thread."""
     try:
-        return Path(f"/proc/{tid}/stat").read_text(errors="replace").rpartition(") ")[2].startswith("D")
+        return Path(f"/proc/{tid}/stat").read_text(errors="replace").rpartition(") ")[2][:1]
     except OSError:
-        return False
+        return ""
 
 
 def tracer_of(pid: int) -> int:

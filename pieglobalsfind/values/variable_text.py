@@ -188,7 +188,7 @@ def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int 
 
 
 def pointee(around: Surroundings, index: int, address: int) -> str:
-    """` -> {x = 1}`; "" for what is no object of a known size, or can't be read."""
+    """` -> {x = 1}`; "" for what is not an object of a known size, or can't be read."""
     size, bare = around.types.size(index), around.types.strip(index)
     if not 0 < size <= LARGEST_POINTEE or not isinstance(bare, (Base, Enum, Struct, CharacterType)):
         return ""

@@ -78,8 +78,8 @@ uint32_t rank_hooks_set_tls_block(const struct rank_debug_tls_block *block);
 
 /*
  * Tells what happens to a rank, or (NULL) to all: enters it in the ring of events, and calls rank_debug_event().
- * `other_process`: where the rank goes or comes from, RANK_DEBUG_NONE if that is not known or it is no migration.  Not
- * between begin and commit.
+ * `other_process`: where the rank goes or comes from, RANK_DEBUG_NONE if that is not known or it is not a migration.
+ * Not between begin and commit.
  */
 void rank_hooks_event(uint32_t kind, const struct rank_debug_rank *rank, uint32_t other_process);
 

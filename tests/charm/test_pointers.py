@@ -17,7 +17,7 @@ from tests.support.running import built
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 
 # Each PLANT is a word of libc's heap that names the original: its rank, its address, and how the program calls it.
-# `raw` and `lost` are such words that no typed pointer leads to; what was freed and what is no pointer is not told.
+# `raw` and `lost` are such words that no typed pointer leads to; what was freed and what is not pointer is not told.
 SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>

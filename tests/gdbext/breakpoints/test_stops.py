@@ -333,7 +333,7 @@ for word in ("2.25", "9", "9 1", "120", "31999", "none", "1 2 3"):
     assert told["9 1"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 1\n"
     assert told["120"] == "mixed.letter (ticks.c:19): 0-3\n"
     assert told["31999"] == "No global of 0-3 holds 31999\n"
-    assert told["none"].startswith("error: 'none' is no number") and told["1 2 3"].startswith("error: ")
+    assert told["none"].startswith("error: 'none' is not a number") and told["1 2 3"].startswith("error: ")
 
 
 def test_events(session: Session, rankrun: Path, ticks: Path) -> None:

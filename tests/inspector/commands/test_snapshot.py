@@ -132,9 +132,9 @@ def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ({"snapshot.json": "{}"}, "no whole snapshot"),
-        ({"other": "x"}, "no whole snapshot"),
-        ({"snapshot.json": "[" * 100000}, "no whole snapshot"),
+        ({"snapshot.json": "{}"}, "not a whole snapshot"),
+        ({"other": "x"}, "not a whole snapshot"),
+        ({"snapshot.json": "[" * 100000}, "not a whole snapshot"),
         ({"snapshot.json": json.dumps({"form": "ranklens-snapshot-9"})}, "ranklens-snapshot-9"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_small_archive_costs_little(name: str, tmp_path: Path) -> None:
     assert file.stat().st_size < 1 << 20
     limited = f"ulimit -v {600 << 10}; exec {built('inspector')} ranks {file}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "no whole snapshot" in done.stderr and "memory" not in done.stderr, done.stderr
+    assert done.returncode == 2 and "not a whole snapshot" in done.stderr and "memory" not in done.stderr, done.stderr
 
 
 def test_snapshots_of_the_first_form(start_job: StartJob, tmp_path: Path, shared: Shared) -> None:

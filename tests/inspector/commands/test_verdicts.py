@@ -190,7 +190,7 @@ int main(int argc, char **argv) {
 
 
 def test_what_is_shared_does_not_differ(start_job: StartJob, rankrun: Path, tmp_path: Path) -> None:
-    """A pointer into the heap of one of those who share it is no other value to that one."""
+    """A pointer into the heap of one of those who share it is not another value to that one."""
     (tmp_path / "shared.c").write_text(SHARED)
     words = [str(built("rankcc")), "-g", "-o", str(tmp_path / "shared"), str(tmp_path / "shared.c")]
     subprocess.run(words, check=True, timeout=60)

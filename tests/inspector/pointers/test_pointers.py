@@ -421,7 +421,7 @@ def test_a_rank_that_runs(tmp_path: Path, start_ranks: StartRanks) -> None:
     assert (frozen["unread"], dead["unread"]) == ([], [])
     assert on_stack(live) == {one for one in stack if one[0] != 1}
     (unread,) = live["unread"]
-    assert unread["ranks"] == "1" and "its stack was not looked through, it is running" in unread["reason"]
+    assert unread["ranks"] == "1" and "its stack was not read, it is running" in unread["reason"]
 
 
 def test_a_variable_in_pieces(tmp_path: Path, shared: Shared, rankrun: Path, rankcc: Path, start_job: StartJob) -> None:
