@@ -25,7 +25,7 @@ from pieglobalsfind.debugger.declare import ExpressionValue
 from pieglobalsfind.debugger.expression_names import ExpressionPiece
 from pieglobalsfind.debugger.same_variable import InRegister, SameVariable, UserFrame, Variable
 from pieglobalsfind.errors import RanklensError
-from pieglobalsfind.model import RSP, Absent
+from pieglobalsfind.model import Absent
 from pieglobalsfind.session.process_view import ProcessView
 
 FEW = 4  # ranks at one place for which it is worthwhile
@@ -96,7 +96,8 @@ class ManyRanks:
         self._debugger = debugger
         moment = debugger.moment()
         threads = [thread.registers for thread in moment.target.threads()]
-        pointers = [thread[RSP] for thread in threads if not isinstance(thread, Absent) and RSP in thread]
+        number = moment.table.processor.stack_pointer
+        pointers = [thread[number] for thread in threads if not isinstance(thread, Absent) and number in thread]
         self._same = SameVariable(moment, pointers)
 
     def values(self, numbers: Sequence[int], expression: str, form: str) -> Values:

@@ -16,7 +16,7 @@ from pieglobalsfind.debugger.wording import state_text
 from pieglobalsfind.elf.file import HEADER_SIZE, PT_DYNAMIC
 from pieglobalsfind.elf.loaded import LoadedElf
 from pieglobalsfind.errors import RanklensError, UsageError
-from pieglobalsfind.model import PC, RUNNING, Absent, Object, Rank
+from pieglobalsfind.model import RUNNING, Absent, Object, Rank
 from pieglobalsfind.ranks.variable_address import data_place, tls_block
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here
@@ -82,7 +82,7 @@ class RankProcess:
     @property
     def pc(self) -> int:
         """0 if it is not known."""
-        return self.known_registers.get(PC, 0)
+        return self.known_registers.get(self.view.table.processor.pc, 0)
 
     @property
     def signal(self) -> Optional[int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import gc
 import mmap
-import struct
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from pieglobalsfind.errors import MemoryUnreadable, NotStoppableError
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
 from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.ptrace import ORDER, Standstill, by_dwarf_number, raw_registers
+from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
 
 Range = tuple[int, int]  # start, end
 
@@ -35,7 +34,6 @@ LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is aske
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
-RSP_AT, RIP_AT = (8 * ORDER.index(number) for number in (7, 16))
 
 
 @dataclass(frozen=True)
@@ -317,7 +315,7 @@ class _Copier:
     @property
     def is_settled(self) -> bool:
         """Whether no thread stands between two ranks."""
-        pcs = [struct.unpack_from("<Q", raw, RIP_AT)[0] for _, raw in self._registers if raw is not None]
+        pcs = [raw_pc_and_stack_pointer(raw)[0] for _, raw in self._registers if raw is not None]
         return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
@@ -339,7 +337,7 @@ class _Copier:
             for pointer, start, end, expected in stacks
         ]
         for _, raw in self._registers:
-            pointer = struct.unpack_from("<Q", raw, RSP_AT)[0] if raw is not None else 0
+            pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
             at = bisect_right(self._starts, pointer) - 1
             if at >= 0 and pointer < self._ends[at]:
                 starts[at] = min(starts[at], max(self._starts[at], pointer - BELOW) & -8)

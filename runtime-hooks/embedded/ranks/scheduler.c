@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "ranks/scheduler.h"
 #include "libc/current_rank.h"
+#include "machine/machine.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/process_hooks.h"
@@ -121,7 +122,7 @@ static inline void enter_method(uint64_t token) {
 static inline uint64_t switch_to(struct rank *to) {
     uint64_t context = to->record->context;
     if (scheduler.job)
-        element->since = __builtin_ia32_rdtsc();
+        element->since = machine_cycles();
     enter_method(to->work.token);
     element->current = to;
     heap_here = to->work.heap;
@@ -135,7 +136,7 @@ static inline uint64_t switch_to(struct rank *to) {
 /* Goes on with `to`, or on the kernel thread's own stack. */
 static inline void leave_for(struct rank *from, struct rank *to) {
     if (scheduler.job)
-        from->cycles += __builtin_ia32_rdtsc() - element->since;
+        from->cycles += machine_cycles() - element->since;
     from->exceptions = *element->exceptions;
     int error = *element->error;
     if (to) {
@@ -197,7 +198,7 @@ bool element_run_ready(struct element *self) {
 
 uint64_t rank_cycles(const struct rank *rank) {
     bool runs = scheduler.job && element && element->current == rank;
-    return rank->cycles + (runs ? __builtin_ia32_rdtsc() - element->since : 0);
+    return rank->cycles + (runs ? machine_cycles() - element->since : 0);
 }
 
 void rank_pause_point(void) {
