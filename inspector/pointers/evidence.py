@@ -15,11 +15,11 @@ from typing import Optional, Union
 
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import Array, Base, TypeTable, Variable, Variables
-from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.machine.processor import Relocations
 from pieglobalsfind.model import Absent, Object
 
+from ..program.program_file import ProgramFile
 from ..terminal.text import harmless
 from ..values.layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
 
@@ -77,21 +77,20 @@ class ObjectEvidence:
 
     def _read_file(self, path: str) -> None:
         try:
-            with open_elf(path) as elf:
-                self._read_elf(elf, self._object.load_bias - self._object.base)
+            with ProgramFile(path) as file:
+                self._read_relocations(file, self._object.load_bias - self._object.base)
         except RanklensError as error:
             self.absent += (Absent(error.sentence, error.hint),)
 
-    def _read_elf(self, elf: ElfFile, bias: int) -> None:
-        self._kinds = kinds = elf.header.processor.relocations
+    def _read_relocations(self, file: ProgramFile, bias: int) -> None:
+        self._kinds = kinds = file.processor.relocations
         self.relocations = {
             relocation.offset + bias: relocation.type
-            for relocation in elf.relocations()
+            for relocation in file.relocations()
             if relocation.type in kinds.names
         }
-        for header in elf.program_headers:
-            if header.type == PT_DYNAMIC:
-                self._dynamic = range(header.vaddr + bias, header.vaddr + bias + header.memory_size)
+        dynamic = file.dynamic_section
+        self._dynamic = range(dynamic.start + bias, dynamic.stop + bias)
 
     def offset_of(self, variable: Variable) -> int:
         """A variable's distance from the object's base."""

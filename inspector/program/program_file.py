@@ -1,7 +1,7 @@
-"""A program's or library's file as pyelftools reads it: its segments, dynamic section, symbols and relocations.
+"""A program's or library's file as pyelftools reads it: its dynamic section, dynamic symbols and relocations.
 
-Takes a path. Whatever pyelftools answers to a damaged file becomes `ObjectFileError`. What reads thousands of symbols, or
-runs inside a debugger, uses `pieglobalsfind.elf` instead.
+Takes a path. Whatever pyelftools answers to a damaged file becomes `ObjectFileError`. Code that reads all symbols of a
+program, or runs inside a debugger, uses `pieglobalsfind.elf` instead.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_E_MACHINE
 
 from pieglobalsfind.elf.file import open_regular
 from pieglobalsfind.errors import ObjectFileError, RanklensError
@@ -78,13 +79,21 @@ class ProgramFile:
     @property
     def processor(self) -> Processor:
         """The table of the file's processor."""
-        return processor_of(self._elf.structs.e_machine)
+        return processor_of(ENUM_E_MACHINE.get(self._elf["e_machine"], self._elf["e_machine"]))
+
+    @cached_property
+    def dynamic_section(self) -> range:
+        """The vaddrs of the dynamic section (PT_DYNAMIC), none if there is none."""
+        with self._refusing():
+            dynamic = self._dynamic
+            start, size = (0, 0) if dynamic is None else (dynamic["p_vaddr"], dynamic["p_memsz"])
+            return range(start, start + size)
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """The libraries that it names (DT_NEEDED)."""
         with self._refusing():
-            dynamic = self._dynamic
+            dynamic: Any = self._dynamic
             return () if dynamic is None else tuple(tag.needed for tag in dynamic.iter_tags("DT_NEEDED"))
 
     @cached_property
@@ -98,8 +107,18 @@ class ProgramFile:
     def symbols(self) -> tuple[DynamicSymbol, ...]:
         """The dynamic symbol table, by index."""
         with self._refusing():
-            table = self._elf.get_section_by_name(".dynsym") or self._dynamic
+            table: Any = self._elf.get_section_by_name(".dynsym") or self._dynamic
             return () if table is None else tuple(map(_symbol, table.iter_symbols()))
+
+    @property
+    def exported(self) -> frozenset[str]:
+        """Names that the dynamic symbol table defines."""
+        return frozenset(symbol.name for symbol in self.symbols if symbol.is_defined)
+
+    @property
+    def imported(self) -> frozenset[str]:
+        """Names that other files are to define."""
+        return frozenset(symbol.name for symbol in self.symbols if not symbol.is_defined)
 
     def symbol(self, relocation: Relocation) -> Optional[DynamicSymbol]:
         """What a relocation names; None if it names none, or none that the table has."""
@@ -109,7 +128,7 @@ class ProgramFile:
     def relocations(self) -> Iterator[Relocation]:
         """Every dynamic relocation: RELR, REL, RELA, then those of the PLT, each place once."""
         with self._refusing():
-            tables = {} if self._dynamic is None else self._dynamic.get_relocation_tables()
+            tables: Any = {} if self._dynamic is None else self._dynamic.get_relocation_tables()
             for name in RELOCATION_TABLES:
                 if name in tables and not (name == "JMPREL" and self._counts_plt_among_rela()):
                     yield from map(self._relocation, tables[name].iter_relocations())
@@ -117,9 +136,9 @@ class ProgramFile:
     def _counts_plt_among_rela(self) -> bool:
         """Whether DT_JMPREL lies within DT_RELA: some linkers do that."""
         assert self._dynamic is not None
-        values = {tag["d_tag"]: tag["d_val"] for tag in self._dynamic.iter_tags()}
+        values: dict[str, int] = {tag["d_tag"]: tag["d_val"] for tag in self._dynamic.iter_tags()}
         start = values.get("DT_RELA", 0)
-        return start <= values["DT_JMPREL"] < start + values.get("DT_RELASZ", 0)
+        return values["DT_JMPREL"] in range(start, start + values.get("DT_RELASZ", 0))
 
     def _relocation(self, read: Any) -> Relocation:
         place = read["r_offset"]
