@@ -6,7 +6,6 @@
 
 #include "image/rewrite.h"
 #include "job/checkpoint.h"
-#include "job/host_list.h"
 #include "job/migration.h"
 
 #include <stdbool.h>
@@ -25,10 +24,6 @@ struct options {
     bool share_code;
     bool exit_on_deadlock;
     int processes; /* 0: one, which is this */
-    struct host_list hosts;
-    const char *remote_shell;
-    double host_timeout; /* seconds */
-    char **command;      /* rankrun's own arguments, ended by NULL */
     enum migration_mode migration;
     const char *migration_log;
     const char *checkpoint;           /* folder */
