@@ -202,7 +202,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Region:
-    """A part of the rank's image that is no copy of an object: [start, start+size)."""
+    """A part of the rank's image that is not a copy of an object: [start, start+size)."""
 
     start: int
     size: int

@@ -56,7 +56,7 @@ NO_DPRINTF = (
     "warning: dprintf prints in no rank but the one whose symbols GDB has; `break LOCATION` and then `commands` with "
     "`silent`, `printf` and `continue` print in every rank\n"
 )
-ROUNDS = 4  # of settling: what the first one changes is no news in the next
+ROUNDS = 4  # of settling: what the first one changes is not news in the next
 
 
 class InferiorBreakpoints:

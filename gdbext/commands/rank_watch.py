@@ -28,7 +28,7 @@ def watch_command(expression: str) -> str:
         return f"watch -location {expression}"
     kind = IN_C.get(value.type.strip_typedefs().code, {}).get(value.type.sizeof)
     if kind is None or value.address is None:
-        raise UsageError(f"{expression} is no integer, logical or real of up to 8 bytes", "watch a part of it")
+        raise UsageError(f"{expression} is not an integer, logical or real of up to 8 bytes", "watch a part of it")
     return f"with language c -- watch -location *({kind} *) {int(value.address):#x}"
 
 

@@ -1,4 +1,4 @@
-"""A stack that is no rank's, by its saved registers: selected and walked as a suspended rank's is.
+"""A stack that is not a rank's, by its saved registers: selected and walked as a suspended rank's is.
 
 Takes what `rank context` has found; afterwards GDB's own commands mean that stack.
 """

@@ -197,6 +197,6 @@ class GdbDebugger(RankVisitor):
 def has_parts(kind: gdb.Type) -> bool:
     """Whether a value's printer may ask for its address: that of a std::list knows the end of the list by it.
 
-    In a convenience variable it has none. What is no struct may be a few bits, which a pointer can't mean.
+    In a convenience variable it has none. What is not a struct may be a few bits, which a pointer can't mean.
     """
     return kind.strip_typedefs().code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY)

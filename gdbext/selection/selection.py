@@ -62,7 +62,7 @@ class Selection:
         self._set(number, stack_of(moment, rank), reason)
 
     def choose_registers(self, registers: Mapping[int, int], reason: str) -> FrameChain:
-        """Select a stack that is no rank's, by its saved registers."""
+        """Select a stack that is not a rank's, by its saved registers."""
         frame = gdb.newest_frame()
         pointer, inferior = int(frame.read_register("rsp")), gdb.selected_inferior().num
         stack = FrameChain(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
@@ -100,7 +100,7 @@ class Selection:
 
         GDB takes a register that some frame has not saved for the thread's own: it would change another rank's.
         """
-        before = self._registers.pop(self.thread, {})  # writing them is no news
+        before = self._registers.pop(self.thread, {})  # writing them is not news
         if not before or not self.is_suspended:
             self._registers.clear()
             return []

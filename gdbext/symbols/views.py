@@ -92,7 +92,7 @@ def private_directory(path: str) -> str:
         os.mkdir(path, mode=0o700)
     state = os.lstat(path)
     if state.st_uid != os.geteuid():
-        raise ObjectFileError(f"the cache folder {path} belongs to somebody else", "set XDG_CACHE_HOME")
+        raise ObjectFileError(f"the cache folder {path} belongs to another user", "set XDG_CACHE_HOME")
     if state.st_mode & 0o077:
         os.chmod(path, 0o700)
     return path

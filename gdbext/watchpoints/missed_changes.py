@@ -1,8 +1,8 @@
 """Changes of what is watched that GDB does not find.
 
-Takes users' watchpoints on a place; tells which of them have changed since GDB has told last. Whenever symbols move GDB
-reads watched values anew, and what another thread has written by then, whose stop it has not handled yet, is no change
-to it.
+Takes users' watchpoints on a place; tells which of them have changed since GDB's last report. Whenever symbols move GDB
+reads watched values anew, and what another thread has written by then, whose stop GDB has not handled yet, is not a
+change to it.
 """
 
 from __future__ import annotations

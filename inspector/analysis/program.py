@@ -101,7 +101,7 @@ class Facts:
 
 
 def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) -> Facts:
-    """Raises `ObjectFileError` if `path` is no ELF file. `known`: its debug information, if that is there already."""
+    """Raises `ObjectFileError` if `path` is not an ELF file. `variables`: its debug information, if it was read."""
     with open_elf(path) as elf:
         declared = variable_cache.declared_or_why(path, elf.build_id) if variables is None else variables
         own = RuntimeVariables("", () if isinstance(declared, Absent) else declared)

@@ -28,10 +28,12 @@ from ..job.job import open_job
 from ..output.listing import Listing
 from ..output.render import heading
 from ..program.variable_list import COLUMNS, Listed, listed, text
+from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
 
-SCHEMA = "ranklens-audit-2"
+SCHEMA = schema_name("audit", 2)
+HOW = "read from the program's file; nothing was run"
 NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
 MOST_NAMES = 20  # of variables that are not judged
 
@@ -103,7 +105,7 @@ def program_of(options: argparse.Namespace) -> tuple[str, str, str]:
             raise UsageError(f"{options.target!r} is neither a file nor a process", "name a program, or a PID")
         if is_program(options.target):
             if options.exe is not None:
-                raise UsageError(f"{options.target} is no core file", "leave --exe out")
+                raise UsageError(f"{options.target} is not a core file", "leave --exe out")
             return options.target, method, ""
     job = open_job(options.target, options.exe)
     program = next((elf_object for elf_object in job.table.objects if elf_object.is_program), None)
@@ -242,7 +244,7 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool
     """Return the audit as JSON has it."""
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
-        "schema": SCHEMA,
+        **envelope(SCHEMA, harmless(facts.path), HOW),
         "program": harmless(facts.path),
         "runtime": runtime or None,
         "absent": None if absent is None else harmless(str(absent)),

@@ -111,9 +111,9 @@ def read(place: Path) -> Content:
         raise UsageError(f"{place} can't be read, {error.strerror}", "name files written by --json") from error
     except json.JSONDecodeError as error:
         wrong = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise UsageError(f"{place} is no JSON, {wrong}", "name files written by --json") from error
+        raise UsageError(f"{place} is not JSON, {wrong}", "name files written by --json") from error
     except UnicodeError as error:
-        raise UsageError(f"{place} is no JSON, it is no text", "name files written by --json") from error
+        raise UsageError(f"{place} is not JSON, it is not text", "name files written by --json") from error
     except (RecursionError, ValueError) as error:
         wrong = "is nested too deeply" if isinstance(error, RecursionError) else "has a number of too many digits"
         raise UsageError(f"{place} {wrong}", "name files written by --json") from error
@@ -129,7 +129,7 @@ def text_of(place: Path) -> str:
         os.set_blocking(descriptor, True)
         kind = os.fstat(descriptor).st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISDIR(kind)):
-            raise UsageError(f"{place} is no file that --json has written")
+            raise UsageError(f"{place} is not a file that --json has written")
         content = bytearray()
         while len(content) <= LARGEST:  # by pieces: the memory for the largest file is not asked for beforehand
             piece = file.read(PIECE)

@@ -39,7 +39,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run `inspector perfmap`; returns the exit status."""
     if not options.target.isdecimal():
-        raise UsageError(f"{options.target!r} is no process", "give the PID of a running job: perf profiles processes")
+        raise UsageError(f"{options.target!r} is not a process", "give a running job's PID: perf profiles processes")
     merge = options.merge
     job, lines = read_target(
         options.target, None, Way(nonblocking=True), lambda job: (job, sorted(entries(job, merge)))

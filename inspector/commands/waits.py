@@ -170,8 +170,8 @@ def sentences(found: Waits) -> Iterator[str]:
         yield f"{of_ranks(compact(found.of_any))} {waits} for a message of any rank"
     if found.untold:
         waits, whose = ("waits", "its communicator") if len(found.untold) == 1 else ("wait", "their communicators")
-        whom = f"whom {of_ranks(compact(found.untold))} {waits} for"
-        yield f"{whom} is not known: the members of {whose} can't be read"
+        waiting = f"which rank {of_ranks(compact(found.untold))} {waits} for"
+        yield f"{waiting} is not known: the members of {whose} can't be read"
     yield from _without_arguments(found)
 
 
@@ -222,6 +222,7 @@ def as_json(subject: Subject, waits: Waits) -> dict[str, object]:
         "schema": SCHEMA,
         "target": subject.description,
         "taken": subject.taken,
+        "how": subject.how,
         "waits": [{"rank": rank, "for": peer} for rank, peer in waits.peers.items()],
         "any": compact(waits.of_any),
         "untold": compact(waits.untold),

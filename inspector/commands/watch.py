@@ -44,7 +44,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run `inspector watch`; returns the exit status."""
     if not options.target.isdecimal():
-        raise UsageError(f"{options.target!r} is no process", "give the PID of a running job; of a file use report")
+        raise UsageError(f"{options.target!r} is not a process", "give the PID of a running job; of a file use report")
     period = seconds_of(options.every, "--every")
     if importlib.util.find_spec("textual") is None:
         raise UsageError("watch needs textual, which is not installed", "pip install 'ranklens[watch]'")

@@ -29,7 +29,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def checked(text: str) -> str:
-    """What the user wrote; raises `UsageError` if it is no set (nothing at all is refused as of every option)."""
+    """What the user wrote; raises `UsageError` if it is not a set (nothing at all is refused as of every option)."""
     if text:
         rankset.parse(text)
     return text

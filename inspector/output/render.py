@@ -339,7 +339,7 @@ def print_pointers(audit: Audit, console: Console) -> None:
     """Print the pointer check."""
     from ..pointers.findings import ALARMING, VERDICTS
 
-    heading(console, "Pointers", "each copy compared with its original, word by word; heaps and stacks looked through")
+    heading(console, "Pointers", "each copy compared with its original, word by word; heaps and stacks scanned")
     table = Listing(("object", *VERDICTS), range(1, len(VERDICTS) + 1))
     for name in sorted({name for name, _ in audit.counts}):
         counts = (str(audit.counts.get((name, verdict), 0)) for verdict in VERDICTS)

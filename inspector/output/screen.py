@@ -314,7 +314,7 @@ class Watch(App[str]):
         return f"{shown}; {self.moment()}"
 
     def moment(self) -> str:
-        """When what is shown was read, and why it is no newer."""
+        """When what is shown was read, and why it is not newer."""
         taken = time.strftime("%H:%M:%S", time.localtime(self.look.at))
         if self._sentence:
             return f"{harmless(self._sentence)}; shown is {taken}"

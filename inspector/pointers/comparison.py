@@ -1,8 +1,8 @@
 """One rank's copies held against the originals, word by word.
 
 Takes a rank and the originals; reads the copies. A rewrite is a word of the copy that equals the original's word moved
-into the rank's image; a word that has any other value was changed by the program and is no rewrite. A stale pointer is
-one that still points into an original.
+into the rank's image; a word that has any other value was changed by the program and is not a rewrite. A stale pointer
+still points into an original.
 """
 
 from __future__ import annotations

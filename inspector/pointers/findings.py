@@ -73,7 +73,7 @@ class Audit:
     """Findings in order of rank, and how many words got which verdict, by object and verdict.
 
     `changed` counts words that the program has changed since the copy was made: there is nothing to say about them.
-    `unread` says of ranks what of theirs was not looked through, and why.
+    `unread` says of ranks what of theirs was not read, and why.
     """
 
     findings: tuple[PointerFinding, ...]
@@ -85,7 +85,7 @@ class Audit:
 
     @property
     def unread_by_reason(self) -> dict[str, list[int]]:
-        """The ranks, ascending, of which something was not looked through, by the reason."""
+        """The ranks, ascending, of which something was not read, by the reason."""
         found: dict[str, list[int]] = {}
         for rank, reason in sorted(self.unread):
             found.setdefault(reason, []).append(rank)

@@ -75,7 +75,7 @@ class LibcWords:
         return replace(pointer_finding, right=Absent(f"ranks {compact(sorted(ranks))} share the block"))
 
     def unknown(self) -> Iterator[Absent]:
-        """What was not looked through, and whose nobody knows."""
+        """What was not read; whose it is is not known."""
         heap = self._heap
         if heap is None:
             return
@@ -87,8 +87,8 @@ class LibcWords:
             )
         if heap.unread:
             yield Absent(
-                f"{heap.unread} bytes of libc's heap, where ranks allocate, were not looked through: "
-                "they can't be read, or the words between its blocks contradict one another",
+                f"{heap.unread} bytes of libc's heap, where ranks allocate, were not read: "
+                "it is unreadable, or the words between its blocks contradict one another",
                 "if the job allocates at this moment, ask again, or with --freeze" if self._job.target.is_live else "",
             )
         if len(self.words) == MOST_WORDS:

@@ -1,7 +1,7 @@
-"""What a rank has besides its copies: its stack and blocks of heaps, looked through for pointers into the originals.
+"""What a rank has besides its copies: its stack and blocks of heaps, read for pointers into the originals.
 
 Takes the originals and a rank's comparison. A word is called a pointer only if types say so; of any other that names
-an original place it is said that nothing describes it. What was not looked through is said, with the reason.
+an original place it is said that nothing describes it. What was not read is said, with the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .reach import AllocatedRegion, Reached, Typed
 from .stack_variables import StackEvidence, StackVariables
 from .words import WORD, Ranges, Word, is_past_end
 
-PIECE = 4 << 20  # bytes that are looked through at once
+PIECE = 4 << 20  # bytes that are read at once
 MOST_WORDS = 100_000  # of one rank's heap, and of its stack
 
 
@@ -41,7 +41,7 @@ class StackWords(NamedTuple):
 
 
 class OwnMemory:
-    """What all ranks have, one after the other; `unread` says of whom what was not looked through, and why."""
+    """What all ranks have, one after the other; `unread` says of whom what was not read, and why."""
 
     def __init__(self, originals: Originals) -> None:
         self._originals = originals
@@ -112,7 +112,7 @@ class OwnMemory:
             return None
 
     def _not_read(self, rank: Rank, reason: str) -> None:
-        self.unread.append((rank.rank, f"its stack was not looked through, {reason}"))
+        self.unread.append((rank.rank, f"its stack was not read, {reason}"))
 
     def _stack_now(self, comparison: Comparison, now: Rank, ranges: Ranges, is_wanted: bool) -> Optional[StackWords]:
         """Of a rank that stands still: from its stack pointer to the end. What lies below is dead."""

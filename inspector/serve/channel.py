@@ -1,7 +1,7 @@
 """One client: its bytes in and out, the packets in them, and the session that answers.
 
-Takes two file descriptors; never waits for a client that does not read. A client that sends what is no packet loses its
-connection, and whatever goes wrong in an answer is answered as an error.
+Takes two file descriptors; never waits for a client that does not read. A client that sends something else
+than packets loses its connection, and whatever goes wrong in an answer is answered as an error.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def mapped_core() -> str:
 
 
 def is_core(path: str) -> bool:
-    """Whether a file is an ELF core file; what is no ELF file is none."""
+    """Whether a file is an ELF core file; any other file is not."""
     try:
         with open_elf(path) as file:
             return file.header.type == ET_CORE

@@ -193,5 +193,5 @@ def formatted(number: int, size: int, form: str) -> str:
     if letter == "c":
         return f"{signed} '{escaped(number & 255, chr(39))}'"
     if letter not in FORMS:
-        raise UsageError(f"{form!r} is no format", "formats are /x /d /u /o /t /a /c /z")
+        raise UsageError(f"{form!r} is not a format", "formats are /x /d /u /o /t /a /c /z")
     return FORMS[letter].format(number, width=2 * size) if number or letter in "xaz" else "0"

@@ -290,7 +290,7 @@ def named(target: Any, expression: str) -> Union[Any, Absent]:
 
 
 def lvalue_address(where: Any, expression: str, found: Any) -> Optional[int]:
-    """Where the value of an expression lies, None if it is no lvalue; in core files LLDB tells only if asked."""
+    """Where the value of an expression lies, None if it is not an lvalue; in core files LLDB tells only if asked."""
     address = found.GetLoadAddress()
     if address == lldb.LLDB_INVALID_ADDRESS:
         pointer = evaluated(where, f"&({expression})")

@@ -128,7 +128,7 @@ def best_answer(finders: Sequence[Finder], address: int) -> Answer:
 def parse_address(text: str) -> int:
     """A hexadecimal number of up to 64 bits, with or without 0x; raises `UsageError`."""
     if not re.fullmatch(r"(0[xX])?[0-9a-fA-F]+", text):
-        raise UsageError(f"{text!r} is no address", "write it in hexadecimal, such as 0x2001408072a8")
+        raise UsageError(f"{text!r} is not an address", "write it in hexadecimal, such as 0x2001408072a8")
     address = int(text, 16)
     if address > HIGHEST:
         raise UsageError(f"{text} has more than 64 bits", "write one address per word")

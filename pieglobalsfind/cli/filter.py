@@ -1,7 +1,7 @@
-"""Copies a stream line by line, and says behind every address in it what is known of it.
+"""Copy a stream line by line, and say after every address in it what is known of it.
 
-Takes any text, also what is no text at all: what is no address passes through byte by byte. It keeps no more than a
-line, and gives each one on before it waits for the next.
+Takes any bytes, text or not: what is not an address passes through byte by byte. It keeps no more than a line,
+and gives each one on before it waits for the next.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.targets import in_address_space
 
 MOST_ROWS = 200
-LARGEST = 64 << 20  # bytes of one variable that are looked through
+LARGEST = 64 << 20  # bytes of one variable that are read
 FLOATS = {4: "<f", 8: "<d"}
 INTEGERS = ("address", "boolean", "signed", "signed_char", "unsigned", "unsigned_char", "UTF")
 
@@ -72,7 +72,7 @@ def found(face: Debugger, text: str) -> Iterator[Block]:
         declared = _declared_by(moment, elf_object)
         if isinstance(declared, Absent):
             if elf_object.is_program:
-                yield Finding(f"{elf_object.path} was not looked through, {declared.reason}", declared.hint)
+                yield Finding(f"{elf_object.path} was not read, {declared.reason}", declared.hint)
             continue
         for line in lines(job, elf_object, declared, sought, numbers):
             shown += 1
@@ -94,7 +94,7 @@ def number_of(word: str) -> Union[int, float]:
         return float(word)
     except ValueError:
         raise UsageError(
-            f"{word!r} is no number", "rank find 42, rank find -1, rank find 0x2a, rank find 1.5"
+            f"{word!r} is not a number", "rank find 42, rank find -1, rank find 0x2a, rank find 1.5"
         ) from None
 
 

@@ -64,7 +64,7 @@ MOST_STACKS = 8  # mappings that may be the first thread's stack, where nobody s
 def registers(target: Target, kind: str, address: int) -> Registers:
     """DWARF register number -> value; raises `UsageError` for an unknown kind, `RanklensError` if it makes no sense."""
     if kind not in KINDS:
-        raise UsageError(f"{kind!r} is no kind of saved context", f"these are: {', '.join(KINDS)}")
+        raise UsageError(f"{kind!r} is not a kind of saved context", f"these are: {', '.join(KINDS)}")
     maps = target.maps()
     why = ""
     believed: list[Registers] = []
@@ -78,7 +78,7 @@ def registers(target: Target, kind: str, address: int) -> Registers:
         if not wrong:
             believed.append(found)
     if not believed:
-        raise RanklensError(f"what lies at {address:#x} is no {kind} of a suspended thread, {why}")
+        raise RanklensError(f"what lies at {address:#x} is not a {kind} of a suspended thread, {why}")
     return next((one for one in believed if is_return_address(target, one[PC])), believed[0])
 
 

@@ -91,7 +91,7 @@ class LocalReader:
     def _local(self, die: Die, vaddr: int) -> Optional[Local]:
         steps = self._expressions.expression(die, dw.DW_AT_location, vaddr)
         name = self._reader.string(die, dw.DW_AT_name)
-        if not steps or not name or steps[0].atom == dw.DW_OP_addr:  # a static one is no local
+        if not steps or not name or steps[0].atom == dw.DW_OP_addr:  # a static one is not a local
             return None
         unit = self._units.get(die.cu)
         language = LANGUAGES.get(self._reader.language(unit.die), "other") if unit is not None else "other"

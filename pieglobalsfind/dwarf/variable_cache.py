@@ -63,7 +63,7 @@ def declared(path: str, build_id: bytes) -> Variables:
         try:
             return decode(stored, path, build_id)
         except (ValueError, struct.error):
-            pass  # a damaged cache is no cache
+            pass  # a damaged cache is not a cache
     information = DebugInfo.open(path, build_id)
     variables = information.declared
     is_whole = information.is_there and not information.missing

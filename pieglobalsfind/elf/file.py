@@ -214,7 +214,7 @@ class ElfFile:
         return b"".join(parts)
 
     def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of what is no hole between two offsets of the file, ascending (lseek(2), SEEK_DATA)."""
+        """Yield (start, end) of what is not a hole between two offsets of the file, ascending (lseek(2), SEEK_DATA)."""
         end = min(end, self.size)
         while start < end:
             try:
@@ -381,8 +381,8 @@ def open_regular(path: str) -> int:
     except OSError as error:
         raise ObjectFileError(f"cannot open {path}, {(error.strerror or 'unknown error').lower()}") from error
     except ValueError as error:
-        raise ObjectFileError(f"cannot open {path!r}, it is no path") from error
+        raise ObjectFileError(f"cannot open {path!r}, it is not a path") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ObjectFileError(f"{path} is no regular file")
+        raise ObjectFileError(f"{path} is not a regular file")
     return descriptor

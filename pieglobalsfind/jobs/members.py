@@ -152,7 +152,7 @@ def launcher_error(pid: int) -> Optional[UsageError]:
 def in_checkpoint(folder: Path) -> Members:
     """The newest whole checkpoint in a folder, or the one that it is; or the snapshots that it holds of a job."""
     if not folder.is_dir():
-        raise TargetError(f"{folder} is no folder", "give the folder that rankrun --checkpoint wrote to")
+        raise TargetError(f"{folder} is not a folder", "give the folder that rankrun --checkpoint wrote to")
     numbered = sorted(path for path in folder.iterdir() if len(path.name) == 6 and path.name.isdecimal())
     whole = [one for one in (folder, *numbered) if (one / DESCRIPTION).is_file()]
     if not whole:

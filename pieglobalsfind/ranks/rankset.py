@@ -54,7 +54,7 @@ def parse(text: str) -> RankSet:
     """The set that `text` means; raises `UsageError`."""
     found = recognize(text)
     if found is None:
-        raise UsageError(f"{text!r} is no set of ranks", HINT)
+        raise UsageError(f"{text!r} is not a set of ranks", HINT)
     return found
 
 
@@ -83,7 +83,7 @@ def _in_function(pattern: str) -> InFunction:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"/{pattern}/ is no regular expression, {error}") from error
+        raise UsageError(f"/{pattern}/ is not a regular expression, {error}") from error
     return InFunction(pattern)
 
 

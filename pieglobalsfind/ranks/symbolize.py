@@ -97,7 +97,7 @@ class Symbolizer:
         try:
             loaded = LoadedElf(self._target.read, base)
         except ObjectFileError:
-            return Absent(f"{path} is no program or library")
+            return Absent(f"{path} is not a program or library")
         except MemoryUnreadable as error:
             return Absent(error.sentence)
         identity = identity_by_headers(path, loaded.build_id, loaded.program_headers)

@@ -95,7 +95,7 @@ def _header(view: ProcessView, snapshot: Snapshot) -> Iterator[RegistryFinding]:
         mapping = mapping_at(view.target.maps(), address) if address else None
         if address and (mapping is None or not mapping.executable):
             yield RegistryFinding(
-                CONTRADICTION, "header", f"{name} {address:#x} is no address of code", "write a function's"
+                CONTRADICTION, "header", f"{name} {address:#x} is not an address of code", "write a function's"
             )
 
 

@@ -1,7 +1,7 @@
 """Writes a file or a folder in one step: a reader never sees half of it, and an interrupted command leaves nothing.
 
-Takes a place and content; the file is its owner's alone, since it may hold a program's data. What is no regular file,
-as /dev/null or a FIFO, is never replaced by one.
+Takes a place and content; the file is its owner's alone, since it may hold a program's data. What is not a regular
+file, as /dev/null or a FIFO, is never replaced by one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def whole_file(place: Path, hint: str) -> Iterator[IO[bytes]]:
     """
     try:
         if place.exists() and not place.is_file():
-            raise UsageError(f"{place} can't be written, it is no regular file", hint)
+            raise UsageError(f"{place} can't be written, it is not a regular file", hint)
         if is_open_file(place):
             raise UsageError(f"{place} can't be written, it stands for an open file", hint)
         with replacing(place, f".{place.stem[:40]}-") as file:

@@ -68,7 +68,7 @@ def check_words(options: Mapping[str, object]) -> None:
 
 
 def print_error(name: str, sentence: str) -> None:
-    """Print one line on standard error, whatever characters the sentence has; a closed stream is no error."""
+    """Print one line on standard error, whatever characters the sentence has; a closed stream is not an error."""
     if sys.stderr is None:
         return
     from pieglobalsfind.shell.escape import escape  # late: most commands end without

@@ -1,4 +1,4 @@
-"""What Charm++ and AMPI write as a checkpoint is no core file: recognize it, and say what to do.
+"""What Charm++ and AMPI write as a checkpoint is not a core file: recognize it, and say what to do.
 
 Takes a path; reads no content. Such a folder holds objects as their own routines packed them, for the runtime alone.
 """

@@ -336,7 +336,7 @@ def _open_core(path: str) -> ElfFile:
         charm_checkpoint.check_is_none(path)
         raise TargetError(error.sentence, error.hint or _compression_hint(path)) from error
     if elf.header.type != ET_CORE:
-        raise TargetError(f"{path} is no core file", "it is a program or library; a core file is made by gcore PID")
+        raise TargetError(f"{path} is not a core file", "it is a program or library; a core file is made by gcore PID")
     if elf.header.machine not in (EM_X86_64, EM_AARCH64) or elf.header.order != "<":
         name = MACHINES.get(elf.header.machine, f"ELF machine {elf.header.machine}")
         raise TargetError(f"{path} is of a program for {name}, which can't be read")

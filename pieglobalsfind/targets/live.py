@@ -279,7 +279,7 @@ def waiting_registers(words: Sequence[str], tid: int) -> Union[Mapping[int, int]
     machine = os.uname().machine
     numbers = {"x86_64": (7, 16), "aarch64": (31, 32)}.get(machine)
     if numbers is None:
-        return Absent(f"nobody knows the registers of a {machine}")
+        return Absent(f"the registers of a {machine} are not known")
     return {numbers[0]: int(words[-2], 16), numbers[1]: int(words[-1], 16)}
 
 
@@ -291,7 +291,7 @@ def check_is_process(number: int) -> None:
         return
     process = next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), number)
     if process != number:
-        raise TargetError(f"{number} is no process, it is a thread of process {process}", "give that pid")
+        raise TargetError(f"{number} is not a process, it is a thread of process {process}", "give that pid")
 
 
 def covered(mapped: list[tuple[int, int]], address: int, size: int) -> bool:

@@ -17,6 +17,7 @@ from pieglobalsfind.targets.pagemap import populated
 from pieglobalsfind.targets.procmap_query import StandingMaps, is_private_anonymous
 
 DELETED = " (deleted)"
+NO_MEMORY = (b"0", b"0", b"0")  # where a process lies that has given its memory back, as it ends
 YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 
@@ -99,7 +100,7 @@ class Process:
         except PermissionError as error:
             raise self._no_permission() from error
         except OSError as error:
-            raise TargetError(f"process {self.pid} has ended") from error
+            raise TargetEndedError(f"process {self.pid} has ended") from error
 
     def _check_state(self) -> None:
         try:
@@ -136,7 +137,8 @@ class Process:
             return ()
         if len(words) < 26 or words[0] in (b"Z", b"X"):
             return ()
-        return words[19], words[23], words[24], words[25]
+        program = words[19], words[23], words[24], words[25]
+        return () if program[1:] == NO_MEMORY else program
 
     def _check_machine(self) -> None:
         try:

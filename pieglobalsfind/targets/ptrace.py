@@ -16,8 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from pieglobalsfind.errors import NotStoppableError, TargetError
+from pieglobalsfind.errors import NotStoppableError, TargetEndedError
 from pieglobalsfind.model import Absent
+from pieglobalsfind.targets.priority import highest
 
 # <sys/ptrace.h>
 GETREGSET, SEIZE, INTERRUPT, DETACH = 0x4204, 0x4206, 0x4207, 17
@@ -33,22 +34,23 @@ PATIENCE = 60.0  # seconds until every thread has to stand still: it can't befor
 TURN, PAUSE_OF_OTHERS = 1.0, 0.001  # seconds until another pause must be over, and between two tries
 POLLS = 20  # a thread that has a processor stops in microseconds
 NAP = 0.00005  # seconds
+REST = 0.001  # seconds; a process that has slept keeps the processor longer than one that has just computed
 RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
 
 
 class Standstill:
-    """All threads of some processes, stopped from the construction to `release`.
+    """All threads of some processes, stopped from the construction to `release`; a process that has ended has none.
 
-    `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `skew` how many
-    seconds after the first process the last one stood still. Raises `NotStoppableError` if one of them may not be
-    traced.
+    `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `ended` one at which
+    the last thread still stood still, as late as is known, 0.0 before `release`. Raises `NotStoppableError` if one of
+    them may not be traced, `TargetEndedError` if all have ended.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._signals: dict[int, dict[int, int]] = {pid: {} for pid in pids}  # by thread: one that it is about to get
         self._deadline = time.monotonic() + PATIENCE
-        self._stood: dict[int, float] = {}
-        self.began = 0.0
+        self.asked: dict[int, float] = {}  # by process: when the last of its threads was asked to stop
+        self.began = self.ended = 0.0
         free = time.monotonic() + TURN
         while not self._is_ours():
             self.release()
@@ -56,15 +58,24 @@ class Standstill:
                 raise _not_traceable(pids)
             time.sleep(PAUSE_OF_OTHERS)
         try:
-            self._stop_all()
+            if sum(map(len, self._signals.values())) > 1:
+                time.sleep(REST)
+            with highest():
+                self._stop_all()
         except BaseException:
             self.release()
             raise
+        if not any(self._signals.values()):
+            raise TargetEndedError(f"process {pids[0]} has ended")
 
     @property
     def skew(self) -> float:
-        """Return the seconds between the first and the last process's stop."""
-        return max(self._stood.values(), default=0.0) - min(self._stood.values(), default=0.0)
+        """Return how many seconds the last process ran on after the first one.
+
+        From the request on a thread runs nothing more of the program: one that has a processor is interrupted at once,
+        and one that waits for a processor stops before it gets back to the program (ptrace(2), PTRACE_INTERRUPT).
+        """
+        return max(self.asked.values(), default=0.0) - min(self.asked.values(), default=0.0)
 
     def threads(self, pid: int) -> tuple[int, ...]:
         """The threads of one of the processes, ascending."""
@@ -75,31 +86,43 @@ class Standstill:
         for threads in self._signals.values():
             while threads:
                 tid, signal = threads.popitem()
+                self.ended = time.monotonic()
                 if _ptrace(DETACH, tid, 0, signal):
                     _release_running(tid)
 
     def _is_ours(self) -> bool:
         """Seize all threads; False if something else traces one: it may be another pause, which is over soon."""
-        return all(self._seize(pid, task_ids(pid)) for pid in self._signals)
+        return all(self._seize(pid, self._new_threads(pid)) for pid in self._signals)
 
     def _stop_all(self) -> None:
         """Until no thread is left that runs: those that run may make new ones meanwhile."""
         new = {pid: list(threads) for pid, threads in self._signals.items()}
         while any(new.values()):
             waiting = {tid: (pid, time.monotonic()) for pid, tids in new.items() for tid in tids}
-            for tid in waiting:
+            for tid, (pid, _) in waiting.items():
                 _ptrace(INTERRUPT, tid, 0, 0)
+                self.asked[pid] = time.monotonic()
             self._wait_for(waiting)
-            new = {pid: [tid for tid in task_ids(pid) if tid not in self._signals[pid]] for pid in self._signals}
+            new = {pid: self._new_threads(pid) for pid in self._signals}
             if not all(self._seize(pid, tids) for pid, tids in new.items()):
                 raise _not_traceable(list(new))
+
+    def _new_threads(self, pid: int) -> list[int]:
+        """Those that are not seized yet; none of a process that has ended."""
+        try:
+            return [tid for tid in task_ids(pid) if tid not in self._signals[pid] and not has_exited(tid)]
+        except TargetEndedError:
+            return []
 
     def _seize(self, pid: int, tids: Sequence[int]) -> bool:
         """Whether all of them could be, or have ended meanwhile."""
         for tid in tids:
             if time.monotonic() > self._deadline:
                 raise NotStoppableError(f"process {pid} makes threads faster than they can be stopped", "try again")
-            if _ptrace(SEIZE, tid, 0, 0) not in (0, errno.ESRCH):
+            refused = _ptrace(SEIZE, tid, 0, 0)
+            if refused == errno.EPERM and has_exited(tid):
+                continue  # the kernel says EPERM of a zombie, too
+            if refused not in (0, errno.ESRCH):
                 return False
             self._signals[pid][tid] = 0
         return True
@@ -107,6 +130,7 @@ class Standstill:
     def _wait_for(self, waiting: dict[int, tuple[int, float]]) -> None:
         """Until those threads stand still; each is of a process, and ran at some time at the earliest."""
         started, polls = time.monotonic(), 0
+        at_once = POLLS if len(waiting) < (os.cpu_count() or 1) else 0  # else this process has a processor they want
         while waiting:
             for tid, (pid, ran) in tuple(waiting.items()):
                 now = time.monotonic()
@@ -120,9 +144,8 @@ class Standstill:
                     continue
                 self._signals[pid][tid] = signal
                 self.began = min(self.began or ran, ran)
-                self._stood[pid] = time.monotonic()
             polls += 1
-            if polls > POLLS and waiting:
+            if polls > at_once and waiting:
                 self._check_patience(waiting, started)
                 time.sleep(NAP)  # the kernel stops them in microseconds, or not until a device has answered
 
@@ -174,11 +197,11 @@ def _release_running(tid: int) -> None:
 
 
 def task_ids(pid: int) -> list[int]:
-    """The threads of a process, ascending; raises `TargetError` if it has ended."""
+    """The threads of a process, ascending; raises `TargetEndedError` if it has ended."""
     try:
         return sorted(int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
     except OSError as error:
-        raise TargetError(f"process {pid} has ended") from error
+        raise TargetEndedError(f"process {pid} has ended") from error
 
 
 def raw_registers(tid: int) -> Optional[bytes]:
@@ -199,10 +222,20 @@ def by_dwarf_number(raw: Optional[bytes]) -> Union[dict[int, int], Absent]:
 
 def is_in_the_kernel(tid: int) -> bool:
     """Whether a thread sleeps where nothing but what it waits for wakes it (proc(5), state D)."""
+    return _state(tid) == "D"
+
+
+def has_exited(tid: int) -> bool:
+    """Whether a thread is a zombie, dead, or gone (proc(5), states Z and X)."""
+    return _state(tid) in ("", "Z", "X")
+
+
+def _state(tid: int) -> str:
+    """Its letter in /proc/TID/stat, "" if there is no such thread."""
     try:
-        return Path(f"/proc/{tid}/stat").read_text(errors="replace").rpartition(") ")[2].startswith("D")
+        return Path(f"/proc/{tid}/stat").read_text(errors="replace").rpartition(") ")[2][:1]
     except OSError:
-        return False
+        return ""
 
 
 def tracer_of(pid: int) -> int:

@@ -55,7 +55,7 @@ class SnapshotTarget:
             self._zeros = checked_ranges(self._lines(ZEROS, MOST_PIECES)) if ZEROS in self._archive.NameToInfo else []
         except DAMAGE as error:
             raise TargetError(
-                f"{path} is no whole snapshot, {error}", "make a new one by `inspector snapshot`"
+                f"{path} is not a whole snapshot, {error}", "make a new one by `inspector snapshot`"
             ) from error
         self._piece = lru_cache(maxsize=64)(self._read_piece)
 
@@ -245,7 +245,7 @@ def integer(value: object) -> int:
 
 
 def is_snapshot(path: str) -> bool:
-    """Whether the file begins as a ZIP archive does; what is no regular file, as a FIFO without a writer, is none."""
+    """Whether the file begins as a ZIP archive does; a FIFO, a device or a folder is none."""
     if not is_file(path):
         return False
     try:

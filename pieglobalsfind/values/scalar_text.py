@@ -76,7 +76,7 @@ def decode_float(data: bytes, name: str) -> str:
 
 
 def plain_float(value: float, digits: int) -> str:
-    """ "" for what is no number."""
+    """ "" for what is not a number."""
     return f"{value:.{digits}g}" if value == value else ""
 
 

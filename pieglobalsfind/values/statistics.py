@@ -1,6 +1,7 @@
 """Statistics of one number over many ranks: minimum, maximum, mean, standard deviation, and the ranks beyond.
 
-Takes the text of each rank's value; gives figures, or None where it is no number. What is not finite is counted apart.
+Takes the text of each rank's value; gives figures, or None where it is not a number. Infinite values and NaNs are
+counted apart.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def number_of(text: str) -> Optional[float]:
 
 
 def statistics_of(texts: Mapping[int, str]) -> Optional[Statistics]:
-    """By rank. None where a value is no number, or none is finite."""
+    """By rank. None where a value is not a number, or none is finite."""
     numbers: dict[int, float] = {}
     for rank, text in texts.items():
         number = number_of(text)

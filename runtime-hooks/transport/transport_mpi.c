@@ -27,14 +27,16 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIRST_DESCRIPTOR 3 /* of rankrun: its control socket, and then one for each process of this host */
 #define PIECE (1 << 22)    /* bytes of one MPI message: MPI counts by int */
 #define IDLE 1             /* milliseconds between two looks at MPI, which has no descriptor to wait for */
+#define SILENCE 60         /* seconds after which a host is lost, unless RANK_SILENCE says how many */
 #define ENDING 10          /* seconds for rankrun's end, and for MPI_Finalize */
 
-enum { TAG_FRAME, TAG_END };
+enum { TAG_FRAME, TAG_END, TAG_ALIVE };
 
 /* A whole frame, on its way to a socket or to a host. */
 struct parcel {
@@ -61,6 +63,7 @@ static int host, hosts, processes, own_first, own_count;
 static struct link *links;         /* rankrun's control, then those of the processes here */
 static struct parcel **assembling; /* by host: the frame of which not all pieces have come */
 static struct queue sending;       /* to hosts */
+static int *silent;                /* by host: seconds in which this process ran and heard nothing of it */
 static pid_t child;                /* rankrun */
 static int status;                 /* as waitpid() has it */
 static bool has_ended, is_over;    /* rankrun here; the job */
@@ -242,10 +245,11 @@ static bool handle_hosts(void) {
         int count;
         MPI_Get_count(&message, MPI_BYTE, &count);
         MPI_Recv(bytes, count, MPI_BYTE, message.MPI_SOURCE, message.MPI_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        any = true;
+        silent[message.MPI_SOURCE] = 0;
+        any = any || message.MPI_TAG != TAG_ALIVE;
         if (message.MPI_TAG == TAG_END)
             is_over = true;
-        else
+        else if (message.MPI_TAG == TAG_FRAME)
             take_piece(message.MPI_SOURCE, bytes, (uint64_t)count);
     }
     for (int is_sent = 1; sending.first && is_sent;) {
@@ -257,6 +261,33 @@ static bool handle_hosts(void) {
         any = any || is_sent;
     }
     return any;
+}
+
+/*
+ * Not every launcher ends a job whose host has gone, so the first host and each other one hear of one another every
+ * second.  Seconds in which this process was stopped, as by a parallel debugger, don't count.
+ */
+static void check_other(int other, int limit) {
+    MPI_Request request;
+    if (++silent[other] > limit) {
+        fprintf(stderr, "rankrun: host %d of the job has not answered for %d s (RANK_SILENCE), and the job ends\n",
+                other, limit);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    MPI_Isend(NULL, 0, MPI_BYTE, other, TAG_ALIVE, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+}
+
+static void check_others(void) {
+    static time_t last;
+    const char *set = getenv("RANK_SILENCE");
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec == last)
+        return;
+    last = now.tv_sec;
+    for (int i = host ? 0 : 1; i < (host ? 1 : hosts); i++)
+        check_other(i, set && atoi(set) > 0 ? atoi(set) : SILENCE);
 }
 
 /* ---- rankrun ---- */
@@ -402,6 +433,7 @@ int main(int argc, char **argv) {
     own_count = frame_first_of(host + 1, processes, hosts) - own_first;
     links = allocate(((size_t)own_count + 1) * sizeof *links);
     assembling = allocate((size_t)hosts * sizeof(struct parcel *));
+    silent = allocate((size_t)hosts * sizeof *silent);
     sending.last = &sending.first;
     char **arguments = share_strings(argv + 3), **environment = share_strings(environ);
     share_surroundings();
@@ -409,6 +441,7 @@ int main(int argc, char **argv) {
     for (int wait = 0; !is_over && !(host == 0 && has_ended);) {
         bool sockets = handle_sockets(wait), others = handle_hosts();
         wait = sockets || others ? 0 : IDLE;
+        check_others();
     }
     end();
 }

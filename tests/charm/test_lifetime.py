@@ -32,7 +32,7 @@ def moment_of(pid: int) -> Translator:
     table = decode(target)
     numbers = [rank.rank for rank in table.ranks]
     assert len(set(numbers)) == len(numbers) and (table.warnings or table.ranks), table
-    assert not UNKNOWN & set(table.warnings), "a job that starts, migrates or ends is no unknown layout"
+    assert not UNKNOWN & set(table.warnings), "a job that starts, migrates or ends is not an unknown layout"
     return Translator(table, target.maps())
 
 

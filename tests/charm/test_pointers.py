@@ -17,7 +17,7 @@ from tests.support.running import built
 pytestmark = pytest.mark.skipif(not AMPICC, reason="CHARM_HOME is not set and ampicc is not on PATH")
 
 # Each PLANT is a word of libc's heap that names the original: its rank, its address, and how the program calls it.
-# `raw` and `lost` are such words that no typed pointer leads to; what was freed and what is no pointer is not told.
+# `raw` and `lost` are such words that no typed pointer leads to; what was freed and what is not pointer is not told.
 SOURCE = r"""
 #include <mpi.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ def test_what_is_right_for_a_block_that_all_share(job: Planted) -> None:
 def test_a_snapshot_of_what_ranks_are_keeps_what_tells_of_them(job: Planted) -> None:
     def ranks(target: object) -> Any:
         command = [str(built("inspector")), "ranks", str(target), "--json"]
-        return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["ranks"]
 
     live = ranks(job.pid)
     assert {one["tier"] for one in live} == {"runtime"}

@@ -77,12 +77,12 @@ tell("exited", value("$_exitcode"))
 BAD = {
     "": "a context is a kind and an address",
     "fcontext": "a context is a kind and an address",
-    "coroutine 1": "'coroutine' is no kind of saved context: these are: fcontext, ucontext, jmp_buf",
+    "coroutine 1": "'coroutine' is not a kind of saved context: these are: fcontext, ucontext, jmp_buf",
     "fcontext 8": "there is no fcontext at 0x8, cannot read",
     "fcontext &sum + 100000000000": "there is no fcontext at",
-    "jmp_buf &unused": "is no jmp_buf of a suspended thread, it",
-    "ucontext main": "is no ucontext of a suspended thread, it",
-    "ucontext (char *)&fiber_ucontext + 4": "is no ucontext of a suspended thread, it",
+    "jmp_buf &unused": "is not a jmp_buf of a suspended thread, it",
+    "ucontext main": "is not a ucontext of a suspended thread, it",
+    "ucontext (char *)&fiber_ucontext + 4": "is not a ucontext of a suspended thread, it",
     "fcontext nobody": 'No symbol "nobody" in current context',
 }
 
@@ -178,7 +178,7 @@ def test_a_running_process_by_the_library(held: Held, told: Told) -> None:
     assert set(held.contexts) == set(FIBERS)
     target = open_target(pid=held.pid)
     check(target, held, told)
-    with pytest.raises(UsageError, match="'qt' is no kind of saved context"):
+    with pytest.raises(UsageError, match="'qt' is not a kind of saved context"):
         suspended.backtrace(target, "qt", 0x1000)
     for kind in saved_context.KINDS:
         with pytest.raises(RanklensError, match=f"there is no {kind} at 0x10, cannot read"):

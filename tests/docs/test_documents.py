@@ -14,6 +14,8 @@ from tests.support.running import ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 PATH_IN_CODE = re.compile(r"`((?:[\w.-]+/)+[\w.-]*\.(?:py|c|h|md|svg|toml|sh|S|cpp|json))`")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^    .*$", re.MULTILINE)
+IN_COMMAND = re.compile(r"(?<![\w./-])((?:tests|docs|\.ci|runtime-hooks|packaging)/[\w./-]*[\w/])")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 OUR_FOLDERS = ("pieglobalsfind", "gdbext", "lldbext", "inspector", "runtime-hooks", "tests", "docs", ".ci")
 
@@ -23,6 +25,9 @@ def named_files(document: Path) -> Iterator[tuple[str, Path]]:
     text = document.read_text()
     for name in PATH_IN_CODE.findall(text):
         if name.startswith(OUR_FOLDERS):
+            yield name, ROOT / name
+    for command in (*FENCED.findall(text), *INDENTED.findall(text)):
+        for name in IN_COMMAND.findall(command):
             yield name, ROOT / name
     for name in LINK.findall(FENCED.sub("", text)):
         yield name, document.parent / name

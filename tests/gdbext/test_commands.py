@@ -143,7 +143,7 @@ def test_info(session: Session, places: Places) -> None:
     assert "method    pie" in info and "known by  registry" in info and "\nplaces " in info
     command = [str(built("inspector")), "payload", "--json", str(places.pid)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    (total,) = (load["total"] for load in json.loads(done.stdout) if load["rank"] == 1)
+    (total,) = (load["total"] for load in json.loads(done.stdout)["payload"] if load["rank"] == 1)
     assert f"payload   {total} bytes: copies " in info
 
 
@@ -155,19 +155,19 @@ def line_of(text: str) -> int:
 
 BAD = {
     "rank 4": "there is no rank 4: this process has 0-3",
-    "rank x": "'x' is no rank and no subcommand",
-    "rank -1": "'-1' is no rank and no subcommand",
-    "rank 99999999999999999999": "is no rank",
+    "rank x": "'x' is neither a rank nor a subcommand",
+    "rank -1": "'-1' is neither a rank nor a subcommand",
+    "rank 99999999999999999999": "is neither a rank nor a subcommand",
     "rank none 3": "`rank none` takes no arguments",
     "rank list 7": "there is no rank 7",
-    "rank list 3-1": "is no set of ranks",
+    "rank list 3-1": "is not a set of ranks",
     "rank list 0-4000000000": "there is no rank 4",
     "rank list 1 2": "one set of ranks",
-    "rank list --state asleep": "is no state",
+    "rank list --state asleep": "is not a state",
     "rank bt 5": "there is no rank 5",
-    "rank bt /(/": "is no regular expression",
+    "rank bt /(/": "is not a regular expression",
     "rank info 8": "there is no rank 8",
-    "rank info 0 1": "is no rank",
+    "rank info 0 1": "is not a rank",
     "rank print": "there is no expression to print: rank print EXPR",
     "rank diff": "there is no expression to print: rank diff EXPR",
     "rank break move_on 2-7": "there is no rank 7",
@@ -408,9 +408,9 @@ tell("internal", [ask("help maintenance"), ask("help internals"), ask("complete 
     )
     several, cut, reversed_, in_set = told["refused"]
     assert "`rank bt 1-3`" in several
-    assert "'0-' is no set of ranks" in cut
-    assert "'3-1' is no set of ranks" in reversed_
-    assert "'x' is no set of ranks" in in_set
+    assert "'0-' is not a set of ranks" in cut
+    assert "'3-1' is not a set of ranks" in reversed_
+    assert "'x' is not a set of ranks" in in_set
     assert told["completed"] == ["rank print shared_name\n", "rank print 1 + shared_name\n"]
     assert told["lists"][0] == told["lists"][1]
     assert "maintenance ranklens-take-hits" in told["internal"][0] and told["internal"][2] == ""

@@ -14,13 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from pieglobalsfind.jobs.members import members_of
 from tests.support.job_programs import STEPS, Build, run
 from tests.support.running import BIN, Job, StartJob
 from tests.support.site_launchers import SiteLauncher, hydra
-from tests.support.sites import Site, agents, alive, children
+from tests.support.sites import Site, agents, alive, children, setting
 from tests.support.waiting import wait_until
 
 from .test_checkpoint import wait_for_next
+from .test_collectors import libraries, report_in
+from .test_tools import RANKS, check_ranks
 
 
 def start(start_job: StartJob, launcher: SiteLauncher, *words: object) -> Job:
@@ -116,8 +119,11 @@ def host_name(pid: int) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
 
-def test_a_lost_transport_leaves_no_process(launcher: SiteLauncher, start_job: StartJob, build: Build) -> None:
-    """As when a host goes down: the site's launcher ends the others."""
+def test_a_lost_transport_leaves_no_process(
+    launcher: SiteLauncher, start_job: StartJob, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a host goes down: the site's launcher ends the others; srun does not, so the others do."""
+    monkeypatch.setenv("RANK_SILENCE", "5")
     program = build("ends.c")
     job = waiting(start_job, launcher, program)
     agent = agents(program)[1]
@@ -126,6 +132,30 @@ def test_a_lost_transport_leaves_no_process(launcher: SiteLauncher, start_job: S
     os.kill(parent, signal.SIGKILL)
     assert job.finish() != 0
     wait_until_gone(program)
+
+
+# ---- the tools ----
+
+
+def test_collectors_report_all_hosts(launcher: SiteLauncher, start_job: StartJob, build: Build, tmp_path: Path) -> None:
+    """Under Slurm as a step beside the job's own."""
+    program = build("placed.c")
+    job = start(start_job, launcher, "-n", RANKS, "--procs", 3, program)
+    job.wait_for("waits", times=RANKS)
+    process = children(agents(program)[0])[0]
+    job_id = members_of(str(process)).name.partition(" ")[2]
+    report = [str(BIN / "inspector"), "report", "--json", "--mpi", "--job", job_id]
+    command = launcher.command(*report)
+    if command[0] == "srun":
+        command[1:1] = ["--overlap", f"--jobid={setting(process, 'SLURM_JOB_ID')}"]
+    environment = launcher.full_environment()
+    if launcher.compiler == "mpicc.mpich":
+        environment["LD_LIBRARY_PATH"] = str(libraries(tmp_path))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0 or launcher.name == "mpich", done.stderr  # whose own end over TCP may fail
+    found = report_in(done.stdout)
+    check_ranks(found)
+    assert found["warnings"] == []
 
 
 # ---- hosts that don't take part ----

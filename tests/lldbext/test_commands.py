@@ -156,18 +156,18 @@ def test_every_shared_command_is_compared() -> None:
 
 BAD = {
     "rank 4": "there is no rank 4: this process has 0-3",
-    "rank x": "'x' is no rank and no subcommand",
-    "rank -1": "'-1' is no rank and no subcommand",
-    "rank 99999999999999999999": "is no rank",
+    "rank x": "'x' is neither a rank nor a subcommand",
+    "rank -1": "'-1' is neither a rank nor a subcommand",
+    "rank 99999999999999999999": "is neither a rank nor a subcommand",
     "rank none 3": "`rank none` takes no arguments",
     "rank watch shared_name 1": "`rank watch` is there in GDB only: select a rank, then: watchpoint set variable NAME",
     "rank tbreak move_on": "`rank tbreak` is there in GDB only: rank break LOCATION SET, then: breakpoint modify",
     "rank events on": "`rank events` is there in GDB only: in a shell: inspector events PID",
-    "rank list 3-1": "is no set of ranks",
+    "rank list 3-1": "is not a set of ranks",
     "rank list 0-4000000000": "there is no rank 4",
-    "rank list --state asleep": "is no state",
+    "rank list --state asleep": "is not a state",
     "rank bt 5": "there is no rank 5",
-    "rank bt /(/": "is no regular expression",
+    "rank bt /(/": "is not a regular expression",
     "rank info 8": "there is no rank 8",
     "rank print": "there is no expression to print: rank print EXPR",
     "rank diff": "there is no expression to print: rank diff EXPR",
@@ -199,7 +199,7 @@ def test_without_a_process(session: Session, command: str) -> None:
 
 
 def test_nothing_is_told_of_a_process_that_goes_on_alone(session: Session, places: Places) -> None:
-    """It runs on after `detach`: what was so at the last stop is no answer."""
+    """It runs on after `detach`: what was so at the last stop is not an answer."""
     script = """
     tell("before", ask("rank list"))
     ask("detach")

@@ -51,7 +51,7 @@ def check(told: Told, places: Places) -> None:
     assert all(f"'rank {rank}: " in told["list"] for rank in range(RANKS))
     assert told["all"].count("`main(argc=1") == RANKS
     values = [f"(int) shared_name = {10 + rank}" for rank in range(RANKS)]
-    assert sorted(line.strip() for line in told["targets"].splitlines()) == values, "the original is no rank's"
+    assert sorted(line.strip() for line in told["targets"].splitlines()) == values, "the original is not a rank's"
 
 
 def check_thread(one: dict[str, object], rank: int) -> None:

@@ -1,6 +1,6 @@
 """Collectives that the members of a communicator call differently: the job ends and the sentence names rank and call.
 
-Each program is wrong by the MPI standard; MPICH accepts most of them silently, so here is no oracle but the standard.
+Each program is wrong by the MPI standard; MPICH accepts most of them silently, so the standard is the only oracle here.
 """
 
 from __future__ import annotations

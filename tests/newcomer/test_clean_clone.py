@@ -19,7 +19,7 @@ PROCESSES = Path("/proc")
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if not (ROOT / ".git").exists():
-        pytest.skip("this tree is no git checkout, so there is nothing to clone")
+        pytest.skip("this tree is not a git checkout, so there is nothing to clone")
     folder = tmp_path_factory.mktemp("newcomer") / "ranklens"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, timeout=TIMEOUT)
     yield folder

@@ -21,7 +21,7 @@ def run(face: Debugger, text: str) -> Iterator[Block]:
     if not word.isdecimal() and rankset.recognize(word) is not None:
         raise UsageError(f"`rank` selects one rank, and {word} may be several", f"`rank bt {word}` shows their stacks")
     if not word.isdecimal() or len(word) > 10:
-        raise UsageError(f"{word!r} is no rank and no subcommand", "`rank 3` selects one, `help rank` lists the rest")
+        raise UsageError(f"{word!r} is neither a rank nor a subcommand", "`rank 3` selects one, `help rank` lists all")
     number = int(word)
     face.job().rank(number)
     face.select(number)

@@ -34,7 +34,7 @@ def number(face: Debugger, text: str) -> int:
     if word.isdecimal() and len(word) <= 10:
         return int(word)
     if word:
-        raise UsageError(f"{word!r} is no rank", "give one number, or nothing for the selected rank")
+        raise UsageError(f"{word!r} is not a rank", "give one number, or nothing for the selected rank")
     if face.selected is None:
         raise UsageError(f"no rank is selected because {face.reason}", "give its number: rank info 3")
     return face.selected

@@ -89,7 +89,7 @@ def arguments(text: str) -> tuple[rankset.RankSet, str, bool]:
         at = words.index(SHORT_STATE)
         state = "".join(words[at + 1 : at + 2])
         if state not in (*STATES, UNKNOWN_STATE):
-            raise UsageError(f"{state!r} is no state", "states are " + ", ".join(STATES))
+            raise UsageError(f"{state!r} is not a state", "states are " + ", ".join(STATES))
         del words[at : at + 2]
     if len(words) > 1:
         raise UsageError("`rank list` takes one set of ranks", rankset.HINT)

@@ -42,7 +42,7 @@ UNKNOWN = {MISMATCH, UNKNOWN_LAYOUT}
 LAUNCH = "NETSTART"  # environment, by charmrun: "process address port pid port"
 MOST_TRIES = 20
 PAGE = 4096
-NOT_SAVED = Absent("what it would return to is no code of AMPI's", "it may be being switched: look again")
+NOT_SAVED = Absent("what it would return to is not code of AMPI's", "it may be being switched: look again")
 _RUNNING = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
 
 Threads = Mapping[int, Union[AmpiThread, Absent]]

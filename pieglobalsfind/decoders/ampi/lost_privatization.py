@@ -1,6 +1,6 @@
 """Variables that AMPI's PIEglobals has left to all ranks: where a rank's own global offset table names the original's.
 
-AMPI looks for pointers at every eighth byte from a segment's start: if that is no multiple of 8, it meets none.
+AMPI looks for pointers at every eighth byte from a segment's start: if that is not a multiple of 8, it meets none.
 Code of a rank's copy then reaches a variable with external linkage by a word that names the original's. Takes a
 target and its rank table; gives the table with a redirection for each such variable. Statics stay the copy's own.
 """

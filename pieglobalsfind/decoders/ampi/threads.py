@@ -3,7 +3,7 @@
 Takes a target and its loader; gives for each rank its thread, or why none can be believed. Charm++'s tables lead to
 most threads, a search to others. A structure begins with a pointer to a token that points back to it; where that lies
 before the context is the same for all threads of a build, so it is discovered, and a freed structure, whose first words
-the allocator has overwritten, is no thread.
+the allocator has overwritten, is not a thread.
 """
 
 from __future__ import annotations

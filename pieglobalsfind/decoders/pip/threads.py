@@ -112,7 +112,7 @@ def _thread(
 
 
 def _elsewhere(target: Target, tid: int) -> Optional[KernelThread]:
-    """A task that is a process is no thread of another's."""
+    """A task that is a process is not a thread of another's."""
     memory = in_address_space(target, tid)
     threads = () if isinstance(memory, Absent) else memory.threads()
     return next((thread for thread in threads if thread.tid == tid), None)

@@ -33,7 +33,7 @@ class RegistryFile:
         return data
 
     def close(self) -> None:
-        """Close the file; twice is no error."""
+        """Close the file; twice is not an error."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

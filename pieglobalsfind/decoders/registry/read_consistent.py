@@ -126,7 +126,7 @@ def _order(target: Target, address: int) -> str:
     if magic == _reversed(layout.MAGIC):
         return ">"
     said = "can't be read" if magic is None else f"begins with {magic:#018x} instead of its magic"
-    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or it is no registry")
+    raise RegistryError(f"the registry at {address:#x} {said}", "the program has overwritten it, or it never was one")
 
 
 class _Reading(NamedTuple):

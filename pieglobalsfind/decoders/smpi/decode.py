@@ -27,7 +27,7 @@ from pieglobalsfind.model import PC, Absent, Evidence, Object, Placement, Rank, 
 from pieglobalsfind.target import MemoryMapping, Target, read_many
 
 RUNTIME, WITHOUT_MPI = "SMPI", "SimGrid S4U"
-ENTRY = "smx_ctx_wrapper"  # where every actor begins that is no kernel thread
+ENTRY = "smx_ctx_wrapper"  # where every actor begins that is not a kernel thread
 EVIDENCE = Evidence("runtime", "SimGrid's actors, by its engine's list and run-time type information")
 MISMATCH = "this looks like SimGrid, but its layout does not validate: no rank can be told"
 NO_ACTORS = "SimGrid has no actors now: the simulation is starting, or has ended"

@@ -1,6 +1,6 @@
 """Which MPI rank an actor is: the properties that SMPI gave it, and SMPI's own record of it.
 
-Takes actors; gives for each (instance, rank), or None for an actor that is no MPI rank. Properties are a
+Takes actors; gives for each (instance, rank), or None for an actor that is not an MPI rank. Properties are a
 `std::unordered_map<std::string, std::string>` of libstdc++, set before the actor runs.
 """
 

@@ -37,7 +37,7 @@ class SimgridLibrary:
         return self.elf.symbol(name) or 0
 
     def class_of(self, vtable: int) -> str:
-        """The mangled name of the class that has this vtable, "" if it is no vtable of the library's.
+        """The mangled name of the class that has this vtable, "" if it is not a vtable of the library's.
 
         The word before the address that objects hold leads to the type_info {vtable, name}.
         """

@@ -26,8 +26,8 @@ def encoded(text: str) -> bytes:
     return without_order(text).encode()
 
 
-class NoValue(Exception):  # noqa: N818 - it is no error of ours: the memory holds no valid container
-    """What the memory holds is no container; the sentence says why."""
+class NoValue(Exception):  # noqa: N818 - it is not an error of ours: the memory holds no valid container
+    """What the memory holds is not a container; the sentence says why."""
 
 
 class Contents:

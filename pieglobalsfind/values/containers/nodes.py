@@ -1,7 +1,7 @@
 """Containers of linked nodes: list, forward_list, map, set, their multi and unordered forms.
 
 Takes the container's bytes; gives its text. A chain ends after as many nodes as the container counts, so that a loop in
-damaged memory does, too; one that ends earlier is no value.
+damaged memory does, too; one that ends earlier is not a value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which container a type is, by its name and the standard library's namespaces, and its text.
 
-Takes an object of class type; gives its text, or None for a class that is no container that is known here.
+Takes an object of class type; gives its text, or None for a class that is not a known container.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Containers whose elements lie side by side: string, string_view, vector, vector<bool>, deque.
 
-Takes the container's bytes; gives its text. A length that does not fit the pointers is no value.
+Takes the container's bytes; gives its text. A length that does not fit the pointers is not a value.
 """
 
 from __future__ import annotations

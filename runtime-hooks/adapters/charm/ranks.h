@@ -21,7 +21,7 @@ void ranks_describe_job(const char *method);
 /* A rank has been made in this process; `entry` is its thread's first function. */
 void rank_created(int rank, CthThread thread, CmiIsomallocContext share, uint64_t entry);
 
-/* A thread is about to be packed; the rank's number, -1 if it is no rank's. */
+/* A thread is about to be packed; the rank's number, -1 if it is not a rank's. */
 int rank_packing(CthThread thread);
 
 /* It has been packed, and stays here (a checkpoint) or has left. */

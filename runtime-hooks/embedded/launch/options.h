@@ -23,6 +23,7 @@ struct options {
     const char *rewrite_log;
     bool share_code;
     bool exit_on_deadlock;
+    bool exact_load;
     int processes; /* 0: one, which is this */
     enum migration_mode migration;
     const char *migration_log;

@@ -240,7 +240,7 @@ ask("kill")
     assert told["hits"] == [[3 * RANKS, RANKS - 1, RANKS], [[3] * RANKS, [1, 0, 1, 1]]]
     hits = [line.strip() for line in told["shown"].splitlines() if "already hit" in line]
     assert hits == [
-        f"breakpoint already hit {RANKS} times",  # MPI_Finalize is no rank's own, GDB's count is right
+        f"breakpoint already hit {RANKS} times",  # MPI_Finalize is not a rank's own, GDB's count is right
         f"Breakpoint 1 already hit {3 * RANKS} times: 3 times each by ranks 0-{RANKS - 1}",
         f"Breakpoint 2 already hit {RANKS - 1} times: once each by ranks 0,2-{RANKS - 1}",
     ], told["shown"]

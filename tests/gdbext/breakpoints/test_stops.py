@@ -71,6 +71,8 @@ tell("ended", gdb.selected_inferior().pid)
     ],
 )
 def test_which_ranks_stop(session: Session, rankrun: Path, ticks: Path, command: str, expected: list[int]) -> None:
+    if gdb_version() < (13, 0) and "MPI_" in command and " if " in command:
+        pytest.skip("GDB 12 sets no breakpoint whose condition names what is not known yet")
     told = launch(
         session,
         f"""
@@ -333,7 +335,7 @@ for word in ("2.25", "9", "9 1", "120", "31999", "none", "1 2 3"):
     assert told["9 1"] == "mixed.numbers[1] (ticks.c:19): 1\nmixed.numbers[2] (ticks.c:19): 1\n"
     assert told["120"] == "mixed.letter (ticks.c:19): 0-3\n"
     assert told["31999"] == "No global of 0-3 holds 31999\n"
-    assert told["none"].startswith("error: 'none' is no number") and told["1 2 3"].startswith("error: ")
+    assert told["none"].startswith("error: 'none' is not a number") and told["1 2 3"].startswith("error: ")
 
 
 def test_events(session: Session, rankrun: Path, ticks: Path) -> None:

@@ -287,7 +287,7 @@ def test_a_program_without_debug_information(tmp_path: Path) -> None:
 
 
 def test_variables_that_debug_information_lacks_are_named(tmp_path: Path) -> None:
-    """Of files compiled without -g: they are not counted, and it is said so. What compilers add is no variable."""
+    """Of files compiled without -g: they are not counted, and it is said so. What compilers add is not a variable."""
     (tmp_path / "bare.cpp").write_text(
         "struct base { virtual ~base() {} };\nint shared;\n"
         "namespace app { thread_local int local = 2; static int own[7];\n"

@@ -122,11 +122,11 @@ def test_options_that_do_not_go_together(refusal: Refusal, words: tuple[object, 
 @pytest.mark.parametrize("command", ["stacks", "globals"])
 def test_a_set_of_ranks_that_is_none(refusal: Refusal, command: str, chosen: str) -> None:
     """As debuggers' commands say it, and before anything is read."""
-    assert refusal(command, "/bin/true", f"--rank={chosen}") == f"{chosen!r} is no set of ranks: {rankset.HINT}"
+    assert refusal(command, "/bin/true", f"--rank={chosen}") == f"{chosen!r} is not a set of ranks: {rankset.HINT}"
 
 
 def test_a_program_and_the_program_of_a_core_file(refusal: Refusal) -> None:
-    assert refusal("audit", "/bin/true", "--exe", "/bin/false") == "/bin/true is no core file: leave --exe out"
+    assert refusal("audit", "/bin/true", "--exe", "/bin/false") == "/bin/true is not a core file: leave --exe out"
 
 
 @pytest.mark.parametrize("command", ["report", "stacks", "events", "ranks", "waits", "snapshot"])
@@ -135,7 +135,7 @@ def test_a_pipe_that_nobody_writes_to(refusal: Refusal, command: str, tmp_path: 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     options = ["-o", tmp_path / "file"] if command == "snapshot" else []
-    assert refusal(command, pipe, *options) == f"{pipe} is no regular file"
+    assert refusal(command, pipe, *options) == f"{pipe} is not a regular file"
 
 
 def test_an_output_that_can_not_be_written_is_known_before(refusal: Refusal, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_thread_is_no_process(refusal: Refusal, words: list[str]) -> None:
     finally:
         over.set()
         thread.join()
-    assert said == f"{thread.native_id} is no process, it is a thread of process {os.getpid()}: give that pid"
+    assert said == f"{thread.native_id} is not a process, it is a thread of process {os.getpid()}: give that pid"
 
 
 @pytest.mark.parametrize("command", ["report", "ranks", "stacks", "waits", "events", "mpir", "audit"])

@@ -149,8 +149,8 @@ def test_bad_files(content: str, tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b'{"schema": "ranklens-stacks-1"}', "is not as its schema has it: write it again with --json"),
-        (b"[1,\n2", "is no JSON, line 2, column 2: Expecting ',' delimiter: name files written by --json"),
-        (b"\x7fELF\xed", "is no JSON, it is no text: name files written by --json"),
+        (b"[1,\n2", "is not JSON, line 2, column 2: Expecting ',' delimiter: name files written by --json"),
+        (b"\x7fELF\xed", "is not JSON, it is not text: name files written by --json"),
         (b"[" * 100_000, "is nested too deeply: name files written by --json"),
         (b"9" * 10_000, "has a number of too many digits: name files written by --json"),
     ],
@@ -163,7 +163,7 @@ def test_the_bad_file_is_named(content: bytes, said: str, tmp_path: Path) -> Non
     done = run("merge", tmp_path / "good.json", tmp_path / "bad.json")
     assert (done.returncode, done.stderr) == (2, f"inspector: {tmp_path / 'bad.json'} {said}\n")
     nothing = run("merge", tmp_path / "good.json", "/dev/null")
-    assert nothing.stderr == "inspector: /dev/null is no file that --json has written\n"
+    assert nothing.stderr == "inspector: /dev/null is not a file that --json has written\n"
 
 
 def test_pipes(held: Job, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_pipes(held: Job, tmp_path: Path) -> None:
     assert functions(json.loads(done.stdout)) == functions(whole)
     os.mkfifo(tmp_path / "pipe")
     nothing = run("merge", tmp_path / "pipe")
-    assert nothing.returncode == 2 and f"{tmp_path / 'pipe'} is no JSON" in nothing.stderr
+    assert nothing.returncode == 2 and f"{tmp_path / 'pipe'} is not JSON" in nothing.stderr
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -83,7 +83,7 @@ def test_what_differs_beyond_what_is_shown(inspector: Path, start_ranks: StartRa
     assert large[1][1] == large[0][1] + " (differs from rank 0 at [390])"
     assert [ranks for ranks, _ in listed] == ["0-2", "3"], "pointers into the own image are the same"
     assert listed[1][1].endswith("(differs from rank 0 at [250].where)")
-    assert [ranks for ranks, _ in groups(answer, "padded")] == ["0-3"], "padding is no value"
+    assert [ranks for ranks, _ in groups(answer, "padded")] == ["0-3"], "padding is not a value"
 
 
 @pytest.mark.parametrize(

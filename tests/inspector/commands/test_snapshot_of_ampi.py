@@ -17,7 +17,7 @@ from tests.support.fabricate.ampi import Job
 @pytest.mark.parametrize("stripped", [False, True])
 @pytest.mark.parametrize("method", ["pie", "pip", "fs", "tls", "none"])
 def test_the_same_ranks_are_found(tmp_path: Path, method: str, stripped: bool) -> None:
-    """However much is kept; a thread that was freed is no rank's there either."""
+    """However much is kept; a thread that was freed is not a rank's there either."""
     fabricated = Job(method, running=2, stale=(1,), absent=(1,), stripped=stripped)
     target = fabricated.target(tmp_path)
     target.kernel_threads = (KernelThread(4711, {7: fabricated.begin(2) + 0x8000, 16: 0x1100}),)

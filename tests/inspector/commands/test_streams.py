@@ -111,7 +111,7 @@ def test_a_width_that_is_none() -> None:
 
 
 def test_letters_that_a_terminal_lacks(tmp_path: Path) -> None:
-    """A file's name in Greek, and one that is no text at all, where letters are Latin ones."""
+    """A file's name in Greek, and one that is not text at all, where letters are Latin ones."""
     for name in ("\u03b1", os.fsdecode(b"\xff")):
         (tmp_path / name).write_bytes(Path("/bin/true").read_bytes())
         done = subprocess.run(

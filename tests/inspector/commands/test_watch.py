@@ -295,7 +295,7 @@ def test_what_cant_be_watched(screen: Terminal, job: Job, tmp_path: Path) -> Non
     (tmp_path / "file").write_text("x")
     screen.command("cd", tmp_path)  # so that no sentence is wider than the terminal
     screen.command(built("inspector"), "watch", "file")
-    screen.wait_for("'file' is no process")
+    screen.wait_for("'file' is not a process")
     assert screen.ask("#{alternate_on}") == "0"
     command = [str(built("inspector")), "watch", str(job.pid)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)

@@ -17,7 +17,7 @@ import pytest
 from inspector.job import stacks
 from inspector.job.job import Job as InspectorJob
 from inspector.job.job import job_of
-from pieglobalsfind.errors import MemoryUnreadable, RanklensError
+from pieglobalsfind.errors import MemoryUnreadable, TargetEndedError
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.session.one_moment import MOST_STOPS, at_one_moment, plan_for
 from pieglobalsfind.targets.frozen import FrozenTarget
@@ -93,7 +93,7 @@ def test_the_result_is_the_same(start_job: StartJob, program: Path, way: str) ->
 def looks_until_its_end(job: Job) -> int:
     """How many looks, of at most `LOOKS`, saw the job."""
     looks = 0
-    with suppress(RanklensError):  # it has ended
+    with suppress(TargetEndedError):
         while looks < LOOKS:
             paused(LiveTarget(job.pid), looked_at)
             looks += 1

@@ -131,7 +131,7 @@ def test_a_file_that_cant_be_written(report: Path, start_job: StartJob, tmp_path
     for name in ("folder", "pipe"):
         command[-1] = str(tmp_path / name)
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 2 and f"{name} can't be written, it is no regular file" in done.stderr
+        assert done.returncode == 2 and f"{name} can't be written, it is not a regular file" in done.stderr
         assert done.stderr.count("\n") == 1
     assert (tmp_path / "pipe").is_fifo()
     assert not list(tmp_path.glob(".*"))

@@ -1,4 +1,4 @@
-/* Numbers in formats that few programs use; the smallest and largest of each, and what is no number. */
+/* Numbers in formats that few programs use; the smallest and largest of each, and what is not a number. */
 #include <complex.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ _Decimal128 decimal128 = 3.75dl, decimal128_most = 9.999999999999999999999999999
 /* A debugger has no way to show it; ours shows its bytes. */
 _Complex int whole_complex = 1 + 2i;
 
-/* What is no number, with bits that tell one from another; and what is beyond all numbers. */
+/* What is not a number, with bits that tell one from another; and what is beyond all numbers. */
 _Float16 half_none = __builtin_nanf16("5"), half_beyond = -__builtin_inff16();
 float single_none = __builtin_nanf("77"), single_minus_none, single_beyond = __builtin_inff();
 double double_none = __builtin_nan("0x123456"), double_beyond = -__builtin_inf();

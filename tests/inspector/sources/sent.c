@@ -17,7 +17,7 @@ struct {
     int *own_address;
 } box;
 int *sent_block;
-long sent_number; /* an address, in what is no pointer */
+long sent_number; /* an address, in what is not a pointer */
 FILE *stream;
 
 int main(int argc, char **argv) {

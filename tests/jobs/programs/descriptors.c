@@ -1,5 +1,5 @@
-/* Rank 1 opens something that is no stream, by each of the ways there are, and asks to move before and after it closes
- * it; with an argument, it keeps it while the job is saved. */
+/* Rank 1 opens something that is not a stream, by each of the ways there are, and asks to move before and after it
+ * closes it; with an argument, it keeps it while the job is saved. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -31,17 +31,17 @@ def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
     ("words", "said"),
     [
         (["--pid", "1"], "there is no address"),
-        (["--pid", "1", "counter"], "'counter' is no address"),
-        (["--pid", "1", "0x"], "'0x' is no address"),
-        (["--pid", "1", "--", "-5"], "'-5' is no address"),
+        (["--pid", "1", "counter"], "'counter' is not an address"),
+        (["--pid", "1", "0x"], "'0x' is not an address"),
+        (["--pid", "1", "--", "-5"], "'-5' is not an address"),
         (["--pid", "1", "0x1ffffffffffffffff"], "more than 64 bits"),
         (["--pid", "1", "--filter", "0x10"], "--filter takes its addresses from standard input"),
         (["--pid", "1", "--filter", "--json"], "--filter takes its addresses from standard input"),
         (["--pid", "1", "--exe", "/bin/true", "0x10"], "a process knows its own files"),
         (["--pid", "99999999", "0x10"], "there is no process 99999999"),
         (["--core", "/nowhere/core", "0x10"], "no such file"),
-        (["--core", "/bin/true", "0x10"], "is no core file"),
-        (["--core", "/dev/null", "0x10"], "no regular file"),
+        (["--core", "/bin/true", "0x10"], "is not a core file"),
+        (["--core", "/dev/null", "0x10"], "not a regular file"),
         (["--core", "", "0x10"], "an empty text is given for core"),
         (["--checkpoint", "", "0x10"], "an empty text is given for checkpoint"),
         (["--pid", "1", ""], "an empty text is given for addresses"),
@@ -95,7 +95,7 @@ def test_a_process_that_only_reads_a_program_with_ranks(find: Command) -> None:
 
 
 def test_a_process_that_reads_debug_information(find: Command) -> None:
-    """Of what it runs itself: the copy of the file that it reads from is no rank's."""
+    """Of what it runs itself: the copy of the file that it reads from is not a rank's."""
     descriptor = private_copy.opened(str(Path("/proc/self/exe").readlink()))
     try:
         with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ):
@@ -347,7 +347,7 @@ def test_names_cannot_steer_a_terminal(start_job: StartJob, find: Command, tmp_p
 
 
 def test_a_second_start_uses_the_cache(start_places: StartPlaces, find: Command, tmp_path: Path) -> None:
-    """And a damaged cache is no cache: the answers are the same."""
+    """And a damaged cache is not a cache: the answers are the same."""
     places = start_places("places.c", ranks=2)
     first = find.records("--pid", places.job.pid, *places.addresses)
     kept = list((tmp_path / "cache/ranklens/index").iterdir())

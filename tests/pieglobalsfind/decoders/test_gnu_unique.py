@@ -19,7 +19,7 @@ SOURCE = """
 template <class T> struct Counter { static inline long count[3] = {1, 2, 3}; };
 inline int level = 4;
 static int own = 5;
-long *const pointer = &Counter<int>::count[1]; // a word that is no GOT's
+long *const pointer = &Counter<int>::count[1]; // a word outside any GOT
 extern "C" long *count() { return Counter<int>::count; }
 extern "C" int *level_of() { return &level; }
 extern "C" int *own_of() { return &own; }

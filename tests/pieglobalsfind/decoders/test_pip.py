@@ -121,7 +121,7 @@ def without_program(job: Job, task: int, folder: Path) -> MemoryTarget:
 
 
 def test_tasks_that_go_meanwhile_are_looked_at_again(tmp_path: Path) -> None:
-    """A namespace that is there by the map, and unmapped before it is read, is no damage."""
+    """A namespace that is there by the map, and unmapped before it is read, is not damage."""
     whole, going, gone = (
         Job().target(tmp_path),
         without_program(Job(), 2, tmp_path),

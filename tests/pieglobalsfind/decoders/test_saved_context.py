@@ -129,7 +129,7 @@ def test_random_bytes_that_are_elsewhere_are_not_believed(pointer: int) -> None:
 
 
 def test_a_guard_that_is_wrong_gives_no_registers() -> None:
-    with pytest.raises(RanklensError, match="is no jmp_buf of a suspended thread"):
+    with pytest.raises(RanklensError, match="is not a jmp_buf of a suspended thread"):
         registers(target({0: JMP_BUF}, guard=GUARD ^ 0x0102030405060708), "jmp_buf", HEAP)
 
 
@@ -145,7 +145,7 @@ def test_a_guard_that_is_wrong_gives_no_registers() -> None:
 )
 def test_a_ucontext_that_makes_no_sense(pc: int, stack: int, why: str) -> None:
     saved = bytes(40 + 15 * 8) + words(stack, pc)
-    with pytest.raises(RanklensError, match=f"is no ucontext of a suspended thread.*{why}"):
+    with pytest.raises(RanklensError, match=f"is not a ucontext of a suspended thread.*{why}"):
         registers(target({0: saved}), "ucontext", HEAP)
 
 

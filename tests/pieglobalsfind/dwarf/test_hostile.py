@@ -104,7 +104,7 @@ def test_a_type_that_contains_itself_is_cut() -> None:
     for index in range(len(loops)):
         assert table.size(index) >= 0
         type_name(table, index)
-    assert isinstance(table[6], Struct), "a list's node is no loop by value"
+    assert isinstance(table[6], Struct), "a list's node is not a loop by value"
 
 
 def test_a_pointer_to_itself_has_a_name() -> None:

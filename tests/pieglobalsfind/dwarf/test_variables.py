@@ -173,7 +173,7 @@ def described(variables: Variables) -> list[tuple[Variable, list[object]]]:
 
 
 def spelled(types: TypeTable, index: int, around: tuple[int, ...] = ()) -> list[object]:
-    """A type with all that it holds, and what its pointers point to as far as that is no loop."""
+    """A type with all that it holds, and what its pointers point to as far as that is not a loop."""
     if index in around or len(around) > 20:
         return ["again"]
     found, inside = types[index], (*around, index)
@@ -479,7 +479,7 @@ def test_what_is_no_program_is_not_read(tmp_path: Path, what: str) -> None:
         os.mkfifo(path)
     else:
         path.write_bytes(gzip.compress(Path(sys.executable).read_bytes()[:4096]) if what == "a packed one" else b"#!")
-    with pytest.raises(ObjectFileError, match="is no regular file" if what == "a pipe" else "is not an ELF file"):
+    with pytest.raises(ObjectFileError, match="is not a regular file" if what == "a pipe" else "is not an ELF file"):
         DebugInfo.open(str(path))
 
 

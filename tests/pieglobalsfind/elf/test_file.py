@@ -165,10 +165,10 @@ def test_what_is_no_elf_file(tmp_path: Path, content: bytes, sentence: str) -> N
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    for name, sentence in (("none", "no such file"), (".", "no regular file"), ("fifo", "no regular file")):
+    for name, sentence in (("none", "no such file"), (".", "not a regular file"), ("fifo", "not a regular file")):
         with pytest.raises(ObjectFileError, match=sentence):
             open_elf(str(tmp_path / name))
-    with pytest.raises(ObjectFileError, match="no path"):
+    with pytest.raises(ObjectFileError, match="not a path"):
         open_elf("a\0b")
 
 

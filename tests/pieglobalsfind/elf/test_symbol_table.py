@@ -121,7 +121,7 @@ def test_a_size_is_respected(tmp_path: Path) -> None:
 
 
 def test_nested_symbols(tmp_path: Path) -> None:
-    """Behind a part, the whole goes on; a name without size within a function is no end of it."""
+    """Behind a part, the whole goes on; a name without size within a function is not an end of it."""
     table = table_of(
         tmp_path,
         Symbol("whole", 0x1000, 0x100),

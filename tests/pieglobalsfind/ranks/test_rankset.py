@@ -69,12 +69,12 @@ def test_what_is_written_is_what_is_meant(text: str, expected: tuple[int, ...]) 
 @pytest.mark.parametrize("text", ["", "x", "1-", "-1", "2-1", "1,,2", "0x1", "1 2", "12345678901", "all-1", "//", "+1"])
 def test_what_is_no_set(text: str) -> None:
     assert rankset.recognize(text) is None
-    with pytest.raises(UsageError, match="is no set of ranks"):
+    with pytest.raises(UsageError, match="is not a set of ranks"):
         rankset.parse(text)
 
 
 def test_a_wrong_pattern_is_told() -> None:
-    with pytest.raises(UsageError, match="is no regular expression"):
+    with pytest.raises(UsageError, match="is not a regular expression"):
         rankset.recognize("/(/")
 
 
@@ -91,7 +91,7 @@ def test_ranks_of_another_process() -> None:
 
 
 def test_a_process_s_part_of_a_set_for_the_job() -> None:
-    """What others have is no fault; whether anybody has it is asked once, of all."""
+    """What others have is not a fault; whether anybody has it is asked once, of all."""
     here = table(BLOCKED, BLOCKED, rank_count=8, first=4)
     assert rankset.among(rankset.parse("2-4,99"), here, str) == (4,)
     assert rankset.among(rankset.parse("0-4000000000"), here, str) == (4, 5)

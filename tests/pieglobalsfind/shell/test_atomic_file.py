@@ -45,7 +45,7 @@ def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
     folder.mkdir()
     link.symlink_to(pipe)
     for place in (pipe, folder, link):
-        with pytest.raises(UsageError, match=f"{place.name} can't be written, it is no regular file"):
+        with pytest.raises(UsageError, match=f"{place.name} can't be written, it is not a regular file"):
             write_whole(place, "text", "")
     assert pipe.is_fifo() and folder.is_dir() and link.is_symlink()
     assert len(list(tmp_path.iterdir())) == 3 and not list(folder.iterdir())

@@ -41,7 +41,7 @@ __attribute__((noinline)) static void odd(int depth) {
         odd(depth - 1);
     else
         receive();
-    after++; /* so that this is no loop */
+    after++; /* so that this is not a loop */
 }
 int main(int argc, char **argv) {
     int rank, found;
@@ -119,7 +119,7 @@ __attribute__((noinline)) static void take(int peer, int tag, int depth) {
         take(peer, tag, depth - 1);
     else
         MPI_Recv(&word, 1, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    word++; /* so that this is no loop */
+    word++; /* so that this is not a loop */
 }
 """
 BUSY = """

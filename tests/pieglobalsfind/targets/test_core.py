@@ -106,7 +106,7 @@ def test_what_nobody_holds_is_not_zero(tmp_path: Path) -> None:
         (b"text\n", "is not an ELF file", ""),
         (gzip.compress(b"core", mtime=0), "is not an ELF file", "compressed with gzip"),
         (b"\x28\xb5\x2f\xfd....", "is not an ELF file", "compressed with zstd"),
-        (shared_object(), "is no core file", "gcore"),
+        (shared_object(), "is not a core file", "gcore"),
         (core((Memory(0, PAGE),), machine=20), "a program for PowerPC", ""),
         (core((Memory(0, PAGE),), machine=999), "ELF machine 999", ""),
         (core(())[:64], "truncated, it has no program headers", "again"),

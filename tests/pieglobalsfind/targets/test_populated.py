@@ -211,7 +211,7 @@ def test_impossible_zeros_are_damage(tmp_path: Path, zeros: str) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in {**entries, "zeros.jsonl": zeros.encode() + b"\n"}.items():
             archive.writestr(name, content)
-    with pytest.raises(TargetError, match="no whole snapshot"):
+    with pytest.raises(TargetError, match="not a whole snapshot"):
         snapshot.SnapshotTarget(str(file))
 
 

@@ -14,7 +14,7 @@
 #define ADDRESS_AT_START(place) (place)
 #else
 #define POINTERS_BY_CODE
-#define ADDRESS_AT_START(place) NULL /* a thread-local variable's address is no constant: cells_fill gives it */
+#define ADDRESS_AT_START(place) NULL /* a thread-local variable's address is not a constant: cells_fill gives it */
 #endif
 
 enum phase { PHASE_IDLE, PHASE_ASSEMBLE = 4, PHASE_SOLVE };

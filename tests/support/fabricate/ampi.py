@@ -48,7 +48,7 @@ class Job:
     running: int = 0
     absent: tuple[int, ...] = ()  # ranks of other processes
     stale: tuple[int, ...] = ()  # freed structures: their first words are overwritten
-    unsaved: tuple[int, ...] = ()  # their saved pc is no code of the loader's
+    unsaved: tuple[int, ...] = ()  # their saved pc is not code of the loader's
     twice: tuple[int, ...] = ()  # two structures that both look alive
     slot: int = MEGABYTE
     is_starting: bool = False  # nothing is laid out

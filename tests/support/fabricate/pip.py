@@ -44,7 +44,7 @@ class Job:
     ended: tuple[int, ...] = ()  # tasks whose thread has ended: the kernel has cleared its id, nothing else
     names_starter: bool = False  # records lead to the root's thread as well, and by a shorter way
     twice: tuple[int, ...] = ()  # another namespace claims to be this task
-    off_record: tuple[int, ...] = ()  # its pip_task is no record's beginning
+    off_record: tuple[int, ...] = ()  # its pip_task is not a record's beginning
     stride: int = 0  # another than the version's
     magic: bytes = b"PrcInPrc"
     started: bool = True

@@ -111,7 +111,7 @@ class Page:
             self.ask("Input.dispatchKeyEvent", type="keyUp", key=letter)
 
     def press(self, key: str, code: int) -> None:
-        """A key that is no letter, by its name and Windows' number for it."""
+        """A key that is not a letter, by its name and Windows' number for it."""
         for kind in ("rawKeyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 

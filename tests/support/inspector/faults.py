@@ -248,7 +248,7 @@ class Outcome:
 
     @property
     def wrong(self) -> str:
-        """Why this is no good end; "" if it is one."""
+        """Why this is not a good end; "" if it is one."""
         if self.status not in (0, 1, 2):
             return f"status {self.status}"
         if "Traceback" in self.errors + self.output:

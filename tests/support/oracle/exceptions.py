@@ -21,7 +21,7 @@ class NeverAsked:
 
 NEVER_ASKED = (
     NeverAsked(r"info (all-)?registers.*|p(rint)? \$(pc|sp|fp|rip|rsp|rbp)", "addresses, and registers that hold them"),
-    NeverAsked(r"info threads?|thread.*", "a rank is no thread of GDB's; threads are those of the process"),
+    NeverAsked(r"info threads?|thread.*", "a rank is not a thread of GDB's; threads are those of the process"),
     NeverAsked(r"info (inferiors?|proc.*)|inferior.*", "several ranks share one process"),
     NeverAsked(
         r"info (sharedlibrary|files|target|symbol-file.*)", "which object files there are is how ranks are made"
