@@ -156,6 +156,9 @@ def test_collectors_report_all_hosts(launcher: SiteLauncher, start_job: StartJob
     found = report_in(done.stdout)
     check_ranks(found)
     assert found["warnings"] == []
+    os.kill(agents(program)[0], signal.SIGKILL)  # srun, which is killed with the test, would leave them
+    job.finish()
+    wait_until_gone(program)
 
 
 # ---- hosts that don't take part ----

@@ -181,7 +181,11 @@ def slurm(folder: Path) -> Iterator[Mapping[str, str]]:
             stack.callback(daemon.wait)
             stack.callback(daemon.terminate)
         wait_until(lambda: is_idle(whole), "Slurm's nodes have not become idle")
-        yield environment
+        try:
+            yield environment
+        finally:  # what a failed test has left
+            subprocess.run(["scancel", "--signal=KILL", "--user=root"], env=whole, timeout=60)
+            wait_until(lambda: is_idle(whole), "Slurm's jobs have not ended")
 
 
 OPEN_MPI_AT_HOME = {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "lo"}
