@@ -17,7 +17,7 @@ from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_conve
 from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
 from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.model import EXITED, RSP, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, RSP, RUNNING, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_registers_here
 
@@ -169,10 +169,17 @@ def stack_of(moment: ProcessView, rank: Rank) -> FrameChain:
 
 
 def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:
-    """The rank in whose stack an address lies."""
+    """The rank in whose stack an address lies, or else the running one in whose other memory: signals may have a stack
+    of their own there (sigaltstack(2)).
+    """
     ranks = moment.table.ranks
     holding = (i for i, (start, end) in enumerate(columns_of(ranks).stacks) if start <= address < end)
-    return next((ranks[index] for index in holding if ranks[index].state != EXITED), None)
+    on_stack = next((ranks[index] for index in holding if ranks[index].state != EXITED), None)
+    if on_stack is not None:
+        return on_stack
+    owner = moment.translator.owner(address).rank
+    rank = None if owner is None else moment.rank(owner)
+    return rank if rank is not None and rank.state == RUNNING else None
 
 
 def stack_pointer() -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.gdb.places import RANKS, compile_program
 from tests.support.gdb.session import Session
 
 
-def test_the_delivery_of_a_signal(session: Session, rankrun: Path, tmp_path: Path) -> None:
-    handler = compile_program("rankcc", tmp_path, "handler.c")
+@pytest.mark.parametrize("options", [(), ("-DALTERNATE",)], ids=["own-stack", "alternate-stack"])
+def test_the_delivery_of_a_signal(session: Session, rankrun: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    handler = compile_program("rankcc", tmp_path, "handler.c", *options)
     told = session.run(
         """
 gdb.execute("handle SIGUSR2 nostop noprint pass")
