@@ -159,7 +159,7 @@ def ends_at_main() -> bool:
 def stack_of(moment: ProcessView, rank: Rank) -> FrameChain:
     """Where the rank's frames are; GDB's thread is the rank's own afterwards if it runs."""
     check_is_here(rank)
-    if switch_to_thread_of(rank):
+    if switch_to_thread_of(moment, rank):
         return FrameChain(rank.rank, None, moment.entry)
     if isinstance(rank.context, Absent):
         raise no_registers_here(rank) if rank.address_space else no_registers(rank.rank, rank.context)
@@ -188,15 +188,19 @@ def stack_pointer() -> int:
         return thread_registers({RSP: NAMES[RSP]})[RSP]
 
 
-def switch_to_thread_of(rank: Rank) -> bool:
-    """Select the thread on whose stack pointer the rank's stack lies; False if it runs on none."""
+def switch_to_thread_of(moment: ProcessView, rank: Rank) -> bool:
+    """Select the thread whose stack pointer lies in the rank's stack, as `rank_at` has it; False if it runs on none."""
     if isinstance(rank.stack, Absent):
         return False
     before = gdb.selected_thread()
     for thread in candidates(rank):
         if not is_selected(thread):
             thread.switch()
-        if stack_pointer() in rank.stack:
+        pointer = stack_pointer()
+        if pointer in rank.stack:
+            return True
+        found = rank_at(moment, pointer) if rank.state == RUNNING else None
+        if found is not None and found.rank == rank.rank:
             return True
     if before is not None and before.is_valid() and not is_selected(before):
         before.switch()

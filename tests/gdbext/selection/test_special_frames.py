@@ -21,6 +21,9 @@ gdb.execute("run")
 rank = value("$_rank")
 tell("stacks", [ask(command).splitlines() for command in ("bt", f"rank bt {rank}")])
 tell("plain", ask("bt -no-filters").splitlines())
+ask(f"rank {(rank + 1) % 3}")
+ask(f"rank {rank}")
+tell("again", ask("bt").splitlines())
 """,
         "--args",
         rankrun,
@@ -31,6 +34,7 @@ tell("plain", ask("bt -no-filters").splitlines())
     plain = [line for line in told["plain"] if "<signal handler called>" in line]
     assert len(plain) == 1 and plain[0].startswith("#1  <signal handler called>")
     bt, rank_bt = told["stacks"]
+    assert told["again"] == bt
     # GDB puts the parentheses of arguments behind every frame that a filter has seen.
     assert [line.removesuffix(" ()") for line in bt if line.startswith("#1 ")] == plain
     assert [line for line in rank_bt if line.startswith("#1 ")] == plain
