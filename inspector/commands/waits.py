@@ -222,6 +222,7 @@ def as_json(subject: Subject, waits: Waits) -> dict[str, object]:
         "schema": SCHEMA,
         "target": subject.description,
         "taken": subject.taken,
+        "how": subject.how,
         "waits": [{"rank": rank, "for": peer} for rank, peer in waits.peers.items()],
         "any": compact(waits.of_any),
         "untold": compact(waits.untold),

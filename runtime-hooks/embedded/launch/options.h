@@ -24,6 +24,7 @@ struct options {
     const char *rewrite_log;
     bool share_code;
     bool exit_on_deadlock;
+    bool exact_load;
     int processes; /* 0: one, which is this */
     struct host_list hosts;
     const char *remote_shell;

@@ -71,6 +71,8 @@ static int create_registry(void) {
         .calls = 256,
         .blocks = 1 << 20,
         .events = RANK_HOOKS_EVENTS,
+        .loads = ranks,
+        .element_loads = (uint32_t)options.elements,
     };
     return rank_hooks_create(&capacity);
 }
@@ -247,7 +249,7 @@ int rank_runtime_main(int argc, char **argv) {
     make_plan();
     struct job job = start_job();
     process_join(&job);
-    if (create_registry() || ranks_prepare(options.ranks, options.elements, options.method))
+    if (create_registry() || ranks_prepare(options.ranks, options.elements, options.method, options.exact_load))
         rank_job_abort(2, "memory for the ranks can't be had");
     describe_job(&job);
     describe_program();
