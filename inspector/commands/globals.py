@@ -25,11 +25,12 @@ from pieglobalsfind.shell.exit_status import print_error
 from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
 from ..analysis.report import global_as_json
 from ..analysis.schema import PARTS as PART_SCHEMAS
-from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
+from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
 from ..job.reading import Way, add_way, read_target, way_of
+from ..job.target_option import add_target, job_named
 from ..schemas.envelope import envelope
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks

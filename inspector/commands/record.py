@@ -24,8 +24,8 @@ from pieglobalsfind.shell.atomic_file import check_place, whole_file
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets.live import LiveTarget
 
-from ..job.job import explained
 from ..job.recorder import is_ending, seconds_of
+from ..job.target_option import explained
 from ..recording.files import FORMS, SUFFIXES
 from ..recording.mpi_time import OUTSIDE, CallTime, call_times
 from ..recording.pace import MOST_LOST, Pace

@@ -5,7 +5,6 @@ Takes a target; holds the pieces of one rank at a time, so that a thousand ranks
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections.abc import Iterable
 from typing import Union
@@ -17,25 +16,11 @@ from pieglobalsfind.target import Target, backed
 from pieglobalsfind.targets import in_address_space
 from pieglobalsfind.targets.paused import PAGE, PausedTarget
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-LARGEST_THRESHOLD, KEPT = 32 << 20, 256 << 20  # bytes
 LARGE, BLOCK = 1 << 20, 1 << 16  # bytes: data of which zeros are passed over, in blocks of this size
 ZEROS = bytes(BLOCK)
 LARGEST_LOADED = 1 << 26  # bytes; a segment beyond is read in the small pieces that are asked for
 MOST_FOLLOWED = 1 << 17  # pages
 LARGEST_PIECE = 1 << 30  # bytes that are compared or searched as a whole
-
-
-def keep_freed() -> None:
-    """Have the allocator use freed memory again instead of giving it back, where it is the GNU C library's.
-
-    Images of many ranks are read one after the other into as much memory each; fresh pages for every one of them took
-    longer than the reading (mallopt(3); larger blocks than the largest threshold are unaffected).
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, LARGEST_THRESHOLD)
-        mallopt(M_TRIM_THRESHOLD, KEPT)
 
 
 class RankMemory:

@@ -70,7 +70,10 @@ class RankProcess:
     def registers(self) -> Union[Mapping[int, int], Absent]:
         """By DWARF number, as far as they are known."""
         try:
-            return self.view.walker.registers_now(self.view.rank(self.rank.rank))
+            rank = self.view.rank(self.rank.rank)
+            if rank.state == RUNNING:
+                return self.view.walker.registers_now(rank)
+            return self.view.contexts.saved(rank)  # without what walks stacks, which takes long to load
         except RanklensError as error:
             return Absent(error.sentence, error.hint)
 

@@ -29,12 +29,14 @@ void load_begin(struct rank_debug_element_load *element, uint32_t kernel_thread)
 /* Publishes how long a tick is. */
 void load_measure_ticks(struct rank_debug_element_load *element, uint64_t ticks);
 
-enum { LOAD_MEASURE_AFTER = 1 << 24 /* ticks: some milliseconds */ };
+/* Ticks after which it is measured again: some milliseconds, and before that as many as have passed in all. */
+enum { LOAD_MEASURE_AFTER = 1 << 24 };
 
 static inline uint64_t load_advance(struct rank_debug_element_load *element) {
     uint64_t now = load_ticks(), passed = now - element->since;
     element->since = now;
-    if (__builtin_expect(now - element->later > LOAD_MEASURE_AFTER, 0))
+    uint64_t measured = element->later - element->began;
+    if (__builtin_expect(now - element->later > (measured < LOAD_MEASURE_AFTER ? measured : LOAD_MEASURE_AFTER), 0))
         load_measure_ticks(element, now);
     return passed;
 }
