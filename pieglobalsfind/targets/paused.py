@@ -34,6 +34,7 @@ BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and wh
 LARGEST_COPY = 1 << 30  # bytes
 LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
+NOTHING = memoryview(b"")
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
 
@@ -123,6 +124,10 @@ class PausedTarget:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
         held = self._pieces.get(address, size)
         return held if held is not None else self._read_in_parts(address, size)
+
+    def piece(self, address: int) -> tuple[int, memoryview]:
+        """Where the copied piece begins that holds an address, and its bytes; none if it was not copied."""
+        return self._pieces.at(address)
 
     def _read_in_parts(self, address: int, size: int) -> bytes:
         parts, at, end = [], address, address + size
@@ -233,6 +238,13 @@ class _Pieces:
             return None
         begin = address - self._starts[at]
         return bytes(self._data[at][begin : begin + size])
+
+    def at(self, address: int) -> tuple[int, memoryview]:
+        """The piece that holds an address: where it begins, and its bytes; none if there is none."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or address >= self._ends[at]:
+            return 0, NOTHING
+        return self._starts[at], self._data[at]
 
     def around(self, address: int) -> Range:
         """The piece that holds an address, or the next one."""
