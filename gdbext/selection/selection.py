@@ -13,11 +13,12 @@ from typing import Optional
 
 import gdb
 
+from gdbext.gdb_api.processor import processor
 from gdbext.gdb_api.run_gdb import DebuggerError, execute, gdb_errors, set_convenience
-from gdbext.gdb_api.target import NAMES, is_core, is_selected, thread_registers
+from gdbext.gdb_api.target import is_core, is_selected, thread_registers
 from gdbext.selection.unwinder import PAST_MAIN, FrameChain, RankFilter, RankUnwinder, select_level
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.model import EXITED, RSP, RUNNING, Absent, Rank, Region
+from pieglobalsfind.model import EXITED, RUNNING, Absent, Rank, Region
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.stacks.no_stack import check_is_here, no_registers, no_registers_here
 
@@ -64,7 +65,7 @@ class Selection:
     def choose_registers(self, registers: Mapping[int, int], reason: str) -> FrameChain:
         """Select a stack that is not a rank's, by its saved registers."""
         frame = gdb.newest_frame()
-        pointer, inferior = int(frame.read_register("rsp")), gdb.selected_inferior().num
+        pointer, inferior = int(frame.read_register(processor().stack_pointer_name)), gdb.selected_inferior().num
         stack = FrameChain(NO_RANK, registers, Region(0, 0), frame.pc(), pointer, inferior)
         self._set(None, stack, reason)
         return stack
@@ -105,14 +106,15 @@ class Selection:
             self._registers.clear()
             return []
         selected, newest = gdb.selected_frame(), gdb.newest_frame()
+        names = processor().register_names
         changed = [number for number, value in thread_registers().items() if before.get(number) != value]
         if changed:
             newest.select()
             for number in changed:
-                execute(f"set variable ${NAMES[number]} = {before[number]:#x}")
+                execute(f"set variable ${names[number]} = {before[number]:#x}")
             select_level(selected.level())
         self._registers[self.thread] = before
-        return [NAMES[number] for number in changed]
+        return [names[number] for number in changed]
 
     def show(self) -> None:
         """Make the unwinder, the filter and `$_rank` tell the selection."""
@@ -185,7 +187,8 @@ def rank_at(moment: ProcessView, address: int) -> Optional[Rank]:
 def stack_pointer() -> int:
     """The thread's, whichever of its frames is selected."""
     with gdb_errors():
-        return thread_registers({RSP: NAMES[RSP]})[RSP]
+        number, name = processor().stack_pointer, processor().stack_pointer_name
+        return thread_registers({number: name})[number]
 
 
 def switch_to_thread_of(moment: ProcessView, rank: Rank) -> bool:
