@@ -54,6 +54,11 @@ def loads_of(processes: Sequence[ProcessCounts]) -> Union[Loads, Absent]:
     return missing
 
 
+def load_of(jobs: Iterable[Job]) -> Union[Loads, Absent]:
+    """Read the load of the processes of one job."""
+    return loads_of([read_counts(job) for job in jobs])
+
+
 def has_own_threads(job: Job) -> bool:
     """Whether every rank has a kernel thread that no other rank has."""
     ranks = [rank for rank in job.table.ranks if rank.state not in (MIGRATED_OUT, EXITED)]

@@ -24,6 +24,7 @@ MOST_ROWS = 40  # ranks on a terminal; the busiest
 MOST_MATRIX = 16  # ranks whose messages are a matrix
 MOST_PAIRS = 24
 MOST_MOVES = 24
+MOST_ELEMENTS = 1 << 16  # of one process, for the order of places
 HELD = 0.8  # of the time that its ranks run, an element should have a processor
 SHORTEST = 0.05  # seconds of which that is said
 SLOW = 1.2  # times the mean that a rank must run to be named
@@ -144,6 +145,14 @@ class RankCells:
             *_traffic_cells(self._received, rank.rank),
         )
 
+    def keys(self, rank: RankLoad) -> tuple[float, ...]:
+        """What the row's cells are sorted by; -1 stands for what is not known."""
+        busy = -1.0 if isinstance(rank.busy, Absent) else rank.busy
+        switches = -1.0 if isinstance(rank.switches, Absent) else float(rank.switches)
+        place = rank.place[0] * MOST_ELEMENTS + rank.place[1]
+        ends = (*_traffic_keys(self._sent, rank.rank), *_traffic_keys(self._received, rank.rank))
+        return (float(rank.rank), float(place), busy, busy, busy, switches, *ends)
+
     def switches_per_second(self, rank: RankLoad) -> str:
         """How often it was switched to."""
         unknown = isinstance(rank.switches, Absent) or not self._seconds
@@ -155,6 +164,13 @@ def _traffic_cells(traffic: Optional[dict[int, Traffic]], rank: int) -> tuple[st
         return "?", "?"
     each = traffic.get(rank, Traffic())
     return str(each.all_messages), byte_count(each.all_bytes)
+
+
+def _traffic_keys(traffic: Optional[dict[int, Traffic]], rank: int) -> tuple[float, float]:
+    if traffic is None:
+        return -1.0, -1.0
+    each = traffic.get(rank, Traffic())
+    return float(each.all_messages), float(each.all_bytes)
 
 
 def element_cells(loads: Loads, element: ElementLoad) -> tuple[str, ...]:

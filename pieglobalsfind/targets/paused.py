@@ -10,7 +10,6 @@ from __future__ import annotations
 import array
 import gc
 import mmap
-import struct
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from pieglobalsfind.memory_map import ProcMaps, mapping_at
 from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.priority import highest
-from pieglobalsfind.targets.ptrace import ORDER, Standstill, by_dwarf_number, raw_registers
+from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
 from pieglobalsfind.targets.scattered_words import ScatteredWords
 
 Range = tuple[int, int]  # start, end
@@ -35,9 +34,9 @@ BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and wh
 LARGEST_COPY = 1 << 30  # bytes
 LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
+NOTHING = memoryview(b"")
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
-RSP_AT, RIP_AT = (8 * ORDER.index(number) for number in (7, 16))
 
 
 @dataclass(frozen=True)
@@ -125,6 +124,10 @@ class PausedTarget:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
         held = self._pieces.get(address, size)
         return held if held is not None else self._read_in_parts(address, size)
+
+    def piece(self, address: int) -> tuple[int, memoryview]:
+        """Where the copied piece begins that holds an address, and its bytes; none if it was not copied."""
+        return self._pieces.at(address)
 
     def _read_in_parts(self, address: int, size: int) -> bytes:
         parts, at, end = [], address, address + size
@@ -236,6 +239,13 @@ class _Pieces:
         begin = address - self._starts[at]
         return bytes(self._data[at][begin : begin + size])
 
+    def at(self, address: int) -> tuple[int, memoryview]:
+        """The piece that holds an address: where it begins, and its bytes; none if there is none."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or address >= self._ends[at]:
+            return 0, NOTHING
+        return self._starts[at], self._data[at]
+
     def around(self, address: int) -> Range:
         """The piece that holds an address, or the next one."""
         at = bisect_right(self._starts, address) - 1
@@ -345,7 +355,7 @@ class _Copier:
     @property
     def is_settled(self) -> bool:
         """Whether no thread stands between two ranks."""
-        pcs = [struct.unpack_from("<Q", raw, RIP_AT)[0] for _, raw in self._registers if raw is not None]
+        pcs = [raw_pc_and_stack_pointer(raw)[0] for _, raw in self._registers if raw is not None]
         return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
@@ -368,7 +378,7 @@ class _Copier:
     def _follow_threads(self) -> None:
         """Take the stacks on which threads are from their stack pointers, if these are lower."""
         for _, raw in self._registers:
-            pointer = struct.unpack_from("<Q", raw, RSP_AT)[0] if raw is not None else 0
+            pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
             at = bisect_right(self._starts, pointer) - 1
             if at >= 0 and pointer < self._ends[at]:
                 planned = self._vectors[self._first_stack + 2 * at]

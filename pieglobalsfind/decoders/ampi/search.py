@@ -14,12 +14,14 @@ from functools import cached_property
 from typing import Optional
 
 from pieglobalsfind.decoders.ampi.loader import Loader
-from pieglobalsfind.decoders.saved_context import FCONTEXT_WITH_GUARD
-from pieglobalsfind.model import PC, RSP, Region
+from pieglobalsfind.machine.x86_64 import FCONTEXT_WITH_GUARD, X86_64
+from pieglobalsfind.model import Region
 from pieglobalsfind.target import MemoryMapping, Target, pieces
 
 LAYOUT = FCONTEXT_WITH_GUARD  # Charm++ has a jump_fcontext of its own
-SAVED_PC, SAVED_SIZE = (next(one.offset for one in LAYOUT if one.dwarf_register == number) for number in (PC, RSP))
+SAVED_PC, SAVED_SIZE = (
+    next(one.offset for one in LAYOUT if one.dwarf_register == number) for number in (X86_64.pc, X86_64.stack_pointer)
+)
 MAIN_HEAP = "[heap]"  # proc(5); a core file does not name it
 FORM = struct.Struct("<QQQQQ")  # context, entry, end of stack, flags, size
 ENTRY = 8  # bytes before the entry in it

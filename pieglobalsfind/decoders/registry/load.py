@@ -112,13 +112,12 @@ class _Reader:
         readings = [self._element(index) for index in range(self._elements.count)]
         records = self._records(RankLoadRecord, self._ranks)
         now = time.monotonic_ns() if self._target.is_live else None
-        speeds = [speed for speed in (ticks_per_second(reading.record) for reading in readings) if speed]
-        clocks = [_Clock(reading.record, max(speeds) if speeds else None, now) for reading in readings]
+        speed = best_speed([reading.record for reading in readings])
+        clocks = [_Clock(reading.record, speed, now) for reading in readings]
         open_times: dict[int, Union[float, Absent]] = {}
         for reading, clock in zip(readings, clocks):
             if reading.runs is not None and not reading.record.turns:
                 open_times[reading.runs] = clock.open_time
-        speed = max(speeds) if speeds else None
         here = {rank.rank for rank in self._table.ranks}
         ranks = tuple(
             RankLoad(number, _busy(record, speed, open_times.get(number, 0.0)), self._sent(record.sent))
@@ -213,6 +212,12 @@ def ticks_per_second(record: ElementLoadRecord) -> Optional[float]:
         return None
     speed = ticks / (nanoseconds * NANOSECOND)
     return speed if 1 <= speed <= LARGEST_CLOCK else None
+
+
+def best_speed(records: Sequence[ElementLoadRecord]) -> Optional[float]:
+    """Ticks per second, by the element that has measured them for longest: all count the same ones."""
+    longest_first = sorted(records, key=lambda record: record.later_monotonic - record.began_monotonic, reverse=True)
+    return next((speed for speed in map(ticks_per_second, longest_first) if speed), None)
 
 
 def _sum(first: Union[float, Absent], second: Union[float, Absent]) -> Union[float, Absent]:

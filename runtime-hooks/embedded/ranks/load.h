@@ -8,21 +8,14 @@
 #ifndef RANK_LOAD_H
 #define RANK_LOAD_H
 
+#include "machine/machine.h"
 #include "rank_debug.h"
 
 #include <stdint.h>
 
 /* A counter of the processor's, which runs at one speed. */
 static inline uint64_t load_ticks(void) {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-#error "unknown processor"
-#endif
+    return machine_cycles();
 }
 
 /* Where to count for a rank or an element: in the registry, or, if that has no room, in memory that no tool reads.
@@ -36,12 +29,14 @@ void load_begin(struct rank_debug_element_load *element, uint32_t kernel_thread)
 /* Publishes how long a tick is. */
 void load_measure_ticks(struct rank_debug_element_load *element, uint64_t ticks);
 
-enum { LOAD_MEASURE_AFTER = 1 << 24 /* ticks: some milliseconds */ };
+/* Ticks after which it is measured again: some milliseconds, and before that as many as have passed in all. */
+enum { LOAD_MEASURE_AFTER = 1 << 24 };
 
 static inline uint64_t load_advance(struct rank_debug_element_load *element) {
     uint64_t now = load_ticks(), passed = now - element->since;
     element->since = now;
-    if (__builtin_expect(now - element->later > LOAD_MEASURE_AFTER, 0))
+    uint64_t measured = element->later - element->began;
+    if (__builtin_expect(now - element->later > (measured < LOAD_MEASURE_AFTER ? measured : LOAD_MEASURE_AFTER), 0))
         load_measure_ticks(element, now);
     return passed;
 }
