@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = ("image", "libc", "ranks", "methods", "job", "mpi/objects", "mpi/calls", "launch")
+LAYERS = ("machine", "image", "libc", "ranks", "methods", "job", "mpi/objects", "mpi/calls", "launch")
 # Parts of a folder that programs use as well: they are no part of the runtime's own order.
 APART = ("libc/libc_state", "mpi/include")
 # Headers outside the folders: the debug ABI, what programs include, and MPIR's table.

@@ -17,7 +17,6 @@ from pieglobalsfind.dwarf import variable_cache
 from pieglobalsfind.dwarf.types import COMMON, Array, Qualified, TypeTable, Variable, Variables
 from pieglobalsfind.elf.file import (
     DT_SYMTAB,
-    EM_X86_64,
     PF_W,
     PT_GNU_RELRO,
     PT_LOAD,
@@ -31,9 +30,9 @@ from pieglobalsfind.elf.file import (
     open_elf,
 )
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.model import Absent
 
-from ..job.relocations import R_64, R_GLOB_DAT, R_RELATIVE
 from ..values.runtime_variables import RuntimeVariables
 from ..values.untyped_variables import undescribed
 
@@ -109,7 +108,8 @@ def read_facts(path: str, variables: Optional[Union[Variables, Absent]] = None) 
         wanted = found if isinstance(found, Absent) else tuple(variable for variable in found if variable not in own)
         lacking = () if isinstance(declared, Absent) else undescribed(path, declared).variables
         tls = next((header for header in elf.program_headers if header.type == PT_TLS), None)
-        relocations = [relocation for relocation in elf.relocations() if relocation.type in (R_64, R_RELATIVE)]
+        kinds = elf.header.processor.relocations
+        relocations = [one for one in elf.relocations() if one.type in (kinds.absolute, kinds.relative)]
         return Facts(
             path=path,
             variables=wanted,
@@ -230,7 +230,7 @@ def own_slots(elf: ElfFile) -> Iterator[str]:
     table = elf.dynamic_value(DT_SYMTAB)
     names = [name for name, *_ in symbols(elf, SHT_DYNSYM)]
     for relocation in elf.relocations():
-        if table is None or relocation.type != R_GLOB_DAT:
+        if table is None or relocation.type != elf.header.processor.relocations.glob_dat:
             continue
         entry = struct.unpack(elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * relocation.symbol, SYMBOL_SIZE))
         is_own = entry[3] and entry[1] & 15 == STT_OBJECT and entry[5]

@@ -17,8 +17,6 @@ from pieglobalsfind.elf.file import DT_SYMTAB, PT_TLS, SYMBOL_SIZE, ElfFile
 from pieglobalsfind.errors import ObjectFileError
 from pieglobalsfind.model import Object
 
-from .relocations import R_64, R_GLOB_DAT, R_RELATIVE
-
 WORD = struct.Struct("<Q")
 MASK = (1 << 64) - 1
 LARGEST = 1 << 28  # bytes of a variable that are compared at once
@@ -44,14 +42,15 @@ class Pristine:
         self._image = lru_cache(maxsize=256)(self._read_image)
 
     def _relocations(self) -> list[Relocated]:
+        kinds = self._elf.header.processor.relocations
         return [
             Relocated(relocation.offset, self._named(relocation.type, relocation.symbol, relocation.addend))
             for relocation in self._elf.relocations()
-            if relocation.type in (R_64, R_GLOB_DAT, R_RELATIVE)
+            if relocation.type in (kinds.absolute, kinds.glob_dat, kinds.relative)
         ]
 
     def _named(self, kind: int, symbol: int, addend: int) -> Optional[int]:
-        if kind == R_RELATIVE:
+        if kind == self._elf.header.processor.relocations.relative:
             return addend
         table = self._elf.dynamic_value(DT_SYMTAB)
         if table is None:

@@ -16,7 +16,6 @@ from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Object, Rank, Rebase, Redirect, Region, TlsBlock
 
 from ..job.job import Job
-from ..job.relocations import R_64, R_GLOB_DAT, R_JUMP_SLOT
 
 NAMES = frozenset((b"malloc", b"calloc", b"realloc", b"aligned_alloc", b"memalign", b"posix_memalign"))
 LONGEST = max(map(len, NAMES)) + 1
@@ -55,8 +54,9 @@ def slots(elf: ElfFile) -> Iterator[int]:
     table, strings = elf.dynamic_value(DT_SYMTAB), elf.dynamic_value(DT_STRTAB)
     if table is None or strings is None:
         return
+    kinds = elf.header.processor.relocations
     for relocation in elf.relocations():
-        if relocation.type in (R_64, R_GLOB_DAT, R_JUMP_SLOT) and relocation.symbol:
+        if relocation.type in (kinds.absolute, kinds.glob_dat, kinds.jump_slot) and relocation.symbol:
             (name,) = struct.unpack(elf.header.order + "I", elf.at(table + SYMBOL_SIZE * relocation.symbol, 4))
             if elf.at(strings + name, LONGEST).partition(b"\0")[0] in NAMES:
                 yield relocation.offset

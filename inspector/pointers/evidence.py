@@ -11,15 +11,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Union
+from typing import Optional, Union
 
 from pieglobalsfind.dwarf.names import type_name
 from pieglobalsfind.dwarf.types import Array, Base, TypeTable, Variable, Variables
 from pieglobalsfind.elf.file import PT_DYNAMIC, ElfFile, open_elf
 from pieglobalsfind.errors import RanklensError
+from pieglobalsfind.machine.processor import Relocations
 from pieglobalsfind.model import Absent, Object
 
-from ..job.relocations import ADDRESS_RELOCATIONS, R_GLOB_DAT, R_JUMP_SLOT
 from ..terminal.text import harmless
 from ..values.layout import WORD, holds_address, is_pointer, is_told_whole, leaves_at, pointer_offsets
 
@@ -62,6 +62,7 @@ class ObjectEvidence:
     def __init__(self, elf_object: Object, path: Union[str, Absent], declared: Union[Variables, Absent]) -> None:
         self._object = elf_object
         self.relocations: dict[int, int] = {}
+        self._kinds: Optional[Relocations] = None
         self._dynamic = range(0)
         self.absent: tuple[Absent, ...] = tuple(one for one in (path, declared) if isinstance(one, Absent))
         if isinstance(path, str):
@@ -82,10 +83,11 @@ class ObjectEvidence:
             self.absent += (Absent(error.sentence, error.hint),)
 
     def _read_elf(self, elf: ElfFile, bias: int) -> None:
+        self._kinds = kinds = elf.header.processor.relocations
         self.relocations = {
             relocation.offset + bias: relocation.type
             for relocation in elf.relocations()
-            if relocation.type in ADDRESS_RELOCATIONS
+            if relocation.type in kinds.names
         }
         for header in elf.program_headers:
             if header.type == PT_DYNAMIC:
@@ -104,9 +106,9 @@ class ObjectEvidence:
     def _decide(self, offset: int) -> Ground:
         typed = self._typed(offset)
         relocation = self.relocations.get(offset)
-        if relocation is not None:
-            source = f"relocation {ADDRESS_RELOCATIONS.get(relocation, relocation)}"
-            in_got = relocation in (R_GLOB_DAT, R_JUMP_SLOT)
+        if relocation is not None and self._kinds is not None:
+            source = f"relocation {self._kinds.names.get(relocation, relocation)}"
+            in_got = relocation in (self._kinds.glob_dat, self._kinds.jump_slot)
             return Ground(PROVEN, source, typed.symbol or ("global offset table" if in_got else ""), typed.type, in_got)
         if offset in self._dynamic:
             return Ground(PROVEN, "the loader relocates the dynamic section in place", "_DYNAMIC")

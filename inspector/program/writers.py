@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from pieglobalsfind.elf.demangle import demangle
-from pieglobalsfind.elf.file import DT_SYMTAB, EM_X86_64, SHT_SYMTAB, SYMBOL_SIZE, ElfFile
+from pieglobalsfind.elf.file import DT_SYMTAB, SHT_SYMTAB, SYMBOL_SIZE, ElfFile
 from pieglobalsfind.elf.symbol_table import FileSymbol, read_symbols
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.x86_64 import EM_X86_64
 from pieglobalsfind.model import Absent
-
-from ..job.relocations import R_GLOB_DAT
 
 LARGEST_FUNCTION = 1 << 24  # bytes
 MASK = (1 << 64) - 1
@@ -74,7 +73,7 @@ def own_slots(elf: ElfFile) -> Iterator[tuple[int, int]]:
     """(vaddr of a word of the global offset table, vaddr of the file's own variable that it names)."""
     table = elf.dynamic_value(DT_SYMTAB)
     for relocation in elf.relocations():
-        if table is not None and relocation.type == R_GLOB_DAT:
+        if table is not None and relocation.type == elf.header.processor.relocations.glob_dat:
             entry = struct.unpack(
                 elf.header.order + "IBBHQQ", elf.at(table + SYMBOL_SIZE * relocation.symbol, SYMBOL_SIZE)
             )

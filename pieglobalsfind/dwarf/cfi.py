@@ -20,16 +20,16 @@ from pieglobalsfind.dwarf import constants as dw
 from pieglobalsfind.dwarf.libdw import Die, Module, Operation, Reader
 from pieglobalsfind.dwarf.lines import LineReader
 from pieglobalsfind.elf.demangle import demangle, without_result
+from pieglobalsfind.elf.file import open_elf
+from pieglobalsfind.machine.x86_64 import X86_64
 
-CALLEE_SAVED = (3, 6, 12, 13, 14, 15)  # x86-64 psABI: rbx, rbp, r12-r15
-RETURN_ADDRESS = 16
 MOST_RANGES = 1000  # of one block or inlined call
 UNKNOWN_YET = b"?"  # in place of the build-id of a file that is not open yet
 DEEPEST = 200  # blocks and inlined calls within one another
-# The operations of the linker's expression, but for the literal that is its fifth.
+# The operations of the linker's expression on x86-64, but for the literal that is its fifth.
 LINKAGE_TABLE = [
-    dw.DW_OP_breg0 + 7,
-    dw.DW_OP_breg0 + RETURN_ADDRESS,
+    dw.DW_OP_breg0 + X86_64.stack_pointer,
+    dw.DW_OP_breg0 + X86_64.pc,
     dw.DW_OP_lit0 + 15,
     dw.DW_OP_and,
     dw.DW_OP_ge,
@@ -44,7 +44,8 @@ QUALIFIERS = re.compile(r"(?: const| volatile| &&?| \[clone [^\]]*\])+$")
 class Rules:
     """How to get from a frame to its caller's. `saved`: (DWARF register, distance from the CFA where it lies).
 
-    Other callee-saved registers are unchanged. Without a return address (`is_last`) the stack ends here.
+    Other callee-saved registers are unchanged, and so is a link register. Where the return address is undefined
+    (`is_last`) the stack ends here.
     """
 
     cfa_register: int
@@ -68,6 +69,8 @@ class CodeFile:
     def __init__(self, path: str) -> None:
         state = state_of(path, UNKNOWN_YET)  # from before it is opened
         self._module = Module(path)
+        with open_elf(path) as elf:
+            self.processor = elf.header.processor
         self._tables = self._module.call_frame_tables()
         self.reader = Reader()
         self._lines = None
@@ -123,9 +126,9 @@ class CodeFile:
             return None
         found = [operations[number] for number in range(count.value)]
         cfa = _register_and_offset(found[0]) if len(found) == 1 else _in_linkage_table(found, vaddr)
-        saved = {}
+        saved, is_last = {}, False
         room = (Operation * 3)()
-        for register in (*CALLEE_SAVED, RETURN_ADDRESS):
+        for register in (*self.processor.call_preserved, self.processor.return_address):
             if lib.dwarf_frame_register(frame, register, room, byref(operations), byref(count)) != 0:
                 return None
             if count.value:
@@ -133,7 +136,9 @@ class CodeFile:
                 if offset is None:
                     return None
                 saved[register] = offset
-        return Rules(*cfa, tuple(saved.items()), RETURN_ADDRESS not in saved) if cfa is not None else None
+            elif register == self.processor.return_address:
+                is_last = self.processor.pushes_return_address or bool(operations)  # "undefined"; null: "same value"
+        return Rules(*cfa, tuple(saved.items()), is_last) if cfa is not None else None
 
     # ---- inlined calls ----
 

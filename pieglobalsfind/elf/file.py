@@ -17,11 +17,10 @@ from types import TracebackType
 from typing import Optional
 
 from pieglobalsfind.errors import ObjectFileError
+from pieglobalsfind.machine.lookup import processor_of
+from pieglobalsfind.machine.processor import Processor
 
 ET_DYN, ET_CORE = 3, 4
-EM_X86_64, EM_AARCH64 = 62, 183
-MACHINES = {3: "i386", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "s390x", 40: "ARM", EM_X86_64: "x86-64"}
-MACHINES.update({EM_AARCH64: "AArch64", 243: "RISC-V", 258: "LoongArch"})
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS, PT_GNU_RELRO = 1, 2, 4, 7, 0x6474E552
 PF_X, PF_W, PF_R = 1, 2, 4
 PN_XNUM = 0xFFFF
@@ -32,7 +31,6 @@ NT_GNU_BUILD_ID = 3
 DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_STRSZ = 2, 4, 5, 6, 7, 8, 10
 DT_REL, DT_RELSZ, DT_PLTREL, DT_JMPREL, DT_RELRSZ, DT_RELR = 17, 18, 20, 23, 35, 36
 DT_GNU_HASH = 0x6FFFFEF5
-R_RELATIVE = {EM_X86_64: 8, EM_AARCH64: 1027}
 
 HEADER_SIZE = 64
 PROGRAM_HEADER_SIZE = 56
@@ -54,6 +52,11 @@ class Header:
     section_offset: int
     section_count: int
     section_names: int
+
+    @property
+    def processor(self) -> Processor:
+        """The table of the file's processor; raises `ObjectFileError` if there is none."""
+        return processor_of(self.machine)
 
 
 @dataclass(frozen=True)
@@ -342,7 +345,7 @@ class ElfFile:
         """RELR (gABI, "Relative Relocation Table"): an even word is an address, an odd one 63 bits for those behind."""
         if table is None or not size:
             return
-        kind, place = R_RELATIVE.get(self.header.machine, 0), 0
+        kind, place = self.header.processor.relocations.relative, 0
         for (entry,) in struct.iter_unpack(self.header.order + "Q", self.at(table, size - size % 8)):
             if entry & 1 == 0:
                 yield Relocation(entry, kind, 0, self._word(entry))

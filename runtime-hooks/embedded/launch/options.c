@@ -6,6 +6,7 @@
 #include "image/method.h"
 #include "image/ranges.h"
 #include "job/site.h"
+#include "machine/machine.h"
 #include "methods/table.h"
 
 #include <errno.h>
@@ -76,7 +77,7 @@ static uint64_t parse_size(const char *what, const char *text, uint64_t least) {
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     if (errno || end == text || *text == '-' || end[shift > 0] || value > UINT64_C(1) << 44)
         fail("%s must be a number of bytes, not '%s'", what, text);
-    value = ((value << shift) + 4095) & ~UINT64_C(4095);
+    value = ((value << shift) + MACHINE_PAGE - 1) & ~(MACHINE_PAGE - 1);
     if (value < least || value > UINT64_C(1) << 44)
         fail("%s must be at least %lu bytes and at most 16T", what, least);
     return value;
