@@ -14,13 +14,14 @@ import gdb
 from gdbext.breakpoints.lifecycle import Breakpoints
 from gdbext.breakpoints.rank_breakpoints import Follower, catches_in_code, follows
 from gdbext.breakpoints.rank_events import RankEvents
-from gdbext.commands import bind, functions, rank_break, rank_watch, refused_commands
+from gdbext.commands import bind, functions, info_symbol, rank_break, rank_watch, refused_commands
 from gdbext.gdb_api import hooks
 from gdbext.gdb_api.front_end import is_batch
 from gdbext.gdb_api.locations import forget_hit, has_silent_commands, hide_own
 from gdbext.gdb_api.momentary_breakpoints import InlineFinish
 from gdbext.gdb_api.run_gdb import UsersCommands, uninterrupted, warnings
 from gdbext.gdb_api.target import path_in_target
+from gdbext.gdb_api.unread_libraries import UnreadLibraries
 from gdbext.selection import navigation
 from gdbext.selection.debugger import GdbDebugger
 from gdbext.selection.selection import switch_to_thread_of
@@ -51,6 +52,8 @@ class Extension:
         refused_commands.bind(self.face, self.breakpoints.watch_step)
         navigation.bind(self.face, self._show, self._restarted)
         displays.bind(self.face.displays)
+        info_symbol.bind(self.face)
+        self._unread_libraries = UnreadLibraries()
         hooks.Called(SETTLE, self._settle)
         hooks.Called(SETTLE_PROGRAM, self.face.inferiors.settle)
         hooks.define(*({hook: SETTLE} for hook in AFTER_COMMANDS), {"hookpost-file": SETTLE_PROGRAM})
@@ -85,6 +88,7 @@ class Extension:
             UsersCommands.wait = False
 
     def _has_stopped(self, event: Any, stopped_at: Sequence[gdb.Breakpoint]) -> None:
+        self._unread_libraries.settle()
         self.face.inferiors.has_run()
         self._settle()
         InlineFinish.end()
@@ -124,7 +128,7 @@ class Extension:
             gdb.write(change.text())
         if unseen and are_reason:
             moment = self.face.moment()
-            if switch_to_thread_of(moment.rank(unseen[-1].before.rank)):
+            if switch_to_thread_of(moment, moment.rank(unseen[-1].before.rank)):
                 self.face.follow()
             gdb.write(gdb.execute("frame", to_string=True).partition("  ")[2])
 
@@ -210,6 +214,7 @@ class Extension:
         It has no event for them, and has told the frame without the symbols.
         """
         self._settle()
+        self._unread_libraries.settle()
         self.face.inferiors.settle()
         if self.face.state().focus.are_lost():
             self.face.selection.forget("GDB's symbols are new")

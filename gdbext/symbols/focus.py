@@ -10,7 +10,7 @@ Never writes to the target and never runs it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Optional, Union
@@ -62,6 +62,7 @@ class Focus:
         self._is_back = False  # one of these has been loaded again
         self._views_apart: dict[tuple[Optional[int], int, LoadedSymbols], LoadedSymbols] = {}
         self._files: dict[str, Union[str, Absent]] = {}
+        self._objects: dict[str, str] = {}  # the objects' paths by those of their views
         self._debug_files: dict[str, str] = {}
         self._kernel_library = ""
         self._late_libraries = LateLibraries()
@@ -76,6 +77,11 @@ class Focus:
     def paths(self) -> frozenset[str]:
         """The files whose symbols are in focus."""
         return frozenset(loaded_symbols.path for loaded_symbols in self._placed)
+
+    @property
+    def files_of_views(self) -> Mapping[str, str]:
+        """The users' files, by the paths of what GDB has their symbols from."""
+        return self._objects
 
     def end(self) -> None:
         """The process is gone. Its symbols stay until there is another process or program, as those of libraries do."""
@@ -224,7 +230,9 @@ class Focus:
                     failures.append(f"rank {rank}'s variables are in process {process}'s own pages: {remedy}")
                 if isinstance(view, Absent):
                     failures.append(str(view))
-                elif not self._is_there(elf_object, file, view):
+                    continue
+                self._objects[view.path] = elf_object.path
+                if not self._is_there(elf_object, file, view):
                     placed.append(self._as_main(elf_object, file, view))
         return tuple(placed), tuple(failures)
 

@@ -36,7 +36,7 @@ def diagnose(scene: Scene) -> Optional[Diagnosis]:
 
 
 def foreign_free(scene: Scene) -> Optional[Diagnosis]:
-    """libc's free got a block that the runtime's allocator gave."""
+    """Likely, libc's free got a block of the runtime's allocator: its frames point into the rank's heap."""
     if scene.rank is None or not scene.message.startswith((*NOT_ITS_OWN, *NOT_ITS_OWN_EITHER)):
         return None
     depth = next((at for at, activation in enumerate(scene.frames) if names_at(scene, at) & set(FREES)), None)
@@ -48,9 +48,10 @@ def foreign_free(scene: Scene) -> Optional[Diagnosis]:
     return Diagnosis(
         "foreign-free",
         REFUSED,
-        "libc's free got a block that the runtime's allocator gave: malloc and free of one block are two allocators'",
-        f"{scene.message}; free, called from {caller}, had a pointer to rank {owner.rank}'s {owner.kind}"
-        f"+{owner.offset:#x}",
+        "likely, libc's free got a block that the runtime's allocator gave: malloc and free of one block are two "
+        "allocators'",
+        f"{scene.message}; free was called from {caller}, and its frames hold a pointer to rank {owner.rank}'s "
+        f"{owner.kind}+{owner.offset:#x}, which nothing proves to be the block",
         "with AMPI link the hook module and set RANKDEBUG=malloc (docs/ampi.md); else free where it was allocated",
     )
 

@@ -329,15 +329,26 @@ class VariableRow:
         if self.holds_containers:
             return self._contained(whole, memory, name)
         contents = Contents(self.most_bytes)
-        named = partial(self._named, name)
-        around = Surroundings(self._types, self._variable.language, memory.read, named, contents, leads_away)
+        around = Surroundings(
+            self._types,
+            self._variable.language,
+            memory.read,
+            partial(self._named, name),
+            contents,
+            leads_away,
+            own=partial(self._own, rank),
+        )
         text = decode(around, self._variable.type, whole)
+        self._uncompared = self._uncompared or contents.lacking
         if not self._place_matters:
             self._known[key] = text
             return text, b"" if self._meaning is None else key
         if self._meaning is None:
-            return text, b""
-        return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole))
+            return text, contents.digest
+        return text, self._meaning.digest(rank, elements_of(around, self._variable.type, whole)) + contents.digest
+
+    def _own(self, rank: Rank, vaddr: int) -> Union[int, Absent]:
+        return data_place(rank, self._object, vaddr + self._object.load_bias)
 
     def _named(self, name: Callable[[int], str], address: int) -> str:
         """Note that a pointer leads to what is not a variable: that is not compared."""

@@ -22,6 +22,8 @@ from ..job.job import Job, subject_of, with_waiting_calls
 from ..job.reading import Way, read_quietly
 from ..job.recorder import is_running
 from ..job.stacks import Stacks
+from ..load.counted import load_of
+from ..load.loads import Loads
 from ..pointers.findings import Audit
 from ..terminal.progress import told_to
 from .confirmed_waits import waits_of
@@ -51,6 +53,7 @@ class Look:
     job_pid: int
     verdict: Verdict
     waits: Waits
+    load: Union[Loads, Absent]
 
 
 def look(pid: int, way: Way) -> Look:
@@ -73,7 +76,8 @@ def _look_at(opened: Job, pid: int, began: float, at: float) -> Look:
     homes = dict.fromkeys((rank.rank for rank in raw.table.ranks), raw)
     waits = waits_of(raw.table, known, homes)
     verdict = judge(raw, pid, known, values, payload, waits)
-    return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict, waits)
+    load = load_of([raw])
+    return Look(job, ranks, found, values, at, time.monotonic() - began, pid, verdict, waits, load)
 
 
 def judge(

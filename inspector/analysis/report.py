@@ -22,6 +22,7 @@ from .rank_memory import Holding, holdings
 if TYPE_CHECKING:  # what one part alone needs is loaded when it is read
     from pieglobalsfind.values.statistics import Statistics
 
+    from ..load.loads import Loads
     from ..pointers.findings import Alarm, Audit, PointerFinding
     from .crash import Crash
     from .diagnoses import Diagnosis
@@ -36,7 +37,8 @@ class Report:
     """What `inspector report` knows of a job.
 
     `waits` is None where nothing is known of them, `communicators` are those in which ranks wait. `places`: the
-    innermost calls of the ranks that others wait for, as far as they could be read.
+    innermost calls of the ranks that others wait for, as far as they could be read. `load`: None where nothing
+    counts it.
     """
 
     subject: Subject
@@ -48,6 +50,7 @@ class Report:
     communicators: Communicators = field(default_factory=dict)
     crashes: tuple[Crash, ...] = ()
     places: Mapping[int, str] = field(default_factory=dict)
+    load: Optional[Loads] = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..pointers.findings import VERDICTS
+from ..schemas.envelope import schema_name, with_envelope
 from .globals import VERDICTS as VERDICTS_OF_GLOBALS
+from .migration_cost import WAYS
 from .payload import CATEGORIES
 from .verdict import KINDS
 
-NAME = "ranklens-report-2"
+NAME = schema_name("report", 2)
+PARTS = {name: schema_name(name, 1) for name in ("globals", "payload", "pointers", "ranks")}
 
 _TEXT = {"type": "string"}
 _NUMBER: dict[str, Any] = {"type": "number"}
@@ -129,6 +132,15 @@ _POINTERS = _object(
         "unread": _list(_object({"ranks": _RANKS, "reason": _TEXT})),
     }
 )
+_SIZES = _object(dict.fromkeys(WAYS, _COUNT))
+_WHAT_IF = _object(
+    {
+        "rank": _COUNT,
+        "bytes": _SIZES,
+        "seconds": _object(dict.fromkeys(WAYS, _NUMBER)),
+        "pages": _object(dict.fromkeys(("zero", "original", "common", "unread"), _COUNT)),
+    }
+)
 _PAYLOAD = _object(
     {"rank": _COUNT, "total": _COUNT, **dict.fromkeys(CATEGORIES, _COUNT), "notes": _list(_TEXT)},
 )
@@ -160,3 +172,13 @@ SCHEMA: dict[str, Any] = {
         optional=("verdict", "crashes", "apart"),
     ),
 }
+
+
+def part_schema(part: str) -> dict[str, Any]:
+    """The form of what `inspector globals`, `ranks`, `pointers` or `payload` prints."""
+    found: dict[str, Any] = SCHEMA["properties"][part]
+    if part == "pointers":
+        return with_envelope(PARTS[part], found["properties"])
+    if part == "payload":  # --what-if has the other
+        return with_envelope(PARTS[part], {part: found, "what_if": _list(_WHAT_IF)}, (part, "what_if"))
+    return with_envelope(PARTS[part], {part: found})

@@ -15,7 +15,7 @@ from pieglobalsfind.decoders.communicators import Communicators, communicators, 
 from pieglobalsfind.dwarf.types import Variables
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import JobMember, Members, missing, strength
-from pieglobalsfind.model import MIGRATED_OUT, Rank, RankTable
+from pieglobalsfind.model import MIGRATED_OUT, Absent, Rank, RankTable
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.ranks.rankset import compact
 
@@ -33,6 +33,7 @@ from ..job.job import Job, Subject, with_waiting_calls
 from ..job.processes import homes_of as job_homes
 from ..job.processes import read_together
 from ..job.reading import Way
+from ..load.counted import load_of
 from ..pointers.findings import Alarm, Audit
 from ..terminal.text import of_ranks
 
@@ -87,7 +88,9 @@ def with_waits_of(findings: Findings, processes: Sequence[ReadProcess]) -> Findi
     homes = job_homes([process.job for process in processes])
     table = subject_table(homes)
     waits = waits_of(table, findings.report.communicators, homes)
-    report = replace(findings.report, waits=waits, places=places_of(table, waits, homes))
+    load = load_of(process.job for process in processes)
+    places = places_of(table, waits, homes)
+    report = replace(findings.report, waits=waits, places=places, load=None if isinstance(load, Absent) else load)
     return replace(findings, report=report)
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "snapshot": ("snapshot", "keep a job's ranks and memory in one file"),
     "stacks": ("stacks", "where all ranks are, without a debugger"),
     "waits": ("waits", "which rank waits for which: cycles, and ranks that have not entered a collective"),
+    "load": ("load", "which rank is slow: times of ranks and processing elements, messages, and balance"),
     "why-different": ("why_different", "where two ranks' stacks part, and the globals in which they differ"),
     "merge": ("merge", "one table of stacks or reports of several processes or moments"),
     "perfmap": ("perfmap", "let Linux perf name functions in ranks' copies"),

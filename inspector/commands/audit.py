@@ -28,10 +28,12 @@ from ..job.job import open_job
 from ..output.listing import Listing
 from ..output.render import heading
 from ..program.variable_list import COLUMNS, Listed, listed, text
+from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
 
-SCHEMA = "ranklens-audit-2"
+SCHEMA = schema_name("audit", 2)
+HOW = "read from the program's file; nothing was run"
 NAMED = {AMPI: "AMPI", SMPI: "SMPI", PIP: "Process-in-Process", EMBEDDED: "the embedded runtime"}
 MOST_NAMES = 20  # of variables that are not judged
 
@@ -242,7 +244,7 @@ def as_json(facts: Facts, judged: list[Judgement], runtime: str, with_list: bool
     """Return the audit as JSON has it."""
     absent = facts.variables if isinstance(facts.variables, Absent) else None
     return {
-        "schema": SCHEMA,
+        **envelope(SCHEMA, harmless(facts.path), HOW),
         "program": harmless(facts.path),
         "runtime": runtime or None,
         "absent": None if absent is None else harmless(str(absent)),

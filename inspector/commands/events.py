@@ -27,10 +27,12 @@ from pieglobalsfind.targets import open_target
 from ..job.event_sources import Ended, EventSource, JobEvents, LostEvents, Notice
 from ..job.recorder import seconds_of
 from ..output import chrome_trace
+from ..schemas.envelope import envelope, schema_name
 from ..terminal.text import harmless
 from .renamed_option import RenamedOption
 
-SCHEMA = "ranklens-events-1"
+SCHEMA = schema_name("events", 1)
+HOW = "read from the processes' rings of events, without stopping them"
 SENTENCES = {
     "copies begin": "copies of the program are about to be made",
     "copies made": "all copies of the program are made",
@@ -154,7 +156,8 @@ def begin(members: Members, sources: list[EventSource], is_json: bool) -> None:
             }
             for source in sources
         ]
-        line = {"schema": SCHEMA, "target": members.name, "process_count": members.count, "processes": processes}
+        head = envelope(SCHEMA, members.name, HOW)
+        line = {**head, "process_count": members.count, "processes": processes}
         print(json.dumps(line), flush=True)
         return
     listed = ", ".join(f"{source.member.index} (pid {source.member.pid})" for source in sources if source.member.pid)

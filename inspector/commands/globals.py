@@ -24,11 +24,14 @@ from pieglobalsfind.shell.exit_status import print_error
 
 from ..analysis.globals import NEVER_WRITTEN, Globals, GlobalValues, read_globals
 from ..analysis.report import global_as_json
-from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
+from ..analysis.schema import PARTS as PART_SCHEMAS
+from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import Chosen, among, by_reason, of_one
 from ..job.rank_option import add_to as add_rank_option
 from ..job.reading import Way, add_way, read_target, way_of
+from ..job.target_option import add_target, job_named
+from ..schemas.envelope import envelope
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
 from ..values import slices
@@ -60,7 +63,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "pattern", nargs="?", metavar="PATTERN", help="names to show, with * and ?, or elements: grid[3:10]"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    form.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md#parts)")
     add_tsv(form)
     add_way(parser)
     add_rank_option(parser)
@@ -102,7 +105,9 @@ def run(options: argparse.Namespace) -> int:
             "inspector", f"{of_ranks(compact(unknown))} {'is' if len(unknown) == 1 else 'are'} not shown: {sentence}"
         )
     if options.json:
-        json.dump([global_as_json(global_values) for global_values in global_valueses], sys.stdout, indent=1)
+        subject = read.subject
+        head = envelope(PART_SCHEMAS["globals"], harmless(subject.description), subject.how, subject.taken)
+        json.dump({**head, "globals": [global_as_json(value) for value in global_valueses]}, sys.stdout, indent=1)
         print(flush=True)
     else:
         show(read, global_valueses, options)

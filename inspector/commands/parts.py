@@ -18,8 +18,10 @@ from pieglobalsfind.shell.exit_status import print_error
 from ..analysis.payload import read_payload
 from ..analysis.rank_memory import holdings
 from ..analysis.report import payload_as_json, pointers_as_json, rank_as_json, what_if_as_json
+from ..analysis.schema import PARTS as PART_SCHEMAS
 from ..job.job import Job, say_warnings, subject_of, with_waits
 from ..job.reading import add_way, read_target, way_of
+from ..schemas.envelope import envelope
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless
 from . import COMMANDS
@@ -35,7 +37,7 @@ class ReportPart:
     """One part: how it is printed, its JSON, whether there is anything in it, and what could not be read."""
 
     show: Callable[[Console], None]
-    json: Any
+    json: dict[str, Any]
     found: bool
     complaints: tuple[str, ...] = ()
 
@@ -49,7 +51,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="PID|FILE", help="a running process, a core file, or a snapshot")
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as that part of docs/report-schema.md")
+    form.add_argument("--json", action="store_true", help="as JSON (docs/report-schema.md#parts)")
     add_tsv(form)
     add_way(parser)
     parser.set_defaults(run=run)
@@ -81,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
         print_error("inspector", complaint)
     say_warnings(job)
     if options.json:
-        json.dump(shown.json, sys.stdout, indent=1)
+        subject = subject_of(job.bulk)
+        head = envelope(PART_SCHEMAS[options.command], harmless(subject.description), subject.how, subject.taken)
+        json.dump({**head, **shown.json}, sys.stdout, indent=1)
         print(flush=True)
     else:
         from ..output.render import print_how
@@ -103,7 +107,7 @@ def ranks(job: Job, options: argparse.Namespace) -> ReportPart:
         print_ranks(found, screen)
         print_memory(found, screen)
 
-    return ReportPart(show, [rank_as_json(holding) for holding in found], bool(found))
+    return ReportPart(show, {"ranks": [rank_as_json(holding) for holding in found]}, bool(found))
 
 
 def pointers(job: Job, options: argparse.Namespace) -> ReportPart:
@@ -145,14 +149,14 @@ def payload(job: Job, options: argparse.Namespace) -> ReportPart:
 
             print_what_if(cases, link, screen)
 
-        return ReportPart(show_cases, content, bool(cases))
+        return ReportPart(show_cases, {"what_if": content}, bool(cases))
 
     def show(screen: Console) -> None:
         from ..output.render import print_payload
 
         print_payload(payloads, screen)
 
-    return ReportPart(show, [payload_as_json(one) for one in payloads], bool(payloads))
+    return ReportPart(show, {"payload": [payload_as_json(one) for one in payloads]}, bool(payloads))
 
 
 PARTS: dict[str, Part] = {"ranks": ranks, "pointers": pointers, "payload": payload}

@@ -24,11 +24,11 @@ from pieglobalsfind.shell.atomic_file import check_place, whole_file
 from pieglobalsfind.shell.signals import exit_status, on_signal
 from pieglobalsfind.targets.live import LiveTarget
 
-from ..job.job import explained
 from ..job.recorder import is_ending, seconds_of
+from ..job.target_option import explained
 from ..recording.files import FORMS, SUFFIXES
 from ..recording.mpi_time import OUTSIDE, CallTime, call_times
-from ..recording.pace import Pace
+from ..recording.pace import MOST_LOST, Pace
 from ..recording.recording import Recording
 from ..terminal.text import harmless
 from .events import Asked
@@ -46,7 +46,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Sample the stacks of all ranks of a running job until it ends, for a time, or until Ctrl-C; write "
         "them to a file, and print how long each rank was in which MPI call. Each sample pauses the job. Where 100 "
-        "samples a second would stop it for more than 1 % of the time, there are fewer."
+        "samples a second would slow it down by more than 2 %, there are fewer, and the output says so."
     )
     parser.epilog = "exit status: 0 done (by Ctrl-C, too), 1 no stack was found, 2 bad call or unreadable target"
     parser.add_argument("target", metavar="PID", help="a running process")
@@ -200,10 +200,13 @@ def how(recorder: Recorder) -> str:
     """`842 samples in 10.0 s, 84 a second; the job stood still for 0.6 % of the time`."""
     recording = recorder.recording
     rate = recording.samples / recording.end if recording.end else 0.0
+    slower = ""
+    if recorder.pace.slowed > recording.samples // 2:
+        slower = f"; more samples would have slowed it down by more than {100 * MOST_LOST:.0f} %"
     coarse = f"; changes are kept {recording.grain:.2g} s apart" if recording.grain else ""
     return (
         f"{recording.samples} samples in {recording.end:.1f} s, {rate:.0f} a second; the job stood still for "
-        f"{100 * recorder.pace.stopped_share:.1f} % of the time{coarse}"
+        f"{100 * recorder.pace.stopped_share:.1f} % of the time{coarse}{slower}"
     )
 
 

@@ -20,9 +20,9 @@ from ..analysis.judge import verdict_of
 from ..analysis.report import Report, as_json
 from ..analysis.verdict import Verdict
 from ..collect import whole_job
-from ..job.job import add_target, job_named
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import seconds_of
+from ..job.target_option import add_target, job_named
 from ..output.render import print_report
 from ..terminal.console import console
 

@@ -13,13 +13,13 @@ from pieglobalsfind.errors import UsageError
 
 from .. import schemas
 
-REPORT, PARTS = "report", ("globals", "payload", "pointers", "ranks")
+REPORT, PARTS, MERGE = "report", ("globals", "payload", "pointers", "ranks"), "merge"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
-    parser.description = "Print the JSON Schema of what a command prints by --json; without a name, the names."
+    parser.description = "Print the JSON Schema of what a command prints as JSON; without a name, the names."
     parser.epilog = "exit status: 0 done, 2 bad call"
     parser.add_argument("name", nargs="?", metavar="NAME", help="a command: report, stacks, waits ...")
     parser.set_defaults(run=run)
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 def names() -> tuple[str, ...]:
     """Return the names of all schemas."""
-    return tuple(sorted((REPORT, *PARTS, *schemas.names())))
+    return tuple(sorted((REPORT, *PARTS, MERGE, *schemas.names())))
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -45,7 +45,9 @@ def schema_of(name: str) -> dict[str, Any]:
         return schemas.read(name)
     if name not in names():
         raise UsageError(f"there is no schema of {name!r}", f"there are {', '.join(names())}")
-    from ..analysis.schema import SCHEMA  # late: it needs all parts of a report
+    from ..analysis.schema import SCHEMA, part_schema  # late: it needs all parts of a report
 
-    found = SCHEMA if name == REPORT else SCHEMA["properties"][name]
+    if name == MERGE:  # it prints what it was given: stacks, or a report
+        return {"$schema": DRAFT, "title": "inspector merge", "anyOf": [schemas.read("stacks"), SCHEMA]}
+    found = SCHEMA if name == REPORT else part_schema(name)
     return {"$schema": DRAFT, "title": f"inspector {name} --json", **found}

@@ -18,7 +18,7 @@ from pieglobalsfind.errors import UsageError
 from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.shell.signals import cleanup_on_signal
 
-from ..job.job import job_named
+from ..job.target_option import job_named
 from ..serve import endpoint, instructions
 from ..serve.server import Server
 from ..serve.session import FIRST_PID, Permissions

@@ -19,13 +19,14 @@ from pieglobalsfind.jobs.members import Members
 from pieglobalsfind.ranks import rankset
 from pieglobalsfind.stacks import call_tree
 
-from ..job.job import Job, Subject, add_target, job_named, say_warnings, subject_of
+from ..job.job import Job, Subject, say_warnings, subject_of
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.rank_option import add_to as add_rank_option
 from ..job.rank_option import by_reason
 from ..job.reading import Way, add_way, read_target, way_of
 from ..job.recorder import record, seconds_of
 from ..job.stacks import Stacks, label, read, read_one
+from ..job.target_option import add_target, job_named
 from ..terminal.text import harmless, of_ranks
 from .renamed_option import RenamedOption
 

@@ -21,17 +21,10 @@ from pieglobalsfind.ranks.rankset import compact
 
 from ..analysis.confirmed_waits import waits_of
 from ..analysis.wait_graph import Collective, Waits
-from ..job.job import (
-    Job,
-    Subject,
-    add_target,
-    job_named,
-    say_warnings,
-    subject_of,
-    with_waiting_calls,
-)
+from ..job.job import Job, Subject, say_warnings, subject_of, with_waiting_calls
 from ..job.processes import homes_of, read_each, subject_of_all
 from ..job.reading import Way, add_way, read_target, way_of
+from ..job.target_option import add_target, job_named
 from ..output.wait_chains import Chains, chains
 from ..terminal.options import add_tsv
 from ..terminal.text import harmless, of_ranks
@@ -222,6 +215,7 @@ def as_json(subject: Subject, waits: Waits) -> dict[str, object]:
         "schema": SCHEMA,
         "target": subject.description,
         "taken": subject.taken,
+        "how": subject.how,
         "waits": [{"rank": rank, "for": peer} for rank, peer in waits.peers.items()],
         "any": compact(waits.of_any),
         "untold": compact(waits.untold),

@@ -25,12 +25,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     """Declare what the command takes."""
     parser.description = (
         "Show a running job in the whole terminal, kept up to date: its ranks' states, stacks, the globals "
-        "that differ, the payload, and which ranks wait for which. "
+        "that differ, the payload, which ranks wait for which, and how long each ran. "
         "Every look pauses the process for milliseconds; where one takes long, there are "
         "fewer of them."
     )
     parser.epilog = (
-        "keys: 1-5 views, s sort by the next column, r reverse, / filter, Enter open, Escape back, p pause, "
+        "keys: 1-6 views, s sort by the next column, r reverse, / filter, Enter open, Escape back, p pause, "
         "? help, q quit; exit status: 0 done, 2 bad call, unreadable target or no terminal"
     )
     parser.add_argument("target", metavar="PID", help="a running process")

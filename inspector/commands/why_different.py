@@ -26,11 +26,12 @@ from ..job.reading import add_way, read_target, way_of
 from ..job.stacks import Stacks, label, read_one
 from ..output.listing import Listing
 from ..output.render import heading, print_how
+from ..schemas.envelope import envelope, schema_name
 from ..terminal.console import console
 from ..terminal.text import declared, harmless
 from .globals import on_ranks
 
-SCHEMA = "ranklens-why-different-1"
+SCHEMA = schema_name("why-different", 1)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
     parser.add_argument("--all", action="store_true", help="also variables of the MPI runtime and the C library")
     add_way(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON: ranks, shared, apart, variables, missing, unread")
+    parser.add_argument("--json", action="store_true", help="as JSON (docs/why-different-schema.md)")
     parser.set_defaults(run=run)
 
 
@@ -92,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         raise
     say_warnings(job)
     if options.json:
-        json.dump(as_json(difference), sys.stdout, indent=1)
+        json.dump(as_json(subject_of(job), difference), sys.stdout, indent=1)
         print(flush=True)
     else:
         show(subject_of(job), difference)
@@ -155,14 +156,14 @@ def show(subject: Subject, difference: Difference) -> None:
         screen.print(Text(f"! {harmless(str(absent))}", style="bold red"))
 
 
-def as_json(difference: Difference) -> dict[str, object]:
+def as_json(subject: Subject, difference: Difference) -> dict[str, object]:
     """Return the differences as JSON has them."""
 
     def calls(some: Sequence[Call]) -> list[dict[str, object]]:
         return [{"function": one.function, "file": one.file, "line": one.line} for one in some]
 
     return {
-        "schema": SCHEMA,
+        **envelope(SCHEMA, harmless(subject.description), subject.how, subject.taken),
         "ranks": list(difference.ranks),
         "shared": calls(difference.shared),
         "apart": [calls(one) for one in difference.apart],

@@ -6,8 +6,6 @@ writes to the target, and keeps no values that may change.
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,8 +16,7 @@ from typing import TYPE_CHECKING, Optional, Union
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.decoders.communicators import communicators, of_world
 from pieglobalsfind.elf.file import open_elf
-from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError, UsageError
-from pieglobalsfind.jobs.members import Members, is_folder, launcher_error, members_of
+from pieglobalsfind.errors import NotVirtualizedError, ObjectFileError, RanklensError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank, RankTable
 from pieglobalsfind.mpi.call_from_stack import with_calls
 from pieglobalsfind.ranks.symbolize import Symbolizer
@@ -29,13 +26,14 @@ from pieglobalsfind.shell.exit_status import print_error
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.target import KernelThread, Target
-from pieglobalsfind.targets import check_is_same, open_target
+from pieglobalsfind.targets import check_is_same
 from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.paused import PausedTarget
 from pieglobalsfind.targets.snapshot import SnapshotTarget
 
 from ..terminal import progress
+from .target_option import explained, open_named
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf.types import Variables
@@ -186,49 +184,9 @@ def subject_of(job: Job) -> Subject:
     return Subject(job.target.description, job.table, job.taken, job.how)
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """Declare what says what is looked at: one target, or all processes of a job."""
-    parser.add_argument(
-        "target",
-        nargs="?",
-        metavar="PID|FILE|DIR",
-        help="a running process, a core file, a snapshot, or the folder of a checkpoint or of a job's snapshots",
-    )
-    parser.add_argument(
-        "--job", metavar="JOB", help="all processes of a job: its launcher's pid, one of its processes', or its id"
-    )
-    parser.add_argument("--exe", metavar="FILE", help="the program that left the core file")
-
-
-def job_named(job: Optional[str], target: Optional[str], exe: Optional[str]) -> Optional[Members]:
-    """The members of the whole job that was asked for: by --job, or by a checkpoint's folder; None: one process.
-
-    Raises `UsageError` where what was asked for does not go together.
-    """
-    if (job is None) == (target is None):
-        raise UsageError("name either one process or file, or a job", "give PID, FILE, DIR or --job JOB")
-    if job is None and not is_folder(str(target)):
-        return None
-    if exe:
-        raise UsageError("--exe is for one file", "leave it out, or name one")
-    return members_of(str(job or target))
-
-
 def open_job(what: str, exe: Optional[str]) -> Job:
     """Open a PID or a file of one; raises `RanklensError` with a sentence for the user."""
     return job_of(open_named(what, exe))
-
-
-def open_named(what: str, exe: Optional[str]) -> Target:
-    """Open a pid, a core file or a snapshot."""
-    if what.isdecimal():
-        return open_target(pid=int(what), exe=exe)
-    if is_folder(what):
-        hint = "`report`, `stacks`, `waits`, `globals` and `events` take a job's; give others one of the files in it"
-        raise UsageError(f"{what} is a folder", hint)
-    if os.access(what, os.F_OK):
-        return open_target(core=what, exe=exe)
-    raise UsageError(f"{what!r} is neither a process nor a file", "give the PID of a running job, or a file of one")
 
 
 def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -> Job:
@@ -240,13 +198,6 @@ def job_of(target: Target, handed: Optional[Mapping[bytes, Variables]] = None) -
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     taken = target.pause.taken if isinstance(target, PausedTarget) else now
     return Job(target, table, Translator(table, target.maps()), Symbolizer(target, table), taken, handed or {})
-
-
-def explained(target: Target, error: RanklensError) -> RanklensError:
-    """What to do about a process without ranks, if it has started those that have them."""
-    if isinstance(error, NotVirtualizedError) and isinstance(target, LiveTarget):
-        return launcher_error(target.pid) or error
-    return error
 
 
 def running_process(target: Target) -> Optional[LiveTarget]:

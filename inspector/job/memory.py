@@ -5,7 +5,6 @@ Takes a target; holds the pieces of one rank at a time, so that a thousand ranks
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections.abc import Iterable
 from typing import Union
@@ -15,27 +14,13 @@ from pieglobalsfind.model import Absent, Object, Rank, Segment
 from pieglobalsfind.ranks.variable_address import data_place
 from pieglobalsfind.target import Target, backed
 from pieglobalsfind.targets import in_address_space
-from pieglobalsfind.targets.paused import PAGE, PausedTarget
+from pieglobalsfind.targets.paused import NOTHING, PAGE, PausedTarget
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-LARGEST_THRESHOLD, KEPT = 32 << 20, 256 << 20  # bytes
 LARGE, BLOCK = 1 << 20, 1 << 16  # bytes: data of which zeros are passed over, in blocks of this size
 ZEROS = bytes(BLOCK)
 LARGEST_LOADED = 1 << 26  # bytes; a segment beyond is read in the small pieces that are asked for
 MOST_FOLLOWED = 1 << 17  # pages
 LARGEST_PIECE = 1 << 30  # bytes that are compared or searched as a whole
-
-
-def keep_freed() -> None:
-    """Have the allocator use freed memory again instead of giving it back, where it is the GNU C library's.
-
-    Images of many ranks are read one after the other into as much memory each; fresh pages for every one of them took
-    longer than the reading (mallopt(3); larger blocks than the largest threshold are unaffected).
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, LARGEST_THRESHOLD)
-        mallopt(M_TRIM_THRESHOLD, KEPT)
 
 
 class RankMemory:
@@ -46,6 +31,8 @@ class RankMemory:
         self._pieces: list[tuple[int, bytes]] = []
         self._spaces: dict[int, Union[Target, Absent]] = {}
         self._space = 0
+        self._start, self._near = 0, NOTHING  # the piece of a pause's copy that was read last
+        self._pages: dict[int, bytes] = {}  # of this rank, as they are now: a pause did not copy them
         self._followed: set[int] = set()  # pages that a pause did not copy
         self.is_torn = False  # whether `follow` gave anything that is of another moment
 
@@ -53,6 +40,8 @@ class RankMemory:
         """Forget the last rank; read the data segments of this one's copies."""
         self._pieces = []
         self._space = rank.pages_of
+        self._start, self._near = 0, NOTHING
+        self._pages.clear()
         for elf_object in objects:
             for segment, start in data_segments(rank, elf_object):
                 if segment.memory_size <= LARGEST_LOADED:
@@ -83,13 +72,29 @@ class RankMemory:
 
         Such bytes are of another moment, which `is_torn` says: no value may be shown of them.
         """
+        at = address - self._start
+        if at >= 0 and at + size <= len(self._near):  # as of nearly all nodes and elements of one rank
+            return bytes(self._near[at : at + size])
+        begin = address % PAGE
+        page = self._pages.get(address - begin)
+        if page is not None and begin + size <= PAGE:
+            self.is_torn = True
+            return page[begin : begin + size]
         try:
-            return self.read(address, size)
+            data = self.read(address, size)
+            space = self._target_of_rank()
+            if isinstance(space, PausedTarget):
+                self._start, self._near = space.piece(address)
+            return data
         except MemoryUnreadable:
             space = self._target_of_rank()
             if not isinstance(space, PausedTarget) or len(self._followed) > MOST_FOLLOWED:
                 raise
-            data = space.live.read(address, size)
+            if begin + size <= PAGE:
+                page = self._pages[address - begin] = space.live.read(address - begin, PAGE)
+                data = page[begin : begin + size]
+            else:
+                data = space.live.read(address, size)
             self._followed.update(range(address // PAGE, (address + size) // PAGE + 1))
             self.is_torn = True
             return data

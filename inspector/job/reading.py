@@ -26,7 +26,8 @@ from pieglobalsfind.targets.paused import PausedTarget
 
 from ..terminal import progress
 from . import stacks
-from .job import Job, checked, explained, job_of, open_named
+from .job import Job, checked, job_of
+from .target_option import explained, open_named
 
 if TYPE_CHECKING:
     from pieglobalsfind.dwarf.types import Variables

@@ -30,6 +30,7 @@ from ..analysis.rank_memory import holdings
 from ..analysis.report import Report, diagnosis_as_json, verdict_as_json
 from ..analysis.verdict import Verdict
 from ..terminal.text import byte_count, declared, harmless, of_ranks
+from .load_tables import RANK_COLUMNS, RankCells, sentences
 from .render import MOST_RANK_ROWS, by_cells, left_out, range_text, rank_row, ranks_text, summary, value_rows
 from .wait_chains import chains
 from .wait_picture import WaitDrawing, drawing, picture
@@ -144,7 +145,7 @@ def as_html(report: Report, verdict: Verdict, stacks: dict[int, tuple[Call, ...]
         waits=waits_drawing(report),
         memory=memory_bars(report.payload),
         pages=page_bars(cases),
-        tables=(ranks_sheet(report), globals_sheet(report), _pointers_sheet(report)),
+        tables=(ranks_sheet(report), load_sheet(report), globals_sheet(report), _pointers_sheet(report)),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )
@@ -176,6 +177,17 @@ def ranks_sheet(report: Report) -> Sheet:
 
 def _note_of(note: str, ranks: Sequence[int]) -> str:
     return f"{of_ranks(ranks_text(ranks))}: {harmless(note)}"
+
+
+def load_sheet(report: Report) -> Sheet:
+    """How long each rank ran, and what it sent and received."""
+    load = report.load
+    if load is None:
+        return Sheet("load", "Load", RANK_COLUMNS, (), ("Its runtime does not count load: see inspector load.",))
+    cells = RankCells(load)
+    rows = tuple(cells.of(rank) for rank in load.ranks)
+    notes = (f"{load.how}; {load.seconds:.3g} s", *sentences(load), *load.notes)
+    return Sheet("load", "Load", RANK_COLUMNS, rows, tuple(map(harmless, notes)))
 
 
 def globals_sheet(report: Report) -> Sheet:

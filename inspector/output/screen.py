@@ -1,4 +1,4 @@
-"""The full screen of `inspector watch`: four views of a job that are kept up to date, and the keys.
+"""The full screen of `inspector watch`: six views of a job that are kept up to date, and the keys.
 
 Takes looks as messages of a lookout's thread; draws the rows of watch_tables.py. It reads no target. Texts are put in
 as literal text, never as markup.

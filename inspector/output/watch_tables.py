@@ -21,11 +21,13 @@ from ..analysis.payload import CATEGORIES
 from ..analysis.poll import Look
 from ..analysis.rank_memory import Holding
 from ..job.stacks import Stacks, label
+from ..load.loads import between
 from ..terminal.text import byte_count, declared, harmless
+from .load_tables import RANK_COLUMNS, RankCells
 from .render import ranks_text, size_text
 from .wait_chains import ChainRoot, chains
 
-RANKS, STACKS, GLOBALS, PAYLOAD, WAITS = VIEWS = ("ranks", "stacks", "globals", "payload", "waits")
+RANKS, STACKS, GLOBALS, PAYLOAD, WAITS, LOAD = VIEWS = ("ranks", "stacks", "globals", "payload", "waits", "load")
 LONGEST_CELL = 200
 MOST_VALUES = 50  # of a variable, in its row
 UNKNOWN = -1.0  # sorts before every number
@@ -74,6 +76,8 @@ def sheet(view: str, look: Look, before: Optional[Look]) -> WatchTable:
         return _stacks_sheet(look)
     if view == WAITS:
         return waits_sheet(look)
+    if view == LOAD:
+        return load_sheet(look, before)
     return globals_sheet(look) if view == GLOBALS else _payload_sheet(look)
 
 
@@ -211,6 +215,25 @@ def waits_sheet(look: Look) -> WatchTable:
         for place, (ranks, what, count) in enumerate(lines)
     )
     return WatchTable(WAITS, columns, tuple(rows))
+
+
+def load_sheet(look: Look, before: Optional[Look]) -> WatchTable:
+    """How long ranks ran, and what they sent, since the look before, or since they began."""
+    loads = look.load
+    if isinstance(loads, Absent):
+        return WatchTable(LOAD, RANK_COLUMNS[:1], (Row("none", (_text_cell(f"{loads.reason}: see inspector load"),)),))
+    if before is not None and not isinstance(before.load, Absent):
+        loads = between(before.load, loads, look.at - before.at)
+    cells = RankCells(loads)
+    rows = (
+        Row(f"rank {rank.rank}", tuple(map(_sorted_cell, cells.of(rank), cells.keys(rank))), rank.rank)
+        for rank in loads.ranks
+    )
+    return WatchTable(LOAD, RANK_COLUMNS, tuple(rows))
+
+
+def _sorted_cell(text: str, key: float) -> Cell:
+    return Cell(text, key)
 
 
 # ---- what is opened ----

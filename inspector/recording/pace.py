@@ -10,8 +10,7 @@ import os
 import time
 from pathlib import Path
 
-MOST_STOPPED = 0.015  # of the time may the job stand still
-MOST_TAKEN = 0.01  # of its processors' time may be taken where none of them is idle
+MOST_LOST = 0.02  # of the job's time: while it stands still, and where none of its processors is idle, what is taken
 MOST_BUSY = 0.5  # of one processor may be taken where some are
 IDLE = 0.3  # of a processor must have been idle for that
 WINDOW = 0.5  # seconds over which that is measured; the kernel counts in hundredths
@@ -19,16 +18,28 @@ IDLE_FIELDS = (3, 4)  # of a line of /proc/stat: idle, iowait (proc(5))
 
 
 class Pace:
-    """The time between looks at a process: `period` seconds, or more where that would cost the job too much."""
+    """The time between looks at a process: `period` seconds, or more where that would cost the job too much.
 
-    def __init__(self, pid: int, period: float) -> None:
+    `taken`: the share of its processors' time that looks may take where none of them is idle, if they stop it for no
+    time.
+    """
+
+    def __init__(self, pid: int, period: float, taken: float = MOST_LOST) -> None:
         self._period = period
+        self._weight = MOST_LOST / taken
         self._processors = _processors_of(pid)
         self.began = time.monotonic()
         self._stopped = 0.0
+        self._lost = 0.0
+        self._slowed = 0  # looks after which the next one had to wait for longer than the period
         self._measured = self.began
         self._idle_before = idle_seconds(self._processors)
         self.is_idle = True
+
+    @property
+    def slowed(self) -> int:
+        """How many looks the next one waited for longer than asked, so that the job loses no more."""
+        return self._slowed
 
     @property
     def stopped_share(self) -> float:
@@ -40,8 +51,9 @@ class Pace:
         now = time.monotonic()
         self._stopped += stopped
         self._measure(now)
-        share = MOST_BUSY if self.is_idle else MOST_TAKEN * len(self._processors)
-        earliest = max(began + self._period, self.began + self._stopped / MOST_STOPPED, began + busy / share)
+        self._lost += stopped + (0.0 if self.is_idle else self._weight * busy / len(self._processors))
+        earliest = max(began + self._period, self.began + self._lost / MOST_LOST, began + busy / MOST_BUSY)
+        self._slowed += earliest > began + 1.1 * max(self._period, now - began)
         return max(earliest - now, 0.0)
 
     def _measure(self, now: float) -> None:

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from xml.sax.saxutils import escape, quoteattr
 
 from .rank_process import RankProcess
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLUMNS = ("pid", "rank", "state", "process", "command")
+# Python's own modules for this import all named characters of HTML, or a client of the web: a debugger would wait.
+ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 TYPES = (("processes", "The job's ranks, each of them a process"),)
 
 
-def plain(text: str) -> str:
-    """The text with a question mark for what XML can't hold."""
-    return NOT_XML.sub("?", text)
+def escaped(text: str) -> str:
+    """The text as an element or an attribute holds it, with a question mark for what XML can't hold."""
+    return NOT_XML.sub("?", text).translate(ESCAPES)
 
 
 def thread_list(threads: Iterable[tuple[str, RankProcess]]) -> str:
     """(thread id, rank) of each thread; where the rank waits is what GDB prints in parentheses."""
     rows = (
-        f'<thread id="{thread}" name="rank {rank_process.rank.rank}">{escape(plain(rank_process.state))}</thread>'
+        f'<thread id="{thread}" name="rank {rank_process.rank.rank}">{escaped(rank_process.state)}</thread>'
         for thread, rank_process in threads
     )
     return f'<?xml version="1.0"?><threads>{"".join(rows)}</threads>'
@@ -34,7 +35,7 @@ def thread_list(threads: Iterable[tuple[str, RankProcess]]) -> str:
 def library_list(rank_process: RankProcess, every: bool) -> str:
     """The rank's libraries; `every`: also those that GDB keeps hooks in."""
     rows = (
-        f"<library name={quoteattr(plain(each.name))} lm={hexadecimal(each.identity)} l_addr={hexadecimal(each.bias)}"
+        f'<library name="{escaped(each.name)}" lm={hexadecimal(each.identity)} l_addr={hexadecimal(each.bias)}'
         f' l_ld={hexadecimal(each.dynamic)} lmid="0x0"/>'
         for each in rank_process.libraries(every)
     )
@@ -69,7 +70,7 @@ def type_table() -> str:
 def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], kind: str) -> str:
     items = "".join(
         "<item>"
-        + "".join(f'<column name="{name}">{escape(plain(text))}</column>' for name, text in zip(columns, row))
+        + "".join(f'<column name="{name}">{escaped(text)}</column>' for name, text in zip(columns, row))
         + "</item>"
         for row in rows
     )

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Optional, Union
 
 from pieglobalsfind.decoders import decode
+from pieglobalsfind.decoders.lazy_ranks import columns_of
 from pieglobalsfind.errors import NotVirtualizedError, RanklensError, TargetError
 from pieglobalsfind.jobs.members import JobMember, Members
 from pieglobalsfind.session.job_view import JobView, ViewedProcess
@@ -23,7 +24,7 @@ from pieglobalsfind.targets.frozen import FrozenTarget
 from pieglobalsfind.targets.live import LiveTarget
 from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_registers
 
-from ..job.job import explained, open_named
+from ..job.target_option import explained, open_named
 from .loaded_files import LoadedFiles
 from .rank_process import RankProcess
 
@@ -52,7 +53,9 @@ class Moment:
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """All ranks that are known, ascending."""
-        return tuple(sorted({rank.rank for each in self.job.processes for rank in each.moment.table.ranks}))
+        return tuple(
+            sorted({number for each in self.job.processes for number in columns_of(each.moment.table.ranks).numbers})
+        )
 
     def rank(self, number: int) -> RankProcess:
         """Raises `UsageError` if there is no such rank."""
@@ -139,7 +142,8 @@ class ServedJob:
         self._standstill = Standstill(pids)
         targets = [HeldTarget(pid, self._standstill) for pid in pids]
         moment = moment_of(targets)
-        others = {rank.address_space for each in moment.job.processes for rank in each.moment.table.ranks} - {0}
+        tables = (each.moment.table for each in moment.job.processes)
+        others = set[int]().union(*(columns_of(table.ranks).address_spaces for table in tables))
         others -= {thread.tid for target in targets for thread in target.threads()}
         if not others:
             return moment

@@ -38,7 +38,7 @@ class UserFrame:
 
 @dataclass(frozen=True)
 class InObject:
-    """A variable of static storage: `size` bytes, in the original of an object at the address `original`."""
+    """A variable of static storage, or a function: `size` bytes, in an object's original at the address `original`."""
 
     object: int
     original: int
@@ -105,7 +105,7 @@ class SameVariable:
         """The variable of `size` bytes that a name means in a frame, and that lies at an address there."""
         owner = self._moment.translator.owner(address)
         found: Optional[InMemory] = None
-        if owner.object is not None and owner.kind in ("data", "rodata", "shared") and size > 0:
+        if owner.object is not None and owner.kind in ("code", "data", "rodata", "shared") and size > 0:
             found = InObject(owner.object, owner.original, size)
         elif owner.kind == "stack" and owner.rank == frame.rank.rank:
             found = self._in_frame(frame, name, signed(address - frame.activation.cfa))

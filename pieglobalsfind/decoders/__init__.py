@@ -61,6 +61,8 @@ def _without_registry(target: Target) -> Optional[RankTable]:
 
 def _of_runtime(target: Target, runtime: str) -> Optional[RankTable]:
     """By the data of one runtime alone; None if its name is not known here."""
+    if not runtime:
+        return None  # before the imports: most jobs have a registry
     from pieglobalsfind.decoders.ampi import decode as ampi
     from pieglobalsfind.decoders.smpi import decode as smpi
 

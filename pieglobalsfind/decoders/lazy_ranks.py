@@ -19,12 +19,13 @@ class Columns(NamedTuple):
     """What is asked of all ranks at once, in the order of the ranks.
 
     `stacks` are `NOWHERE` of ranks whose stack is unknown or elsewhere; `copies` are the addresses of all ranks' copies
-    of objects, ascending.
+    of objects, ascending; `address_spaces` are the processes that ranks' pages are read through, where they are others.
     """
 
     numbers: Sequence[int]
     stacks: Sequence[Extent]
     copies: Sequence[int]
+    address_spaces: frozenset[int]
 
 
 class RanksOnDemand(Sequence[Rank]):
@@ -87,6 +88,7 @@ def columns_of(ranks: Sequence[Rank]) -> Columns:
         tuple(rank.rank for rank in ranks),
         [_extent(rank) for rank in ranks],
         sorted(copy.copy for copy in copies if copy.object is not None),
+        frozenset(rank.address_space for rank in ranks) - {0},
     )
 
 

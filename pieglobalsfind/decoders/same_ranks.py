@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import Optional, Union
 
+from pieglobalsfind.decoders.lazy_ranks import with_changes
+from pieglobalsfind.decoders.registry.live_state import as_recorded, records_now
+from pieglobalsfind.decoders.registry.read_consistent import GENERATION_AT, find
 from pieglobalsfind.decoders.running import with_running
-from pieglobalsfind.model import READY, RUNNING, STARTING, Absent, Rank, RankTable, Region
+from pieglobalsfind.errors import RegistryError
+from pieglobalsfind.model import READY, REGISTRY, RUNNING, STARTING, Absent, Rank, RankTable, Region
 from pieglobalsfind.target import Target, read_many
 
-TIER = "runtime"  # a registry is decoded as fast as this reads
+TIER = "runtime"
 AMPI = "AMPI"  # whose current threads, unlike SimGrid's, are current until they have left their stacks
 WORD = 8
 MAY_RUN = Absent("it may be running", "stop it in a debugger, or take a core file with gcore")
 
 Marks = tuple[Optional[bytes], ...]
+Range = tuple[int, int]  # start, end
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class KnownRanks:
 
     table: RankTable
     marks: Marks
+
+    @property
+    def places(self) -> tuple[Range, ...]:
+        """What is read beyond the words that lead to threads and contexts."""
+        return ()
 
     def at_moment(self, target: Target) -> Optional[RankTable]:
         """The table as it is in `target`, None if a thread structure is another one now, or can't be read."""
@@ -42,8 +52,46 @@ class KnownRanks:
         return with_running(replace(self.table, ranks=ranks), target.threads())
 
 
-def known_ranks(target: Target, table: RankTable) -> Optional[KnownRanks]:
-    """What a later table can be made from, None where that takes decoding: a registry's, or of ranks that start."""
+@dataclass(frozen=True)
+class KnownRecords:
+    """A registry's table, and where its generation is, which changes whenever a rank comes, goes or moves."""
+
+    table: RankTable
+    generation: int
+
+    @property
+    def places(self) -> tuple[Range, ...]:
+        """The generation, and the ranks' records."""
+        size = self.table.record_size
+        records = ((rank.record, rank.record + size) for rank in self.table.ranks)
+        return (self.generation, self.generation + WORD), *records
+
+    def at_moment(self, target: Target) -> Optional[RankTable]:
+        """The table as it is in `target`, None if the registry has changed, or can't be read."""
+        order = "little" if self.table.byte_order == "<" else "big"
+        (generation,) = read_many(target, [(self.generation, WORD)])
+        if generation is None or int.from_bytes(generation, order) != self.table.generation:  # type: ignore[arg-type]
+            return None
+        changes: dict[int, Rank] = {}
+        for index, (rank, record) in enumerate(
+            zip(self.table.ranks, records_now(target, self.table, self.table.ranks))
+        ):
+            try:
+                now = as_recorded(self.table, rank, record) if record is not None else None
+            except RegistryError:
+                now = None
+            if now is None:
+                return None
+            if now is not rank:
+                changes[index] = now
+        return replace(self.table, ranks=with_changes(self.table.ranks, changes))
+
+
+def known_ranks(target: Target, table: RankTable) -> Optional[Union[KnownRanks, KnownRecords]]:
+    """What a later table can be made from; None where that takes decoding, as of ranks that start."""
+    if table.evidence.tier == REGISTRY:
+        place = find(target, target.maps()) if table.ranks and table.generation % 2 == 0 else None
+        return None if place is None else KnownRecords(table, place[0] + GENERATION_AT)
     if table.evidence.tier != TIER or not table.ranks:
         return None
     if table.context_layout and not all(map(_can_be_followed, table.ranks)):

@@ -81,6 +81,7 @@ DW_AT_allocated = 0x4E
 DW_AT_associated = 0x4F
 DW_AT_data_location = 0x50
 DW_AT_byte_stride = 0x51
+DW_AT_string_length = 0x19
 DW_AT_call_file = 0x58
 DW_AT_call_line = 0x59
 DW_AT_signature = 0x69

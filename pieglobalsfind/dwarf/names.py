@@ -76,7 +76,7 @@ def plain_name(found: object, language: str) -> str:
             return f"{kind} {{...}}"
         return found.name if language == "C++" else f"{kind} {found.name}"
     if isinstance(found, CharacterType):
-        return f"character({found.size})"
+        return "character(:)" if found.length_at is not None else f"character({found.size})"
     return str(getattr(found, "name", "")) or "?"
 
 
@@ -149,7 +149,7 @@ def fortran_name(types: Types, index: int, depth: int = 0) -> str:
     if isinstance(found, Struct):
         return f"Type {found.name}"
     if isinstance(found, CharacterType):
-        return f"character*{found.size}"
+        return "character*(:)" if found.length_at is not None else f"character*{found.size}"
     return found.name if isinstance(found, (Base, Void, Enum)) else plain_name(found, "Fortran")
 
 

@@ -212,7 +212,9 @@ class TypeReader:
         return Function(self._target(die), tuple(self.parameters(die)), variadic)
 
     def _text(self, die: Die, tag: int) -> Type:
-        return CharacterType(self._size(die))
+        block = self._reader.block(die, dw.DW_AT_string_length)
+        is_address = block is not None and len(block) == 9 and block[0] == dw.DW_OP_addr
+        return CharacterType(self._size(die), int.from_bytes(block[1:], "little") if block and is_address else None)
 
     def _enum(self, die: Die, tag: int) -> Type:
         die, name = self._defined(die)

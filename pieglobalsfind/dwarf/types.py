@@ -154,9 +154,10 @@ class Array:
 
 @dataclass(frozen=True)
 class CharacterType:
-    """A Fortran CHARACTER of `size` bytes."""
+    """A Fortran CHARACTER of `size` bytes; of a deferred length, which is at the vaddr `length_at`, `size` is 0."""
 
     size: int
+    length_at: Optional[int] = None
 
 
 @dataclass(frozen=True)

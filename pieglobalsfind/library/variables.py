@@ -18,7 +18,7 @@ from pieglobalsfind.dwarf.types import Base, Enum, TypeTable, Variable, Variable
 from pieglobalsfind.elf.locate import identity_of, object_path
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError, UsageError
 from pieglobalsfind.model import MIGRATED_OUT, Absent, Object, Rank
-from pieglobalsfind.ranks.variable_address import is_shared, place
+from pieglobalsfind.ranks.variable_address import data_place, is_shared, place
 from pieglobalsfind.session.process_view import ProcessView
 from pieglobalsfind.shell.escape import harmless
 from pieglobalsfind.target import Target
@@ -126,7 +126,13 @@ def _value(target: Target, rank: Rank, chosen: Declared, names: AddressNames) ->
         data = memory.read(address, variable.size)
     except MemoryUnreadable as error:
         return Absent(error.sentence)
-    around = Surroundings(types, variable.language, memory.read, partial(names.name, rank.rank))
+    around = Surroundings(
+        types,
+        variable.language,
+        memory.read,
+        partial(names.name, rank.rank),
+        own=lambda vaddr: data_place(rank, chosen.object, vaddr + chosen.object.load_bias),
+    )
     return Value(
         rank=rank.rank,
         name=variable.name,

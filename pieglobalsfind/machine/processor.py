@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 WORD = 8
 # Where no processor has anything: not canonical on x86-64, and too high on AArch64, which ignores the first byte.
@@ -98,6 +99,13 @@ class Processor:
     def pc_name(self) -> str:
         """Return the pc's name."""
         return self.register_names[self.pc]
+
+    @cached_property
+    def kept_registers(self) -> Mapping[str, int]:
+        """Return what every frame has, by the debuggers' names: call-preserved registers, pc and stack pointer."""
+        roles = {"pc": self.pc, "sp": self.stack_pointer, "fp": self.frame_pointer}
+        own = (*self.call_preserved, self.pc, self.stack_pointer)
+        return {**{self.register_names[number]: number for number in own}, **roles}
 
     @property
     def argument_names(self) -> tuple[str, ...]:

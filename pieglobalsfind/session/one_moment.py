@@ -141,9 +141,12 @@ def plan_for(live: LiveTarget, with_data: bool) -> ProcessPlan:
     return ProcessPlan(live, plan, tuple(others), runtime)
 
 
-def light_plan(table: RankTable, plan: Plan) -> Plan:
-    """What to copy to see the ranks of a table at a later moment (`decoders.same_ranks`), if `plan` found them."""
-    ranges = [(rank.thread, rank.thread + 8) for rank in table.ranks if rank.thread]
+def light_plan(table: RankTable, plan: Plan, places: Sequence[Range]) -> Plan:
+    """What to copy to see the ranks of a table at a later moment (`decoders.same_ranks`), if `plan` found them.
+
+    `places` is what that reads beyond the words that lead to threads and contexts.
+    """
+    ranges = [*places, *((rank.thread, rank.thread + 8) for rank in table.ranks if rank.thread)]
     ranges += [(rank.context_at, rank.context_at + 8) for rank in table.ranks if rank.context_at]
     ranges += [(address, address + 8) for address in table.currents]
     for rank in table.ranks:

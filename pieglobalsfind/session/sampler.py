@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Optional
+from typing import Optional, Union
 
 from pieglobalsfind.decoders.lazy_ranks import columns_of
-from pieglobalsfind.decoders.same_ranks import KnownRanks, known_ranks
+from pieglobalsfind.decoders.same_ranks import KnownRanks, KnownRecords, known_ranks
 from pieglobalsfind.dwarf.libdw import library
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import EXITED, MIGRATED_OUT, RankTable
@@ -24,7 +24,7 @@ from pieglobalsfind.stacks.call_tree import Call
 from pieglobalsfind.stacks.saved_registers import Contexts
 from pieglobalsfind.stacks.unwind import Walker
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import Pause, PausedTarget, pause
+from pieglobalsfind.targets.paused import Pause, PausedTarget, Room, pause
 
 RENEWAL = 2.0  # seconds after which ranks are found anew at the earliest, where that takes longer than to read them
 LEAST_BETWEEN = 20  # times as long as finding them took
@@ -50,7 +50,7 @@ class Sample:
 class _Known:
     """What serves later looks: the ranks, what is copied of them, and until when (`time.monotonic`)."""
 
-    ranks: KnownRanks
+    ranks: Union[KnownRanks, KnownRecords]
     process: ProcessPlan
     until: float
 
@@ -70,6 +70,7 @@ class Sampler:
         self._walker: Optional[Walker] = None
         self._runtime = ""
         self._folded: dict[Calls, Calls] = {}
+        self._room = Room()
         self.table: Optional[RankTable] = None
 
     def look(self) -> Sample:
@@ -81,7 +82,7 @@ class Sampler:
         known = self._known
         if known is None or time.monotonic() > known.until:
             return None
-        (target,) = pause([(known.process.live, known.process.plan)])
+        (target,) = pause([(known.process.live, known.process.plan)], self._room)
         table = known.ranks.at_moment(target)
         if table is None:
             return None
@@ -116,7 +117,7 @@ class Sampler:
         ranks = None if self._process.others else known_ranks(target, table)
         self._known = None
         if ranks is not None:
-            light = ProcessPlan(self._live, light_plan(table, self._process.plan))
+            light = ProcessPlan(self._live, light_plan(table, self._process.plan, ranks.places))
             self._known = _Known(ranks, light, 0.0)
 
     def _read(self, target: PausedTarget, table: RankTable) -> Sample:

@@ -22,7 +22,9 @@ from pieglobalsfind.errors import MemoryUnreadable, NotStoppableError
 from pieglobalsfind.memory_map import ProcMaps, mapping_at
 from pieglobalsfind.target import PIECE, KernelThread, MemoryMapping, read_or_none
 from pieglobalsfind.targets.live import LiveTarget
+from pieglobalsfind.targets.priority import highest
 from pieglobalsfind.targets.ptrace import Standstill, by_dwarf_number, raw_pc_and_stack_pointer, raw_registers
+from pieglobalsfind.targets.scattered_words import ScatteredWords
 
 Range = tuple[int, int]  # start, end
 
@@ -32,6 +34,7 @@ BELOW = 512  # bytes below a stack pointer that are in use: the red zone, and wh
 LARGEST_COPY = 1 << 30  # bytes
 LARGEST_CHECKED = 1 << 28  # bytes of which each page is tried before it is asked for in the next pause
 MOST_SETTLING = 100  # times that a process is let go at once because a thread stood between two ranks
+NOTHING = memoryview(b"")
 NOT_COPIED = "it was not copied while the process stood still"
 TOO_LARGE = f"more than {LARGEST_COPY >> 30} GB would have to be copied while the process stands still"
 
@@ -121,6 +124,10 @@ class PausedTarget:
         """From the copy; raises `MemoryUnreadable`, also for what was not copied and may have changed since."""
         held = self._pieces.get(address, size)
         return held if held is not None else self._read_in_parts(address, size)
+
+    def piece(self, address: int) -> tuple[int, memoryview]:
+        """Where the copied piece begins that holds an address, and its bytes; none if it was not copied."""
+        return self._pieces.at(address)
 
     def _read_in_parts(self, address: int, size: int) -> bytes:
         parts, at, end = [], address, address + size
@@ -232,6 +239,13 @@ class _Pieces:
         begin = address - self._starts[at]
         return bytes(self._data[at][begin : begin + size])
 
+    def at(self, address: int) -> tuple[int, memoryview]:
+        """The piece that holds an address: where it begins, and its bytes; none if there is none."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or address >= self._ends[at]:
+            return 0, NOTHING
+        return self._starts[at], self._data[at]
+
     def around(self, address: int) -> Range:
         """The piece that holds an address, or the next one."""
         at = bisect_right(self._starts, address) - 1
@@ -252,12 +266,26 @@ class _Pieces:
 # ---- the pause ----
 
 
-def pause(processes: Sequence[tuple[LiveTarget, Plan]]) -> list[PausedTarget]:
+class Room:
+    """Memory for the copy of one process, which the next pause uses again: its first use costs most."""
+
+    def __init__(self) -> None:
+        self._view = memoryview(b"")
+
+    def of(self, size: int) -> memoryview:
+        """At least so many bytes; what they held is lost."""
+        if len(self._view) < size:
+            self._view = _room(size)
+        return self._view
+
+
+def pause(processes: Sequence[tuple[LiveTarget, Plan]], room: Optional[Room] = None) -> list[PausedTarget]:
     """Stop all of them, copy what the plans say, and let all of them continue.
 
-    Raises `TargetError` if one may not be traced, has ended, or if a plan is too large.
+    `room` is for one process of which the last pause's copy is not needed any more. Raises `TargetError` if one may not
+    be traced, has ended, or if a plan is too large.
     """
-    copiers = [_Copier(live, plan) for live, plan in processes]
+    copiers = [_Copier(live, plan, room or Room()) for live, plan in processes]
     if sum(copier.size for copier in copiers) > LARGEST_COPY:
         raise NotStoppableError(TOO_LARGE, "name fewer ranks, or take a core file with gcore")
     collects = gc.isenabled()
@@ -276,37 +304,49 @@ def _copied(copiers: Sequence[_Copier]) -> Pause:
         standstill = Standstill([copier.live.pid for copier in copiers])
         try:
             taken, clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds"), time.monotonic()
-            for one in copiers:
-                one.read_registers(standstill)
-            is_settled = all(copier.is_settled for copier in copiers)
-            if is_settled:
-                for one in copiers:
-                    one.copy()
+            with highest():
+                is_settled = _read(copiers, standstill)
         finally:
-            seconds += time.monotonic() - standstill.began
             standstill.release()
+            seconds += standstill.ended - standstill.began
         if is_settled:
             return Pause(seconds, standstill.skew, taken, len(copiers), clock=clock)
     raise NotStoppableError("the runtime switched ranks at every moment that was looked at", "try again")
 
 
-class _Copier:
-    """Copies one process while it stands still; everything that can be is done before, or after."""
+def _read(copiers: Sequence[_Copier], standstill: Standstill) -> bool:
+    """Read registers and memory of all; False, and no memory, if a thread stands between two ranks."""
+    for copier in copiers:
+        copier.read_registers(standstill)
+    is_settled = all(copier.is_settled for copier in copiers)
+    if is_settled:
+        for copier in copiers:
+            copier.copy()
+    return is_settled
 
-    def __init__(self, live: LiveTarget, plan: Plan) -> None:
+
+class _Copier:
+    """Copies one process while it stands still; everything that can be is done before, or after.
+
+    Before the pause, `_vectors` says where each stack's part in use began then. The pause changes it for those stacks
+    that have another one now.
+    """
+
+    def __init__(self, live: LiveTarget, plan: Plan, room: Room) -> None:
         self.live = live
         self._unsettled = plan.unsettled
         stacks = sorted(plan.stacks, key=lambda one: one.start)
         self._starts = [stack.start for stack in stacks]
         self._ends = [stack.end for stack in stacks]
         self._expected = [max(stack.start, stack.end - stack.expected) for stack in stacks]
-        self._ranges = _vectors(plan.ranges)
-        self._pointers = _vectors((stack.pointer, stack.pointer + 8) for stack in stacks)
-        self.size = sum(self._ranges[1::2]) + sum(2 * stack.expected for stack in stacks)
-        self._room = _room(min(self.size, LARGEST_COPY) + (1 << 20))
-        self._words = _room(8 * len(stacks))[: 8 * len(stacks)].cast("Q")
+        self._pointers = ScatteredWords(live, [stack.pointer for stack in stacks])
+        self._words = self._pointers.read()
+        begins = [self._begin_of(at, pointer) for at, pointer in enumerate(self._words)]
+        self._vectors = _vectors((*plan.ranges, *zip(begins, self._ends)))
+        self._first_stack = 2 * len(plan.ranges)
+        self.size = sum(self._vectors[1::2])
+        self._room = room.of(min(self.size, LARGEST_COPY) + (1 << 20))
         self._registers: list[tuple[int, Optional[bytes]]] = []
-        self._copied = array.array("Q")
         self._lost: list[int] = []
 
     def read_registers(self, standstill: Standstill) -> None:
@@ -319,29 +359,39 @@ class _Copier:
         return not any(start <= pc < end for pc in pcs for start, end in self._unsettled)
 
     def copy(self) -> None:
-        starts = self._used()
-        vectors = self._ranges[:]
-        vectors.extend([number for start, end in zip(starts, self._ends) for number in (start, end - start)])
-        total = sum(vectors[1::2])
+        self._follow_ranks()
+        self._follow_threads()
+        total = sum(self._vectors[1::2])
         if total > len(self._room):
             self._room = _room(min(total, LARGEST_COPY))
-        self._copied, self._lost = vectors, self.live.copy_into(self._room, vectors)
+        self._lost = self.live.copy_into(self._room, self._vectors)
 
-    def _used(self) -> list[int]:
-        """Where each stack's part in use begins."""
-        for index in self.live.copy_into(self._words.cast("B"), self._pointers):
-            self._words[index] = 0
-        stacks = zip(self._words.tolist(), self._starts, self._ends, self._expected)
-        starts = [
-            (max(start, pointer - BELOW) if start <= pointer < end else expected) & -8
-            for pointer, start, end, expected in stacks
-        ]
+    def _follow_ranks(self) -> None:
+        """Take each stack from where it begins now."""
+        words = self._pointers.read()
+        if words != self._words:
+            for at, (before, now) in enumerate(zip(self._words, words)):
+                if before != now:
+                    self._begin(at, self._begin_of(at, now))
+            self._words = words
+
+    def _follow_threads(self) -> None:
+        """Take the stacks on which threads are from their stack pointers, if these are lower."""
         for _, raw in self._registers:
             pointer = raw_pc_and_stack_pointer(raw)[1] if raw is not None else 0
             at = bisect_right(self._starts, pointer) - 1
             if at >= 0 and pointer < self._ends[at]:
-                starts[at] = min(starts[at], max(self._starts[at], pointer - BELOW) & -8)
-        return starts
+                planned = self._vectors[self._first_stack + 2 * at]
+                self._begin(at, min(planned, max(self._starts[at], pointer - BELOW) & -8))
+
+    def _begin_of(self, at: int, pointer: int) -> int:
+        """Where the part in use of a stack begins, by the word that leads into it."""
+        start = self._starts[at]
+        return (max(start, pointer - BELOW) if start <= pointer < self._ends[at] else self._expected[at]) & -8
+
+    def _begin(self, at: int, begin: int) -> None:
+        vector = self._first_stack + 2 * at
+        self._vectors[vector : vector + 2] = array.array("Q", (begin, self._ends[at] - begin))
 
     def target(self, stopped: Pause) -> PausedTarget:
         threads = [KernelThread(tid, by_dwarf_number(raw)) for tid, raw in self._registers]
@@ -349,7 +399,7 @@ class _Copier:
 
     def _pieces(self) -> Iterator[tuple[int, memoryview]]:
         at, lost = 0, set(self._lost)
-        for index, (address, size) in enumerate(zip(self._copied[::2], self._copied[1::2])):
+        for index, (address, size) in enumerate(zip(self._vectors[::2], self._vectors[1::2])):
             if index not in lost:
                 yield address, self._room[at : at + size]
             at += size

@@ -19,6 +19,7 @@ from typing import Any, Optional, Union
 from pieglobalsfind.errors import NotStoppableError, TargetEndedError
 from pieglobalsfind.machine.lookup import of_kernel
 from pieglobalsfind.model import Absent
+from pieglobalsfind.targets.priority import highest
 
 # <sys/ptrace.h>
 GETREGSET, SEIZE, INTERRUPT, DETACH = 0x4204, 0x4206, 0x4207, 17
@@ -32,22 +33,23 @@ PATIENCE = 60.0  # seconds until every thread has to stand still: it can't befor
 TURN, PAUSE_OF_OTHERS = 1.0, 0.001  # seconds until another pause must be over, and between two tries
 POLLS = 20  # a thread that has a processor stops in microseconds
 NAP = 0.00005  # seconds
+REST = 0.001  # seconds; a process that has slept keeps the processor longer than one that has just computed
 RUNS, ENDED = -1, -2  # in place of a stopped thread's signal
 
 
 class Standstill:
     """All threads of some processes, stopped from the construction to `release`; a process that has ended has none.
 
-    `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `skew` how many
-    seconds after the first process the last one stood still. Raises `NotStoppableError` if one of them may not be
-    traced, `TargetEndedError` if all have ended.
+    `began` is a moment at which no thread stood still yet, as late as is known (`time.monotonic`), `ended` one at which
+    the last thread still stood still, as late as is known, 0.0 before `release`. Raises `NotStoppableError` if one of
+    them may not be traced, `TargetEndedError` if all have ended.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._signals: dict[int, dict[int, int]] = {pid: {} for pid in pids}  # by thread: one that it is about to get
         self._deadline = time.monotonic() + PATIENCE
-        self._stood: dict[int, float] = {}
-        self.began = 0.0
+        self.asked: dict[int, float] = {}  # by process: when the last of its threads was asked to stop
+        self.began = self.ended = 0.0
         free = time.monotonic() + TURN
         while not self._is_ours():
             self.release()
@@ -55,7 +57,10 @@ class Standstill:
                 raise _not_traceable(pids)
             time.sleep(PAUSE_OF_OTHERS)
         try:
-            self._stop_all()
+            if sum(map(len, self._signals.values())) > 1:
+                time.sleep(REST)
+            with highest():
+                self._stop_all()
         except BaseException:
             self.release()
             raise
@@ -64,8 +69,12 @@ class Standstill:
 
     @property
     def skew(self) -> float:
-        """Return the seconds between the first and the last process's stop."""
-        return max(self._stood.values(), default=0.0) - min(self._stood.values(), default=0.0)
+        """Return how many seconds the last process ran on after the first one.
+
+        From the request on a thread runs nothing more of the program: one that has a processor is interrupted at once,
+        and one that waits for a processor stops before it gets back to the program (ptrace(2), PTRACE_INTERRUPT).
+        """
+        return max(self.asked.values(), default=0.0) - min(self.asked.values(), default=0.0)
 
     def threads(self, pid: int) -> tuple[int, ...]:
         """The threads of one of the processes, ascending."""
@@ -76,6 +85,7 @@ class Standstill:
         for threads in self._signals.values():
             while threads:
                 tid, signal = threads.popitem()
+                self.ended = time.monotonic()
                 if _ptrace(DETACH, tid, 0, signal):
                     _release_running(tid)
 
@@ -88,8 +98,9 @@ class Standstill:
         new = {pid: list(threads) for pid, threads in self._signals.items()}
         while any(new.values()):
             waiting = {tid: (pid, time.monotonic()) for pid, tids in new.items() for tid in tids}
-            for tid in waiting:
+            for tid, (pid, _) in waiting.items():
                 _ptrace(INTERRUPT, tid, 0, 0)
+                self.asked[pid] = time.monotonic()
             self._wait_for(waiting)
             new = {pid: self._new_threads(pid) for pid in self._signals}
             if not all(self._seize(pid, tids) for pid, tids in new.items()):
@@ -118,6 +129,7 @@ class Standstill:
     def _wait_for(self, waiting: dict[int, tuple[int, float]]) -> None:
         """Until those threads stand still; each is of a process, and ran at some time at the earliest."""
         started, polls = time.monotonic(), 0
+        at_once = POLLS if len(waiting) < (os.cpu_count() or 1) else 0  # else this process has a processor they want
         while waiting:
             for tid, (pid, ran) in tuple(waiting.items()):
                 now = time.monotonic()
@@ -131,9 +143,8 @@ class Standstill:
                     continue
                 self._signals[pid][tid] = signal
                 self.began = min(self.began or ran, ran)
-                self._stood[pid] = time.monotonic()
             polls += 1
-            if polls > POLLS and waiting:
+            if polls > at_once and waiting:
                 self._check_patience(waiting, started)
                 time.sleep(NAP)  # the kernel stops them in microseconds, or not until a device has answered
 

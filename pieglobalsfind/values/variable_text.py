@@ -55,13 +55,19 @@ def never(name: str) -> bool:
     return False
 
 
+def nowhere(vaddr: int) -> Absent:
+    """It is not known where the rank has anything."""
+    return Absent("where it lies is not known")
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What decoding needs of the rank whose variable it is, and what it has read of that one's containers.
 
     `follow` says of a pointer by its name whether the object that it leads to is shown, too, one level deep. `texts`
     are those of elements by type and bytes, of values that mean the same on all ranks. `is_futile` says that what is
-    read now is for its places alone, because no text of it will be shown.
+    read now is for its places alone, because no text of it will be shown. `own` gives where the rank has what the
+    variable's file has at a vaddr.
     """
 
     types: TypeTable
@@ -72,6 +78,7 @@ class Surroundings:
     follow: Callable[[str], bool] = never
     texts: dict[tuple[int, bytes], str] = field(default_factory=dict)
     is_futile: Callable[[], bool] = bool
+    own: Callable[[int], Union[int, Absent]] = nowhere
 
 
 class VariableBytes(NamedTuple):
@@ -181,6 +188,10 @@ def decode_pointer(around: Surroundings, bare: Pointer, data: bytes, depth: int 
         text = c_string(around, value)
         if text is not None:
             return text
+    if value and isinstance(target, CharacterType) and target.length_at is not None:
+        text = of_deferred_length(around, value, target.length_at)
+        if text is not None:
+            return text
     mark = "@" if bare.kind != "*" else ""
     name = around.name_address(value) if value else "0x0"
     is_followed = value and depth <= FOLLOWED and around.follow(name)
@@ -267,16 +278,32 @@ def deferred_text(around: Surroundings, bare: Struct, member: Member, variable_b
     address, count = (
         int.from_bytes(variable_bytes.data[at : at + 8], "little", signed=True) for at in (member.offset, length.offset)
     )
+    text = characters(around, address & (1 << 64) - 1, count)
+    return None if text is None else f"{member.name} = {text}"
+
+
+def of_deferred_length(around: Surroundings, address: int, length_at: int) -> Optional[str]:
+    """A module's `character(len=:), allocatable`: gfortran keeps its length in a variable beside it."""
+    place = around.own(length_at)
+    try:
+        data = around.read(place, 8) if isinstance(place, int) else b""
+    except MemoryUnreadable:
+        return None
+    return characters(around, address, int.from_bytes(data, "little", signed=True)) if data else None
+
+
+def characters(around: Surroundings, address: int, count: int) -> Optional[str]:
+    """Fortran's text of so many characters; None if it is not there."""
     if not address or not 0 <= count <= LARGEST_READ:
         return None
     held = around.contents.allow(count)
     try:
-        data = around.read(address & (1 << 64) - 1, held)
+        data = around.read(address, held)
     except MemoryUnreadable:
         return None
     if count > MOST_ELEMENTS:
         around.contents.add(data)
-    return f"{member.name} = {quoted(data[:MOST_ELEMENTS], chr(39))}{'...' if count > MOST_ELEMENTS else ''}"
+    return f"{quoted(data[:MOST_ELEMENTS], chr(39))}{'...' if count > MOST_ELEMENTS else ''}"
 
 
 def _decode_member(

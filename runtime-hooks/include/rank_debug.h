@@ -137,6 +137,9 @@ struct rank_debug_header {
     /* Appended; a header of 504 bytes is without them. */
     struct rank_debug_table events; /* rank_debug_event_entry: a ring; `count` is its room, 0 without one */
     uint64_t events_written;        /* [live] entries ever written; number n (from 1) is at index (n - 1) % count */
+    /* Appended; a header of 528 bytes is without them. */
+    struct rank_debug_table loads;         /* rank_debug_load: rank r's at index r; none: nothing is counted */
+    struct rank_debug_table element_loads; /* rank_debug_element_load: processing element e's at index e */
 };
 
 /* An object: one loaded ELF file, as the system's loader placed it (the original). */
@@ -285,12 +288,59 @@ struct rank_debug_event_entry {
     uint32_t reserved0;
 };
 
+/*
+ * What a rank has done in this process: all fields are [live], and written by the rank's own kernel thread.  A rank
+ * that has moved leaves what it did here, and begins at 0 elsewhere: its whole load is the sum over all processes.
+ */
+struct rank_debug_load {
+    uint64_t busy; /* ticks that it had its processing element, up to the element's `since` */
+    uint64_t sent; /* address of a rank_debug_sent_table in the process's memory; 0: it has sent nothing */
+};
+
+/*
+ * A rank's messages by receiver: `count` entries follow, of `stride` bytes each, in no order.  The table stays where it
+ * is; one that is too small is replaced by a larger one.
+ */
+struct rank_debug_sent_table {
+    uint32_t count;
+    uint32_t stride;
+};
+
+/* Messages to one rank; `bytes` are those of the data, packed. */
+struct rank_debug_sent {
+    uint32_t receiver; /* [live] its number in MPI_COMM_WORLD plus one, written after all else; 0: no entry */
+    uint32_t reserved0;
+    uint64_t messages; /* [live] between ranks of the program */
+    uint64_t bytes;
+    uint64_t collective_messages; /* [live] that calls of collectives have sent */
+    uint64_t collective_bytes;
+};
+
+/*
+ * What a processing element has done: all fields but kernel_thread are [live].  A tick is one of the processor's own
+ * counter (x86-64: TSC, AArch64: CNTVCT_EL0); two pairs of ticks and nanoseconds say how long it is.  A runtime may
+ * leave the clock alone where a rank lets others run that are ready, and read it where one blocks; then what several
+ * ranks had in turn is `undivided`.
+ */
+struct rank_debug_element_load {
+    uint64_t idle;            /* ticks without a rank to run, up to `since` */
+    uint64_t undivided;       /* ticks that several ranks had in turn, up to `since` */
+    uint64_t since;           /* ticks when the clock was last read for one of these; 0: it has not begun */
+    uint64_t began;           /* ticks ... */
+    uint64_t began_monotonic; /* ... and nanoseconds of CLOCK_MONOTONIC when it began */
+    uint64_t later;           /* the same of a later moment: ticks ... */
+    uint64_t later_monotonic; /* ... and nanoseconds; written before `later` */
+    uint32_t kernel_thread;   /* tid; 0: it has not begun */
+    uint32_t turns;           /* 1: ranks have taken turns after `since` */
+};
+
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_table) == 16, "rank_debug_table");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, method) == 104, "rank_debug_header.method");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, strings) == 296, "rank_debug_header.strings");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, kept) == 472, "rank_debug_header.kept");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, events) == 504, "rank_debug_header.events");
-RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_header) == 528, "rank_debug_header");
+RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_header, loads) == 528, "rank_debug_header.loads");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_header) == 560, "rank_debug_header");
 RANK_DEBUG_STATIC_ASSERT(offsetof(struct rank_debug_object, path) == 64, "rank_debug_object.path");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_object) == 120, "rank_debug_object");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_segment) == 32, "rank_debug_segment");
@@ -307,6 +357,10 @@ RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_block) == 16, "rank_debug_bloc
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_kept) == 32, "rank_debug_kept");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_processing_element) == 16, "rank_debug_processing_element");
 RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_event_entry) == 48, "rank_debug_event_entry");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_load) == 16, "rank_debug_load");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_sent_table) == 8, "rank_debug_sent_table");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_sent) == 40, "rank_debug_sent");
+RANK_DEBUG_STATIC_ASSERT(sizeof(struct rank_debug_element_load) == 64, "rank_debug_element_load");
 
 #ifdef __GNUC__
 #pragma GCC visibility push(default) /* readers look for both among the exported symbols */

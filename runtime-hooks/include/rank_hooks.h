@@ -32,7 +32,9 @@ struct rank_hooks_capacity {
     uint32_t blocks;
     uint32_t kept;
     uint32_t processing_elements;
-    uint32_t events; /* the newest so many are kept */
+    uint32_t events;        /* the newest so many are kept */
+    uint32_t loads;         /* one for each rank of the job, from the start */
+    uint32_t element_loads; /* likewise for each processing element */
 };
 
 /*
@@ -87,6 +89,10 @@ void rank_hooks_event(uint32_t kind, const struct rank_debug_rank *rank, uint32_
 struct rank_debug_rank *rank_hooks_rank(uint32_t index);
 struct rank_debug_kept *rank_hooks_kept(uint32_t index);
 struct rank_debug_processing_element *rank_hooks_processing_element(uint32_t index);
+
+/* Where to count, for life: by rank, and by processing element; NULL beyond the capacity. */
+struct rank_debug_load *rank_hooks_load(uint32_t rank);
+struct rank_debug_element_load *rank_hooks_element_load(uint32_t element);
 
 #ifdef __cplusplus
 }

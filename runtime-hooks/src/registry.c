@@ -65,6 +65,10 @@ static uint64_t lay_out_all(struct rank_debug_header *header, uint64_t base,
             sizeof(struct rank_debug_processing_element));
     lay_out(&header->events, base, &taken, capacity->events, sizeof(struct rank_debug_event_entry));
     header->events.count = capacity->events;
+    lay_out(&header->loads, base, &taken, capacity->loads, sizeof(struct rank_debug_load));
+    header->loads.count = capacity->loads;
+    lay_out(&header->element_loads, base, &taken, capacity->element_loads, sizeof(struct rank_debug_element_load));
+    header->element_loads.count = capacity->element_loads;
     lay_out(&header->strings, base, &taken, capacity->strings, 1);
     return taken;
 }
@@ -226,6 +230,14 @@ struct rank_debug_kept *rank_hooks_kept(uint32_t index) {
 
 struct rank_debug_processing_element *rank_hooks_processing_element(uint32_t index) {
     return record_at(&registry->processing_elements, index);
+}
+
+struct rank_debug_load *rank_hooks_load(uint32_t rank) {
+    return rank < room.loads ? record_at(&registry->loads, rank) : NULL;
+}
+
+struct rank_debug_element_load *rank_hooks_element_load(uint32_t element) {
+    return element < room.element_loads ? record_at(&registry->element_loads, element) : NULL;
 }
 
 static uint64_t nanoseconds(clockid_t clock) {

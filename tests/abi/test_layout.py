@@ -27,6 +27,9 @@ RECORDS: dict[Any, str] = {
     layout.Kept: "kept",
     layout.ProcessingElement: "processing_element",
     layout.EventEntry: "event_entry",
+    layout.RankLoadRecord: "load",
+    layout.SentRecord: "sent",
+    layout.ElementLoadRecord: "element_load",
 }
 DIALECTS = [("gcc", "-std=c11", "c"), ("g++", "-std=c++17", "c++")]
 
@@ -60,6 +63,8 @@ def compiled_layout(compiler: str, standard: str, language: str, folder: Path) -
     lines.append('printf("header sizeof %zu\\n", offsetof(struct rank_debug_header, strings));')
     lines.append('printf("whole_header events %zu\\n", offsetof(struct rank_debug_header, events));')
     lines.append('printf("whole_header events_written %zu\\n", offsetof(struct rank_debug_header, events_written));')
+    lines.append('printf("whole_header loads %zu\\n", offsetof(struct rank_debug_header, loads));')
+    lines.append('printf("whole_header element_loads %zu\\n", offsetof(struct rank_debug_header, element_loads));')
     lines.append('printf("whole_header sizeof %zu\\n", sizeof(struct rank_debug_header));')
     source, program = folder / "layout.source", folder / "layout"
     source.write_text('#include <stdio.h>\n#include "rank_debug.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
@@ -83,6 +88,8 @@ def test_records(compiler: str, standard: str, language: str, tmp_path: Path) ->
     assert compiled["whole_header"] == [
         ("events", layout.EVENTS_AT),
         ("events_written", layout.EVENTS_WRITTEN_AT),
+        ("loads", layout.LOADS_AT),
+        ("element_loads", layout.ELEMENT_LOADS_AT),
         ("sizeof", layout.HEADER_SIZE),
     ]
     assert python_layout(layout.HEADER_FORM, layout.RegistryHeader._fields) == compiled["header"]

@@ -55,7 +55,7 @@ def test_every_tool_shows_it(tmp_path: Path, start_job: StartJob, gdb: Path) -> 
         assert inspect("waits", target)["cycles"] == [[0, 1, 2]]
         (stack,) = inspect("stacks", target)["stacks"]
         assert [one["function"] for one in stack["calls"]] == ["program_main", "receive"] and stack["ranks"] == "0-2"
-        (found,) = inspect("globals", target)
+        (found,) = inspect("globals", target)["globals"]
         assert [group["value"] for group in found["groups"]] == ["0", "1", "2"] and found["verdict"] == "differs"
     told = Session(gdb, tmp_path).attach(
         'ask("rank 1")\ntell("functions", functions())\ntell("value", value("my_rank"))', job.pid

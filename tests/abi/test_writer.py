@@ -44,11 +44,11 @@ def inspect(command: str, job: Job) -> Any:
 
 
 def test_its_ranks_are_shown(job: Job, gdb: Path, tmp_path: Path) -> None:
-    ranks = inspect("ranks", job)
+    ranks = inspect("ranks", job)["ranks"]
     assert [rank["state"] for rank in ranks] == ["blocked", "blocked"]
     waiting = [rank["waiting"] for rank in ranks]
     assert [(one["call"], one["peer"], one["tag"]) for one in waiting] == [("MPI_Recv", 1, 7), ("MPI_Recv", 0, 7)]
-    found = {one["name"]: one for one in inspect("globals", job)}
+    found = {one["name"]: one for one in inspect("globals", job)["globals"]}
     assert {name: [group["value"] for group in found[name]["groups"]] for name in VALUES} == VALUES
     assert {found[name]["verdict"] for name in VALUES} == {"differs"}
     told = Session(gdb, tmp_path).attach(

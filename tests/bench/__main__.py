@@ -30,7 +30,7 @@ def main() -> int:
     results = [
         importlib.import_module(f"tests.bench.{module.name}").run()
         for module in pkgutil.iter_modules(bench.__path__)
-        if module.name not in ("__main__", "chart", "result") and (not wanted or module.name in wanted)
+        if module.name not in ("__main__", "plot", "result") and (not wanted or module.name in wanted)
     ]
     for result in results:
         print(result.as_markdown())

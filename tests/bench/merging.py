@@ -12,7 +12,7 @@ from collections import defaultdict
 from inspector.analysis import stack_groups
 from inspector.analysis.stack_groups import StackGroups
 from pieglobalsfind.stacks.call_tree import Call
-from tests.bench.chart import Line, chart
+from tests.bench.plot import plot
 from tests.bench.result import Measurement, Picture, Result
 from tests.support.running import ROOT
 
@@ -57,11 +57,12 @@ def picture(times: dict[int, float]) -> str:
     """Against a line that would be in proportion to the ranks."""
     most = max(times)
     proportional = [(ranks, times[most] * ranks / most) for ranks in times if times[most] * ranks / most >= 0.01]
-    return chart(
+    return plot(
         f"Merging {STACKS:,} distinct stacks from {COLLECTORS} collectors",
         "ranks",
         "seconds of processor time",
-        (Line("measured", list(times.items())), Line("in proportion to the ranks", proportional, dashed=True)),
+        {"measured": list(times.items())},
+        {"in proportion to the ranks": proportional},
     )
 
 

@@ -1,8 +1,8 @@
 """`rank print` in 1,000 ranks, in GDB and in LLDB, on the same jobs.
 
 Of a program with 4,000 functions in one compilation unit, which a debugger reads anew for every rank that it visits,
-and of jacobi3d, an ordinary one. The expressions are variables, an expression of variables, and in GDB one that has to
-be evaluated in every rank by itself.
+and of jacobi3d, an ordinary one. The expressions are variables, an expression of variables, in GDB one with a call
+and one with the rank's number, and one that has to be evaluated in every rank by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from tests.bench.result import Measurement, Result
 from tests.support.running import BIN
 
 REPEAT = 3
-ALONE = "my_rank + ($_rank - $_rank)"  # GDB's convenience variables are each rank's own
+NUMBER = "my_rank - $_rank"
+CALL = "my_rank < 0 && f9(my_rank)"
+ALONE = "my_rank + ($esp - $esp)"  # a part of a register
 SHOWN = re.compile(r"^\(?(?:lldb\) )?\d+: ", re.MULTILINE)
 
 
@@ -47,6 +49,8 @@ def run() -> Result:
             local = in_gdb(pid, "n")
             several = in_gdb(pid, "my_rank + total")
             address = in_gdb(pid, "&total")
+            number = in_gdb(pid, NUMBER)
+            call = in_gdb(pid, CALL)
             alone = in_gdb(pid, ALONE, 1)
             lldb_variable = in_lldb(pid, load, "my_rank")
             lldb_several = in_lldb(pid, load, "my_rank + total")
@@ -65,6 +69,8 @@ def run() -> Result:
             Measurement("GDB, a local variable", local, "s", 1.0),
             Measurement("GDB, an expression of two variables", several, "s", 5.0),
             Measurement("GDB, an address, with its name in each rank", address, "s", 5.0),
+            Measurement("GDB, an expression with `$_rank`", number, "s", 5.0),
+            Measurement("GDB, an expression that may call a function", call, "s", 5.0),
             Measurement("GDB, jacobi3d, a struct with pointers", structure, "s", 1.0),
             Measurement("GDB, jacobi3d, an expression evaluated in every rank by itself", ordinary_alone, "s", 5.0),
             Measurement("GDB, the same with 4,000 functions in one unit", alone, "s", 5.0),

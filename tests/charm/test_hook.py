@@ -94,7 +94,7 @@ def test_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
     _, _, up = job
     command = [sys.executable, "-m", "inspector", "ranks", str(up.pid), "--json"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    found = {load["rank"]: load for load in json.loads(said)}
+    found = {load["rank"]: load for load in json.loads(said)["ranks"]}
     assert found[0]["state"] == "running"
     assert {(found[rank]["state"], found[rank]["waiting"]["call"]) for rank in range(1, RANKS)} == {
         ("blocked", "MPI_Recv")

@@ -48,7 +48,7 @@ def value_at(job: Running, address: str) -> int:
 def test_the_inspector(job: Running, kind: str, tmp_path: Path) -> None:
     target = job.pid if kind == "live" else make_core(job.pid, tmp_path)
     done = run(sys.executable, "-m", "inspector", "globals", target, "--json")
-    found = {load["name"]: load for load in json.loads(done.stdout)}
+    found = {load["name"]: load for load in json.loads(done.stdout)["globals"]}
     (shared,) = found["g_rank"]["groups"]
     assert shared == {"ranks": "0-3", "value": str(value_at(job, job.truth[0].global_address))}
     assert found["g_rank"]["verdict"] == "shared"

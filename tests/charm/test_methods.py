@@ -73,7 +73,7 @@ def test_what_the_loader_keeps_once_is_told_where_it_is(with_hook: bool, tmp_pat
 
 def test_who_runs_and_who_waits_in_which_call(job: tuple[str, str, Running]) -> None:
     _, _, up = job
-    found = {load["rank"]: load for load in json.loads(_run("inspector", "ranks", str(up.pid), "--json"))}
+    found = {load["rank"]: load for load in json.loads(_run("inspector", "ranks", str(up.pid), "--json"))["ranks"]}
     assert sorted(found) == list(range(RANKS))
     assert found[0]["state"] == "running"
     for rank in range(1, RANKS):

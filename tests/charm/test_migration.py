@@ -41,7 +41,7 @@ def _run(*words: str) -> str:
 def test_every_rank_is_found_where_it_is_and_nowhere_else(processes: dict[int, dict[int, str]]) -> None:
     assert len(processes) == 2
     for pid, ranks in processes.items():
-        told = json.loads(_run("inspector", "ranks", str(pid), "--json"))
+        told = json.loads(_run("inspector", "ranks", str(pid), "--json"))["ranks"]
         assert sorted(one["rank"] for one in told) == sorted(ranks)
         waiting = {one["state"] for one in told if one["rank"]}
         if 0 in ranks:  # which sleeps, and keeps those from their element that the barrier has let go on

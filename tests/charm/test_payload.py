@@ -34,7 +34,7 @@ def told(*words):
     return json.loads(done.stdout)
 gdb.execute("break *%d" % int(gdb.parse_and_eval("(long) &{packs}")))
 pid = str(gdb.selected_inferior().pid)
-payload = told("-m", "inspector", "payload", "--json", pid)
+payload = told("-m", "inspector", "payload", "--json", pid)["payload"]
 starts = told("-c", {by_start}, pid)
 open("go", "w").close()
 gdb.execute("continue")

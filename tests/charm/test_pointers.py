@@ -148,7 +148,7 @@ def test_what_is_right_for_a_block_that_all_share(job: Planted) -> None:
 def test_a_snapshot_of_what_ranks_are_keeps_what_tells_of_them(job: Planted) -> None:
     def ranks(target: object) -> Any:
         command = [str(built("inspector")), "ranks", str(target), "--json"]
-        return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["ranks"]
 
     live = ranks(job.pid)
     assert {one["tier"] for one in live} == {"runtime"}

@@ -52,7 +52,7 @@ def expected(job: Running) -> dict[int, int]:
 
 
 def test_the_inspector_reads_each_ranks_own(job: Running) -> None:
-    (variable,) = json.loads(run(sys.executable, "-m", "inspector", "globals", job.pid, "g_rank", "--json"))
+    (variable,) = json.loads(run(sys.executable, "-m", "inspector", "globals", job.pid, "g_rank", "--json"))["globals"]
     values = {}
     for group in variable["groups"]:
         for part in group["ranks"].split(","):

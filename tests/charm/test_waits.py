@@ -149,7 +149,7 @@ def waiting(pid: int) -> set[int]:
     """The ranks that wait in other calls than the barrier that comes before."""
     command = [sys.executable, "-m", "inspector", "ranks", str(pid), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    ranks = json.loads(done.stdout) if done.returncode == 0 else []
+    ranks = json.loads(done.stdout)["ranks"] if done.returncode == 0 else []
     return {rank["rank"] for rank in ranks if rank["state"] == "blocked" and rank["waiting"]["call"] != "MPI_Barrier"}
 
 

@@ -6,6 +6,7 @@ Atheris: coverage-guided as libFuzzer, of Python code, by instrumenting bytecode
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ def load(name: str) -> Decoder:
 def main(name: str, corpus: Path, seconds: int) -> None:
     import atheris
 
+    os.environ["XDG_CACHE_HOME"] = "/dev/null"  # no input fills the user's cache, or finds what another one has stored
     with atheris.instrument_imports(include=["pieglobalsfind", "inspector"]):
         decoder = load(name)
     corpus.mkdir(parents=True, exist_ok=True)

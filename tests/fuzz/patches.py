@@ -6,16 +6,19 @@ Takes the fuzzer's bytes; gives damaged bytes or a damaged target, and which of 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional
 
-from pieglobalsfind.target import Target, read_or_none
+from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.target import KernelThread, MemoryMapping, Target, read_or_none
 from tests.support.fabricate.memory import MemoryTarget, SparseBytes
 
 LONGEST = 16  # bytes of one patch
 MOST = 64  # patches of one input
 WINDOW = 64  # bytes: parts of memory without any other byte than 0 are not damaged
 PLACE = struct.Struct("<IB")
+MOST_READS = 1 << 16  # answers of a sound target that are kept
 
 Patch = tuple[int, bytes]
 
@@ -49,29 +52,77 @@ def damaged(sound: bytes, data: bytes) -> tuple[bytes, frozenset[int]]:
     return bytes(changed), frozenset(offset for offset in touched if changed[offset] != sound[offset])
 
 
+class StandingTarget:
+    """A target that never changes: it is asked once, and answers again from what it said, whatever the input."""
+
+    is_live = False
+
+    def __init__(self, sound: Target) -> None:
+        self._sound = sound
+        self._maps, self._threads = sound.maps(), sound.threads()
+        self._read: dict[tuple[int, int], Optional[bytes]] = {}
+        self._paths: dict[str, Optional[str]] = {}
+        self._identities: dict[str, Optional[bytes]] = {}
+
+    def read(self, address: int, size: int) -> bytes:
+        """As the sound target."""
+        place = address, size
+        if place not in self._read:
+            if len(self._read) >= MOST_READS:
+                self._read.clear()  # damaged addresses lead to ever other places
+            self._read[place] = read_or_none(self._sound, address, size)
+        content = self._read[place]
+        if content is None:
+            raise MemoryUnreadable(address, size)
+        return content
+
+    def maps(self) -> Sequence[MemoryMapping]:
+        """As the sound target."""
+        return self._maps
+
+    def threads(self) -> Sequence[KernelThread]:
+        """As the sound target."""
+        return self._threads
+
+    def open_path(self, path: str) -> Optional[str]:
+        """As the sound target."""
+        if path not in self._paths:
+            if len(self._paths) >= MOST_READS:
+                self._paths.clear()
+            self._paths[path] = self._sound.open_path(path)
+        return self._paths[path]
+
+    def file_identity(self, path: str) -> Optional[bytes]:
+        """As the sound target."""
+        if path not in self._identities:
+            self._identities[path] = self._sound.file_identity(path)
+        return self._identities[path]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sound, name)
+
+
 class DamagedTarget:
     """A target with some bytes changed; everything else is the sound target's."""
 
     def __init__(self, sound: Target, windows: Sequence[int], data: bytes) -> None:
         self._sound = sound
-        self._changed: dict[int, int] = {}
+        changed: dict[int, int] = {}
         for offset, content in patches(data, len(windows) * WINDOW):
             start = windows[offset // WINDOW] + offset % WINDOW
-            self._changed.update(enumerate(content, start))
-
-    @property
-    def touched(self) -> list[int]:
-        """The addresses of bytes that were changed, ascending."""
-        return sorted(self._changed)
+            changed.update(enumerate(content, start))
+        self._changed = changed
+        self.touched = sorted(changed)  # the addresses of bytes that were changed
 
     def read(self, address: int, size: int) -> bytes:
         """As the sound target, with the changed bytes."""
         content = self._sound.read(address, size)
-        here = [at for at in self._changed if address <= at < address + size]
-        if not here:
+        first = bisect_left(self.touched, address)
+        last = bisect_left(self.touched, address + size, first)
+        if first == last:
             return content
         changed = bytearray(content)
-        for at in here:
+        for at in self.touched[first:last]:
             changed[at - address] = self._changed[at]
         return bytes(changed)
 

@@ -6,13 +6,14 @@ import tempfile
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
+IN_MEMORY = str(MEMORY) if MEMORY.is_dir() else None  # where temporary files are made
 
 
 class ScratchFile:
     """`path` is what readers open."""
 
     def __init__(self) -> None:
-        self._file = tempfile.NamedTemporaryFile(dir=MEMORY if MEMORY.is_dir() else None)  # noqa: SIM115
+        self._file = tempfile.NamedTemporaryFile(dir=IN_MEMORY)  # noqa: SIM115
         self.path = self._file.name
 
     def write(self, content: bytes) -> str:

@@ -143,7 +143,7 @@ def test_info(session: Session, places: Places) -> None:
     assert "method    pie" in info and "known by  registry" in info and "\nplaces " in info
     command = [str(built("inspector")), "payload", "--json", str(places.pid)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    (total,) = (load["total"] for load in json.loads(done.stdout) if load["rank"] == 1)
+    (total,) = (load["total"] for load in json.loads(done.stdout)["payload"] if load["rank"] == 1)
     assert f"payload   {total} bytes: copies " in info
 
 

@@ -71,13 +71,13 @@ def members(ranks: str) -> list[int]:
 def test_globals_of_one_moment(busy: Job) -> None:
     """In all processes: as above, by the command."""
     for _ in range(3):
-        found = json.loads(inspected("globals", "--job", busy.pid).stdout)
+        found = json.loads(inspected("globals", "--job", busy.pid).stdout)["globals"]
         steps = steps_of(found)
         assert sorted(steps) == list(range(RANKS))
         assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
         (number,) = (one for one in found if one["name"] == "number")
         assert number["groups"] == [{"ranks": str(rank), "value": str(rank)} for rank in range(RANKS)]
-    some = json.loads(inspected("globals", "--job", busy.pid, "num*", "--rank", "2,5-6").stdout)
+    some = json.loads(inspected("globals", "--job", busy.pid, "num*", "--rank", "2,5-6").stdout)["globals"]
     assert [(one["name"], [group["ranks"] for group in one["groups"]]) for one in some] == [("number", ["2", "5", "6"])]
 
 
@@ -94,7 +94,7 @@ def test_a_snapshot_of_one_moment(busy: Job, tmp_path: Path) -> None:
         "is there already: name another folder by -o\n",
     )
     busy.close()
-    steps = steps_of(json.loads(inspected("globals", folder).stdout))
+    steps = steps_of(json.loads(inspected("globals", folder).stdout)["globals"])
     assert sorted(steps) == list(range(RANKS))
     assert all(steps[rank] <= steps[(rank - 1) % RANKS] + AHEAD for rank in range(RANKS)), steps
     stacks = json.loads(inspected("stacks", folder).stdout)

@@ -53,7 +53,7 @@ def test_predicted_bytes_are_sent(
     assert set(moves) == set(range(4)), done.stdout + done.stderr
     for rank, move in moves.items():
         predicted = json.loads((tmp_path / f"payload.{rank}").read_text())
-        (sizes,) = (one["bytes"] for one in predicted if one["rank"] == rank)
+        (sizes,) = (one["bytes"] for one in predicted["what_if"] if one["rank"] == rank)
         assert move["whole"] == sizes["now"] > megabytes << 20
         # What the kernel has taken from sendmsg(2), less the frame, the ticket and the table of pieces.
         sent = move["bytes_on_the_wire"] - move["envelope"]

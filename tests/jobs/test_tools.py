@@ -113,7 +113,7 @@ def test_globals_and_a_snapshot_of_a_job(job: Job, tmp_path: Path) -> None:
     """They are what the report of the job has, also when the job is gone."""
     whole = report("--job", job.pid)
     done = inspector("globals", "--job", job.pid, "--json")
-    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout) == whole["globals"]
+    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout)["globals"] == whole["globals"]
     done = inspector("globals", "--job", job.pid, "--rank", 9)
     assert (done.returncode, done.stderr) == (2, "inspector: there is no rank 9: these processes have 0-5\n")
     folder = tmp_path / "kept"
@@ -223,7 +223,7 @@ def test_a_checkpoint_is_a_target(checkpoint: Path) -> None:
 def test_addresses_of_a_checkpoint(checkpoint: Path, pieglobalsfind: Path) -> None:
     """The same address as any process that has the rank would tell it."""
     core = sorted(checkpoint.glob("0*"))[-1] / "process-1.core"
-    ranks = json.loads(inspector("ranks", core, "--json").stdout)
+    ranks = json.loads(inspector("ranks", core, "--json").stdout)["ranks"]
     assert {rank["rank"] for rank in ranks if rank["state"] != "migrated-out"} == {1, 2}
     address = hex(0x200000000000 + (1 << 30) + 0x2000)
     one = [str(pieglobalsfind), "--checkpoint", str(checkpoint), address]

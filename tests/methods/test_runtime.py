@@ -246,7 +246,7 @@ def test_shared_code_takes_no_memory(start_job: StartJob, tmp_path: Path) -> Non
         job = start_job(built("rankrun"), "-n", ranks, *more, program)
         job.wait_until_still()
         taken[more] = anonymous_bytes(job.pid)
-        payload = json.loads(run(built("inspector"), "payload", job.pid, "--json").stdout)
+        payload = json.loads(run(built("inspector"), "payload", job.pid, "--json").stdout)["payload"]
         moved[more] = sum(one["total"] for one in payload)
     saved = taken[()] - taken["--share-code",]
     assert abs(saved - ranks * text) < 0.1 * ranks * text, (saved, ranks * text)

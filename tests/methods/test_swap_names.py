@@ -51,8 +51,8 @@ def test_a_program_may_have_any_name_of_old_libcs(tmp_path: Path) -> None:
     assert "step" in names and len(names) > 20
     source = tmp_path / "names.c"
     source.write_text(SOURCE % {"names": " ".join(f"of({name})" for name in names)})
-    command = [built("rankcc"), "--method", "swap", "-fno-builtin", "-o", tmp_path / "names", source]
-    subprocess.run(command, check=True, timeout=100)
+    command: list[object] = [built("rankcc"), "--method", "swap", "-fno-builtin", "-o", tmp_path / "names", source]
+    subprocess.run([str(word) for word in command], check=True, timeout=100)
     done = subprocess.run(
         [built("rankrun"), "-n", str(RANKS), "--method", "swap", tmp_path / "names"],
         capture_output=True,

@@ -65,7 +65,7 @@ def test_inspector(method: str, source: str, held: Held, record: Record) -> None
     found = inspector("globals", held, source)
     for rank, truth in held.truth.items():
         for name in asked(held, CXX, "inspector", source):
-            assert value_on(found[rank], NAMES.get(name, name), rank) == str(truth[name].value), (rank, name)
+            assert value_on(found[rank]["globals"], NAMES.get(name, name), rank) == str(truth[name].value), (rank, name)
     for name in asked(held, CXX, "inspector", source):
         record("inspector", VARIABLES[name])
     stacks = {rank: whole_stack(one, rank) for rank, one in inspector("stacks", held, source).items()}
@@ -93,7 +93,7 @@ def ranks_of(text: str) -> set[int]:
 def test_inspector_fortran(method: str, source: str, held_fortran: Held, record: Record) -> None:
     found = inspector("globals", held_fortran, source)
     for rank, truth in held_fortran.truth.items():
-        assert value_on(found[rank], "common_value", rank) == str(truth["common_value"].value)
+        assert value_on(found[rank]["globals"], "common_value", rank) == str(truth["common_value"].value)
     record("inspector", VARIABLES["common_value"])
 
 

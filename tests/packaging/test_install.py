@@ -32,7 +32,7 @@ def run(*words: object, **variables: str) -> str:
 
 
 def inspected(pid: int, command: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(run(built("inspector"), command, pid, "--json"))
+    found: list[dict[str, object]] = json.loads(run(built("inspector"), command, pid, "--json"))[command]
     return found
 
 

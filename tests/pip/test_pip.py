@@ -267,7 +267,8 @@ def test_what_a_task_waits_for_in_an_mpi_library(programs: Path, start_job: Star
         core = make_core(job.pid, folder)
         told = [subprocess.run([BIN / "inspector", what, core, "--json"], capture_output=True) for what in ASKED]
         core.unlink()
-        ranks, found = (json.loads(one.stdout or "[]") for one in told)
+        whole, found = (json.loads(one.stdout or '{"ranks": []}') for one in told)
+        ranks = whole["ranks"]
         return [ranks, found] if all(rank["waiting"] for rank in ranks) else []
 
     ranks, found = wait_until(waits, "the tasks never came to wait")

@@ -73,7 +73,10 @@ def test_why_two_ranks_differ(running: Running) -> None:
 def test_a_core_file_with_the_copies_code(running: Running, tmp_path: Path) -> None:
     Path(f"/proc/{running.pid}/coredump_filter").write_text(FILTER)
     core = kernel_core(running.pid, tmp_path)
-    found = {one["name"]: {group["ranks"]: group["value"] for group in one["groups"]} for one in asked("globals", core)}
+    found = {
+        one["name"]: {group["ranks"]: group["value"] for group in one["groups"]}
+        for one in asked("globals", core)["globals"]
+    }
     for name in VARIABLES:
         assert found[name] == {str(rank): str(truth.value) for rank, truth in running.variable(name).items()}
     (waiting,) = asked("stacks", core, "--rank", "1-3")["stacks"]

@@ -104,7 +104,7 @@ def test_each_way_of_switching(factory: str, start_job: StartJob, shared: Shared
     check_variables(decode(open_target(pid=running.pid)), running, MANY)
     values = {
         one["name"]: {rank: int(group["value"]) for group in one["groups"] for rank in ranks_of(group["ranks"])}
-        for one in asked("globals", running.pid, "*_rank")
+        for one in asked("globals", running.pid, "*_rank")["globals"]
     }
     for name in ("g_rank", "s_rank", "t_rank"):
         assert values[name] == {rank: truth.value for rank, truth in running.variable(name).items()}
@@ -125,7 +125,7 @@ def ranks_of(text: str) -> list[int]:
 
 def test_who_runs_and_who_waits(start_job: StartJob, shared: Shared, tmp_path: Path) -> None:
     running = start(start_job, tmp_path, RANKS, built(shared, "truth.c"))
-    found = {one["rank"]: one for one in asked("ranks", running.pid)}
+    found = {one["rank"]: one for one in asked("ranks", running.pid)["ranks"]}
     assert found[0]["state"] == RUNNING
     for rank in range(1, RANKS):
         assert (found[rank]["state"], found[rank]["waiting"]["call"]) == ("blocked", "MPI_Recv")
@@ -137,7 +137,7 @@ def test_a_variable_of_which_the_loader_keeps_one(start_job: StartJob, shared: S
     (address,) = {line.split()[1] for line in running.job.lines if line.startswith("COMMON")}
     (line,) = owners(running.pid, int(address, 16))
     assert "no rank" in line and "several ranks share it" in line and "common+0x0" in line
-    (variable,) = asked("globals", running.pid, "common")
+    (variable,) = asked("globals", running.pid, "common")["globals"]
     assert [(one["ranks"], one["value"]) for one in variable["groups"]] == [("0-3", str(4 + 0 + 1 + 2 + 3))]
 
 
@@ -150,7 +150,9 @@ def test_without_privatization(start_job: StartJob, shared: Shared, tmp_path: Pa
     check_variables(table, running, RANKS)
     (line,) = owners(running.pid, running.told[0].address)
     assert "no rank  shared" in line
-    values = {one["name"]: [group["value"] for group in one["groups"]] for one in asked("globals", running.pid)}
+    values = {
+        one["name"]: [group["value"] for group in one["groups"]] for one in asked("globals", running.pid)["globals"]
+    }
     assert (values["g_rank"], values["t_rank"]) == ([str(RANKS - 1)], [str(2000 + RANKS - 1)])
 
 
@@ -160,7 +162,7 @@ def test_data_that_is_remapped_at_each_switch(how: str, start_job: StartJob, sha
     running = start(start_job, tmp_path, MANY, built(shared, "truth.c"), ["--cfg=smpi/privatization:mmap"])
     makers = {"gcore": make_core, "kernel": kernel_core}
     target = makers[how](running.pid, tmp_path) if how in makers else running.pid
-    found = {one["name"]: one for one in asked("globals", target)}
+    found = {one["name"]: one for one in asked("globals", target)["globals"]}
     for name in ("g_rank", "s_rank"):
         assert len({truth.address for truth in running.variable(name).values()}) == 1
         values = {rank: int(one["value"]) for one in found[name]["groups"] for rank in ranks_of(one["ranks"])}
@@ -213,7 +215,7 @@ def test_a_library_s_globals(is_told: bool, start_job: StartJob, shared: Shared,
     for rank, line in zip(places, lines):
         assert (f"rank {rank}  data" if is_told else "no rank  runtime") in line and "own_count+0x0" in line, line
     if is_told:
-        (found,) = asked("globals", running.pid, "own_count")
+        (found,) = asked("globals", running.pid, "own_count")["globals"]
         assert [group["value"] for group in found["groups"]] == [str(5 + 10 * rank) for rank in range(RANKS)]
 
 

@@ -41,7 +41,7 @@ def test_every_kind_of_wait(how: str, start_job: StartJob, shared: Shared, tmp_p
     running = start(start_job, tmp_path, RANKS, built(shared, "waits.c"), options)
     target = make_core(running.pid, tmp_path) if how == "core" else running.pid
     freeze = [] if how == "core" else ["--freeze"]
-    ranks = {one["rank"]: one for one in asked("ranks", target, *freeze)}
+    ranks = {one["rank"]: one for one in asked("ranks", target, *freeze)["ranks"]}
     assert (ranks[0]["state"], ranks[6]["state"]) == ("running", "exited")
     told = {rank: (one["call"], one["peer"], one["tag"]) for rank, one in waiting_of(ranks).items()}
     assert told.pop(4) in BOTH

@@ -131,7 +131,7 @@ def globals_of(target: object) -> list[tuple[str, str, str]]:
     """(rank, value, verdict) of `g_rank`."""
     command = [str(BIN / "inspector"), "globals", str(target), "g_rank", "--json"]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
-    return [(group["ranks"], group["value"], one["verdict"]) for one in told for group in one["groups"]]
+    return [(group["ranks"], group["value"], one["verdict"]) for one in told["globals"] for group in one["groups"]]
 
 
 def test_every_process_has_all_tasks_variables(running: Running, tmp_path: Path) -> None:

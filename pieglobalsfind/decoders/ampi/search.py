@@ -27,6 +27,7 @@ FORM = struct.Struct("<QQQQQ")  # context, entry, end of stack, flags, size
 ENTRY = 8  # bytes before the entry in it
 BUCKET = 24  # bits of an address that several functions do not have in common
 PAGE = 4096
+TOP, LARGEST_TEXT = 1 << 64, 1 << 32  # a damaged header may name any addresses; linkers' code has at most 2 GiB
 AROUND_PROGRAM = 1 << 40  # bytes in which the kernel places the heap, and nothing that is mapped
 
 
@@ -84,7 +85,8 @@ class Form:
             for segment in elf.segments
             if segment.flags & 1
         )
-        highs = {high for low, end in text for high in range(low >> BUCKET, ((end - 1) >> BUCKET) + 1)}
+        sound = ((low, end) for low, end in text if 1 << BUCKET <= low < end < TOP and end - low <= LARGEST_TEXT)
+        highs = {high for low, end in sound for high in range(low >> BUCKET, ((end - 1) >> BUCKET) + 1)}
         return [(BUCKET // 8, high.to_bytes(5, "little").rstrip(b"\0")) for high in sorted(highs)]
 
 

@@ -148,7 +148,7 @@ def _columns(rank_records: Sequence[layout.RankRecord], parts: RankParts) -> Col
         for start, size, state in zip(starts, sizes, column["state"])
     ]
     copies = sorted(base for rank, _, base in parts.records.copies if rank not in away)
-    return Columns(column["rank"], stacks, copies)
+    return Columns(column["rank"], stacks, copies, frozenset(column["address_space"]) - {0})
 
 
 def _rank(

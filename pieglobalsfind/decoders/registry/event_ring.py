@@ -64,7 +64,7 @@ class EventRing:
         start = table.address - header.mapping_address
         end = start + table.count * table.stride
         good = layout.record_size(EventEntry) <= table.stride <= layout.LARGEST_STRIDE and table.count <= MOST_ENTRIES
-        if not good or not layout.HEADER_SIZE <= start < end <= header.mapping_size:
+        if not good or not layout.WITH_EVENTS_SIZE <= start < end <= header.mapping_size:
             raise RegistryError("the registry is damaged, its events do not lie within its mapping")
         self.process = header.process_index
         self.job_id = layout.text(header.job_id)

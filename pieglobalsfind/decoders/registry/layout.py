@@ -211,6 +211,38 @@ class EventEntry(NamedTuple):
     reserved0: int
 
 
+class RankLoadRecord(NamedTuple):
+    """`struct rank_debug_load` of rank_debug.h."""
+
+    busy: int
+    sent: int
+
+
+class SentRecord(NamedTuple):
+    """`struct rank_debug_sent` of rank_debug.h."""
+
+    receiver: int
+    reserved0: int
+    messages: int
+    bytes: int
+    collective_messages: int
+    collective_bytes: int
+
+
+class ElementLoadRecord(NamedTuple):
+    """`struct rank_debug_element_load` of rank_debug.h."""
+
+    idle: int
+    undivided: int
+    since: int
+    began: int
+    began_monotonic: int
+    later: int
+    later_monotonic: int
+    kernel_thread: int
+    turns: int
+
+
 HEADER_FORM = "QIIQQQIIIIIIQQQQQ16s16s32s64s64s"
 TABLE_FORM = "QII"
 FORMS: dict[type[Any], str] = {
@@ -227,8 +259,13 @@ FORMS: dict[type[Any], str] = {
     Kept: "iIQQQ",
     ProcessingElement: "IIQ",
     EventEntry: "QQQIiIIII",
+    RankLoadRecord: "QQ",
+    SentRecord: "IIQQQQ",
+    ElementLoadRecord: "QQQQQQQII",
 }
 
+STATE_AT = 4  # where a rank's record has its state, in bytes
+STATE_RUNNING = 2
 CONTEXT_AT = struct.calcsize("<iIII")  # where a rank's record has the address of its context
 
 # What earlier writers of version 1 had of records that have grown since, the first ones' form first.
@@ -246,7 +283,11 @@ TABLE_SIZE = struct.calcsize("<" + TABLE_FORM)
 LEAST_HEADER_SIZE = FIXED_SIZE + (TABLES.index(BlockRecord) + 1) * TABLE_SIZE
 EVENTS_AT = FIXED_SIZE + len(TABLES) * TABLE_SIZE  # the ring's table; a header may end before it
 EVENTS_WRITTEN_AT = EVENTS_AT + TABLE_SIZE
-HEADER_SIZE = EVENTS_WRITTEN_AT + 8
+WITH_EVENTS_SIZE = EVENTS_WRITTEN_AT + 8
+LOADS_AT = WITH_EVENTS_SIZE  # a header may end before it, too
+ELEMENT_LOADS_AT = LOADS_AT + TABLE_SIZE
+HEADER_SIZE = ELEMENT_LOADS_AT + TABLE_SIZE
+SENT_TABLE_FORM = "II"  # struct rank_debug_sent_table: entries, and their distance
 
 Record = TypeVar("Record")
 
@@ -305,9 +346,18 @@ def parse_header(data: bytes, order: str) -> tuple[RegistryHeader, tuple[RecordT
 def parse_events_table(data: bytes, order: str) -> RecordTable:
     """Where a header says that the ring of events is; of one that ends before it, an empty table."""
     header_size = RegistryHeader._make(struct.unpack_from(order + HEADER_FORM, data)).header_size
-    if min(header_size, len(data)) < HEADER_SIZE:
+    if min(header_size, len(data)) < WITH_EVENTS_SIZE:
         return RecordTable(0, 0, record_size(EventEntry))
     return RecordTable(*struct.unpack_from(order + TABLE_FORM, data, EVENTS_AT))
+
+
+def parse_load_tables(data: bytes, order: str) -> tuple[RecordTable, RecordTable]:
+    """Where a header says that ranks' and processing elements' loads are; of one without them, empty tables."""
+    header_size = RegistryHeader._make(struct.unpack_from(order + HEADER_FORM, data)).header_size
+    if min(header_size, len(data)) < HEADER_SIZE:
+        return RecordTable(0, 0, record_size(RankLoadRecord)), RecordTable(0, 0, record_size(ElementLoadRecord))
+    ranks, elements = (struct.unpack_from(order + TABLE_FORM, data, at) for at in (LOADS_AT, ELEMENT_LOADS_AT))
+    return RecordTable(*ranks), RecordTable(*elements)
 
 
 def parse_records(kind: type[Record], data: bytes, stride: int, order: str) -> list[Record]:

@@ -137,14 +137,17 @@ def as_recorded(table: RankTable, rank: Rank, record: bytes) -> Rank:
         raise RegistryError(
             f"the record of rank {rank.rank} is damaged or another rank's by now", "look at the job again"
         )
-    state, context, waiting = (
-        model.STATES[rank_record.state],
-        context_of(rank_record),
-        waiting_of(rank_record, table.calls),
-    )
-    if (state, context, waiting, rank_record.switches) == (rank.state, rank.context, rank.waiting, rank.switches):
+    state, thread, switches = model.STATES[rank_record.state], rank_record.kernel_thread, rank_record.switches
+    context, waiting = context_of(rank_record), waiting_of(rank_record, table.calls)
+    if (switches, state, context, waiting, thread) == (
+        rank.switches,
+        rank.state,
+        rank.context,
+        rank.waiting,
+        rank.kernel_thread,
+    ):
         return rank  # as most are: a new one takes longer than all the rest
-    return replace(rank, state=state, context=context, waiting=waiting, switches=rank_record.switches)
+    return replace(rank, state=state, context=context, waiting=waiting, switches=switches, kernel_thread=thread)
 
 
 @lru_cache(maxsize=2)

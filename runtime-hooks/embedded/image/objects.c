@@ -51,7 +51,7 @@ static void measure(struct object *object) {
  */
 static int64_t static_tls_offset(const struct dl_phdr_info *info, const struct object *object) {
     uint64_t block = (uintptr_t)info->dlpi_tls_data, pointer = machine_thread_pointer();
-    if (!block && object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS)
+    if (!block && (!MACHINE_MARKS_STATIC_TLS || object_dynamic_value(object, DT_FLAGS) & DF_STATIC_TLS))
         block = tls_block(info->dlpi_tls_modid);
     void (*static_info)(size_t * size, size_t * alignment);
     *(void **)&static_info = dlvsym(RTLD_DEFAULT, "_dl_get_tls_static_info", "GLIBC_PRIVATE");

@@ -23,7 +23,8 @@ enum {
     MACHINE_R_JUMP_SLOT = R_AARCH64_JUMP_SLOT,
     MACHINE_R_RELATIVE = R_AARCH64_RELATIVE,
     MACHINE_R_IRELATIVE = R_AARCH64_IRELATIVE,
-    MACHINE_TLS_IS_ABOVE = 1, /* blocks of static TLS lie above the thread pointer */
+    MACHINE_TLS_IS_ABOVE = 1,     /* blocks of static TLS lie above the thread pointer */
+    MACHINE_MARKS_STATIC_TLS = 0, /* GNU ld sets no DF_STATIC_TLS */
 };
 
 #define MACHINE_PAGE UINT64_C(65536)

@@ -22,7 +22,8 @@ enum {
     MACHINE_R_JUMP_SLOT = R_X86_64_JUMP_SLOT,
     MACHINE_R_RELATIVE = R_X86_64_RELATIVE,
     MACHINE_R_IRELATIVE = R_X86_64_IRELATIVE,
-    MACHINE_TLS_IS_ABOVE = 0, /* blocks of static TLS lie below the thread pointer */
+    MACHINE_TLS_IS_ABOVE = 0,     /* blocks of static TLS lie below the thread pointer */
+    MACHINE_MARKS_STATIC_TLS = 1, /* linkers set DF_STATIC_TLS */
 };
 
 #define MACHINE_PAGE UINT64_C(4096)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct slot {
     uint64_t *word;
@@ -68,8 +69,9 @@ static void find_slots(const struct object *object) {
 
 /* The loader has made these words read-only; the switch writes them. */
 static int unprotect(void) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < slot_count; i++)
-        if (mprotect((void *)((uint64_t)slots[i].word & ~(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE))
+        if (mprotect((void *)((uint64_t)slots[i].word & ~(page - 1)), page, PROT_READ | PROT_WRITE))
             return errno;
     return 0;
 }

@@ -99,6 +99,7 @@ static void run_element(struct element *self) {
     self->exceptions = __cxa_get_globals();
     self->error = &errno;
     struct exceptions own = *self->exceptions;
+    load_begin(self->load, (uint32_t)self->tid);
     do {
         while (element_run_ready(self)) {
             *self->exceptions = own;

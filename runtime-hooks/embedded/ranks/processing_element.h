@@ -8,6 +8,7 @@
 #include "image/method.h"
 #include "rank_debug.h"
 #include "ranks/fiber.h"
+#include "ranks/load.h"
 #include "ranks/rank_work.h"
 
 #include <pthread.h>
@@ -36,7 +37,8 @@ struct rank {
     int status;
     void *attachment;
     struct rank_work work;
-    uint64_t cycles; /* that it has run, where load is measured */
+    struct rank_debug_load *load; /* here */
+    uint64_t cycles;              /* that it has run, in all processes where it was */
 };
 
 struct element {
@@ -47,10 +49,10 @@ struct element {
     struct exceptions *exceptions;
     int *error;         /* the kernel thread's errno: a compiler takes its address once for a whole function */
     struct fiber fiber; /* of the kernel thread's own stack */
+    struct rank_debug_element_load *load;
     uint64_t idle_context;
     uint64_t token;       /* the method's, for the kernel thread itself */
     struct rank *leaving; /* has just left its stack, and this process */
-    uint64_t since;       /* when the current rank began to run, in cycles */
     uint32_t index;
     pid_t tid;
     pthread_t thread;
@@ -68,6 +70,7 @@ struct scheduler {
     int left;                        /* ranks that have not exited; atomic */
     const struct process_hooks *job; /* NULL: this process is all of it */
     atomic_bool paused;
+    bool exact_load;               /* the clock is read at every switch */
     void (*enter)(uint64_t token); /* the method's; NULL if it needs no telling */
     const struct method *method;
 };

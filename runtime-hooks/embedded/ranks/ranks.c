@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-int ranks_prepare(int count, int element_count, const struct method *method) {
+int ranks_prepare(int count, int element_count, const struct method *method, bool exact_load) {
     struct rank *ranks = shared_allocate((size_t)count * sizeof *ranks);
     struct element *elements = shared_allocate((size_t)element_count * sizeof *elements);
     if (!ranks || !elements)
@@ -23,9 +23,12 @@ int ranks_prepare(int count, int element_count, const struct method *method) {
     scheduler.elements = elements;
     scheduler.rank_count = scheduler.left = count;
     scheduler.element_count = element_count;
+    scheduler.exact_load = exact_load || scheduler.job;
     shared_lock_init(&scheduler.sleeping);
     for (int i = 0; i < element_count; i++) {
         elements[i].index = (uint32_t)i;
+        if (!(elements[i].load = load_of_element((uint32_t)i)))
+            return ENOMEM;
         shared_condition_init(&elements[i].wake);
     }
     return 0;
@@ -51,7 +54,7 @@ __attribute__((no_sanitize("thread"))) static void begin_rank(void *argument) {
 
 void ranks_add(int number, struct rank_debug_rank *record, const struct rank_work *work) {
     struct rank *rank = &scheduler.ranks[number];
-    *rank = (struct rank){.record = record, .number = number, .work = *work};
+    *rank = (struct rank){.record = record, .load = load_of_rank((uint32_t)number), .number = number, .work = *work};
     rank->element = &scheduler.elements[ranks_element_of(number)];
     record->context = context_make((void *)(uintptr_t)record->stack_start, record->stack_size, begin_rank, rank);
     fiber_make(&rank->fiber, (void *)(uintptr_t)record->stack_start, record->stack_size);
@@ -99,6 +102,7 @@ void ranks_arrive(const struct rank_ticket *ticket, struct rank_debug_rank *reco
     struct rank *rank = &scheduler.ranks[ticket->record.rank];
     struct element *owner = least_busy();
     *rank = (struct rank){.record = record,
+                          .load = load_of_rank((uint32_t)ticket->record.rank),
                           .element = owner,
                           .number = ticket->record.rank,
                           .call_depth = ticket->call_depth,

@@ -13,8 +13,9 @@ struct method;
 struct process_hooks;
 struct rank_heap;
 
-/* Prepares `count` ranks on `elements` kernel threads; switches call `method`. 0, or an errno value. */
-int ranks_prepare(int count, int elements, const struct method *method);
+/* Prepares `count` ranks on `elements` kernel threads; switches call `method`, and read the clock for the sake of
+ * `exact_load`. 0, or an errno value. */
+int ranks_prepare(int count, int elements, const struct method *method, bool exact_load);
 
 /* Makes rank `number`, whose record is in the registry already, on the stack that the record names. */
 void ranks_add(int number, struct rank_debug_rank *record, const struct rank_work *work);

@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "ranks/scheduler.h"
 #include "libc/current_rank.h"
-#include "machine/machine.h"
 #include "rank_hooks.h"
 #include "ranks/context.h"
 #include "ranks/process_hooks.h"
@@ -121,8 +120,6 @@ static inline void enter_method(uint64_t token) {
  */
 static inline uint64_t switch_to(struct rank *to) {
     uint64_t context = to->record->context;
-    if (scheduler.job)
-        element->since = machine_cycles();
     enter_method(to->work.token);
     element->current = to;
     heap_here = to->work.heap;
@@ -135,8 +132,6 @@ static inline uint64_t switch_to(struct rank *to) {
 
 /* Goes on with `to`, or on the kernel thread's own stack. */
 static inline void leave_for(struct rank *from, struct rank *to) {
-    if (scheduler.job)
-        from->cycles += machine_cycles() - element->since;
     from->exceptions = *element->exceptions;
     int error = *element->error;
     if (to) {
@@ -154,27 +149,36 @@ static inline void leave_for(struct rank *from, struct rank *to) {
     *element->error = error; /* of another kernel thread, if it has moved */
 }
 
-/* Leaves `from`, whose new state is already in its record; returns when it runs again. */
-static void leave(struct rank *from) {
+static inline void count_load(struct rank *from) {
+    from->cycles += load_charge(element->load, from->load);
+}
+
+/* Leaves `from`, whose new state is already in its record; returns when it runs again.  `reads_clock` is a constant. */
+static inline __attribute__((always_inline)) void leave(struct rank *from, bool reads_clock) {
     struct rank *to = take_ready(element);
-    if (to == from)
+    if (to == from) {
         set_state(from, RANK_DEBUG_STATE_RUNNING);
+        return;
+    }
+    if (reads_clock || scheduler.exact_load)
+        count_load(from);
     else
-        leave_for(from, to);
+        element->load->turns = 1;
+    leave_for(from, to);
 }
 
 void rank_yield(void) {
     struct rank *self = element->current;
     set_state(self, RANK_DEBUG_STATE_READY);
     element_push_ready(element, self);
-    leave(self);
+    leave(self, false);
 }
 
 void rank_block(pthread_mutex_t *lock) {
     struct rank *self = element->current;
     __atomic_store_n(&self->record->state, RANK_DEBUG_STATE_BLOCKED, __ATOMIC_RELEASE);
     element->to_release = lock;
-    leave(self);
+    leave(self, true);
     release_lock(); /* woken before it had left: no other stack has released the lock */
 }
 
@@ -182,6 +186,7 @@ void rank_leave_process(void) {
     struct rank *self = element->current;
     set_state(self, RANK_DEBUG_STATE_READY);
     element->leaving = self;
+    count_load(self);
     leave_for(self, NULL);
 }
 
@@ -189,6 +194,7 @@ bool element_run_ready(struct element *self) {
     struct rank *next = take_ready(self);
     if (!next)
         return false;
+    load_charge_idle(self->load);
     uint64_t context = switch_to(next);
     fiber_leave(&self->fiber, &next->fiber);
     context_switch(&self->idle_context, context);
@@ -197,8 +203,8 @@ bool element_run_ready(struct element *self) {
 }
 
 uint64_t rank_cycles(const struct rank *rank) {
-    bool runs = scheduler.job && element && element->current == rank;
-    return rank->cycles + (runs ? machine_cycles() - element->since : 0);
+    bool runs = element && element->current == rank;
+    return scheduler.job ? rank->cycles + (runs ? load_ticks() - element->load->since : 0) : 0;
 }
 
 void rank_pause_point(void) {
@@ -239,7 +245,7 @@ void rank_exit(int status) {
     __atomic_sub_fetch(&scheduler.left, 1, __ATOMIC_ACQ_REL);
     if (scheduler.job)
         scheduler.job->exited(self->number, status);
-    leave(self);
+    leave(self, true);
     abort(); /* an exited rank never runs again */
 }
 

@@ -100,7 +100,7 @@ static int give_way(void *unused) {
 
 int main(void) {
     struct rank_hooks_capacity capacity = {.strings = 4096, .ranks = 2, .context_registers = 16, .calls = 1};
-    if (rank_hooks_create(&capacity) || ranks_prepare(2, 1, method_named("none")))
+    if (rank_hooks_create(&capacity) || ranks_prepare(2, 1, method_named("none"), false))
         return 1;
     rank_hooks_begin();
     context_describe();

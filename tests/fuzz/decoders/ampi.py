@@ -8,17 +8,18 @@ from pathlib import Path
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank
-from tests.fuzz.patches import DamagedTarget, windows_of, written
+from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
 from tests.support.fabricate.ampi import MEGABYTE, RANKS, Job
 
 FOLDER = tempfile.TemporaryDirectory()
 JOBS = [Job(method, has_tables=True, stripped=method == "tls") for method in ("pie", "fs", "tls", "none")]
 THREAD = 0x1000  # bytes of a thread's structures
-TARGETS = []
+SOUND = []
 for number, job in enumerate(JOBS):
     Path(FOLDER.name, str(number)).mkdir()
-    TARGETS.append(job.target(Path(FOLDER.name, str(number))))
-WINDOWS = [windows_of(target) for target in TARGETS]
+    SOUND.append(job.target(Path(FOLDER.name, str(number))))
+WINDOWS = [windows_of(target) for target in SOUND]
+TARGETS = [StandingTarget(target) for target in SOUND]
 
 
 def facts(rank: Rank) -> tuple[object, object]:

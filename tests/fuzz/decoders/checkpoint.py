@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.jobs.members import DESCRIPTION, in_checkpoint
+from tests.fuzz.scratch import IN_MEMORY
 
-FOLDER = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
 HERE = Path(FOLDER.name, "000003")
 HERE.mkdir()
 for number in range(2):

@@ -15,6 +15,7 @@ from pieglobalsfind.dwarf.types import Expression
 from pieglobalsfind.errors import MemoryUnreadable, RanklensError
 from pieglobalsfind.model import Absent
 from tests.fuzz.patches import damaged, written
+from tests.fuzz.scratch import IN_MEMORY
 from tests.pieglobalsfind.dwarf.questions import ask
 
 SOURCE = """
@@ -24,7 +25,7 @@ enum state { IDLE, BUSY = 7 } state; union { int i; float f; } both; int (*callb
 static int work(int depth) { static int calls; calls += depth; return calls + cells[depth & 3].kind; }
 int main(int argc, char **argv) { return work(argc) + my_rank + (int)counter + (argv[0] == name) + both.i + state; }
 """
-FOLDER = tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory(dir=IN_MEMORY)
 PROGRAM, PLACE = Path(FOLDER.name, "program"), Path(FOLDER.name, "damaged")
 Path(FOLDER.name, "program.c").write_text(SOURCE)
 subprocess.run(["gcc", "-g", "-O1", "-o", PROGRAM, PROGRAM.with_suffix(".c")], check=True, timeout=60)

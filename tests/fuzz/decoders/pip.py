@@ -8,16 +8,17 @@ from pathlib import Path
 from pieglobalsfind.decoders import decode
 from pieglobalsfind.errors import RanklensError
 from pieglobalsfind.model import Absent, Rank
-from tests.fuzz.patches import DamagedTarget, windows_of, written
+from tests.fuzz.patches import DamagedTarget, StandingTarget, windows_of, written
 from tests.support.fabricate.pip import STACK_SIZE, Job
 
 FOLDER = tempfile.TemporaryDirectory()
 JOBS = [Job(2), Job(3), Job(3, own_glibc=True), Job(3, is_process_mode=True, looks_from=1)]
-TARGETS = []
+SOUND = []
 for number, job in enumerate(JOBS):
     Path(FOLDER.name, str(number)).mkdir()
-    TARGETS.append(job.target(Path(FOLDER.name, str(number))))
-WINDOWS = [windows_of(target) for target in TARGETS]
+    SOUND.append(job.target(Path(FOLDER.name, str(number))))
+WINDOWS = [windows_of(target) for target in SOUND]
+TARGETS = [StandingTarget(target) for target in SOUND]
 
 
 def facts(rank: Rank) -> list[object]:

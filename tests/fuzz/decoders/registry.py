@@ -40,7 +40,7 @@ SOUND = Registry(
     calls=("", "MPI_Recv", "MPI_Barrier"),
     registers=((16, 1, 56), (7, 2, 64)),
 )
-BYTES = SOUND.encode()
+BYTES, SIZE = SOUND.encode(), SOUND.size
 RANK_ROW, COPY_ROW = struct.calcsize("<iIIIQQQQQQQQIIiiQQIIII"), struct.calcsize("<iIQ")
 TABLES = [
     struct.unpack_from("<Q", BYTES, at)[0] - ADDRESS for at in range(HEADER_SIZE - 8 - 16 * 14, HEADER_SIZE - 8, 16)
@@ -51,7 +51,7 @@ PARTS_END = COPY_TABLE + 2 * RANKS * COPY_ROW
 
 
 def decoded(content: bytes) -> RankTable:
-    return decode(MemoryTarget([Mapped(ADDRESS, SOUND.size, content, NAME)]))
+    return decode(MemoryTarget([Mapped(ADDRESS, SIZE, content, NAME)]))
 
 
 def seeds() -> list[bytes]:

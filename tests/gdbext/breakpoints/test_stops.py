@@ -71,6 +71,8 @@ tell("ended", gdb.selected_inferior().pid)
     ],
 )
 def test_which_ranks_stop(session: Session, rankrun: Path, ticks: Path, command: str, expected: list[int]) -> None:
+    if gdb_version() < (13, 0) and "MPI_" in command and " if " in command:
+        pytest.skip("GDB 12 sets no breakpoint whose condition names what is not known yet")
     told = launch(
         session,
         f"""

@@ -86,3 +86,57 @@ tell("answers", answers)
     alone, job = answers(session, programs, rankrun, script)
     assert alone == job
     assert re.search(r'No symbol "make" in current context', str(alone))
+
+
+SYMBOLS = (
+    *(
+        "pace_up",
+        "main",
+        "$pc",
+        "&paced",
+        "(long) pace_up + 3",
+        "(char *) &paced + 1",
+        "&sink",
+        "printf",
+        "0",
+        "no_such",
+    ),
+    *("", "(long) $pc +", "$_siginfo"),
+)
+
+
+def test_symbols_are_of_the_users_file(session: Session, programs: Programs, rankrun: Path) -> None:
+    """`info symbol` in a rank says what it says in a process: the file is the program, not a copy of it for GDB."""
+    script = f"""
+gdb.execute("tbreak pace_up")
+gdb.execute("run")
+gdb.execute("tbreak pace_up")
+answers = [[one, ask("info symbol " + one)] for one in {SYMBOLS}]
+tell("answers", answers)
+"""
+    alone, job = answers(session, programs, rankrun, script)
+    assert str(programs.alone) in str(alone)
+    assert str(alone).replace(str(programs.alone), str(programs.job)) == str(job)
+
+
+@pytest.mark.parametrize("start", ["run", "starti"])
+def test_libraries_are_not_to_be_read(session: Session, programs: Programs, rankrun: Path, start: str) -> None:
+    """The program is a library in a job: breakpoints stop in it all the same, again and again."""
+    script = f"""
+answers = []
+gdb.execute("set auto-solib-add off")
+gdb.execute("tbreak pace_up")
+for _ in range(2):
+    gdb.execute({start!r})
+    if {start!r} == "starti":
+        gdb.execute("continue")
+    gdb.execute("nosharedlibrary")
+    answers += [functions()[0], ask("print paced"), ask("show auto-solib-add")]
+    gdb.execute("tbreak pace_down")
+    gdb.execute("continue")
+    answers += [functions()[0], ask("print sink")]
+    gdb.execute("tbreak pace_up")
+tell("answers", answers)
+"""
+    alone, job = answers(session, programs, rankrun, script)
+    assert alone == job and "off" in str(alone)

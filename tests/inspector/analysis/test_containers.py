@@ -56,7 +56,7 @@ def answer(start_ranks: StartRanks) -> dict[str, Any]:
     command = [str(BIN / "inspector"), "globals", str(job.pid), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    return {load["name"]: load for load in json.loads(done.stdout)}
+    return {load["name"]: load for load in json.loads(done.stdout)["globals"]}
 
 
 def printed(shared: Shared, folder: Path, gdb: Path, expressions: list[str]) -> list[str]:
@@ -177,9 +177,8 @@ def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
     """One level deep: what they lead to is shown and compared."""
     job = start_ranks(SOURCES / "derived.f90", ranks=2)
     command = [str(BIN / "inspector"), "globals", str(job.pid), "--json"]
-    found = {
-        load["name"]: load for load in json.loads(subprocess.run(command, capture_output=True, timeout=120).stdout)
-    }
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    found = {load["name"]: load for load in json.loads(done.stdout)["globals"]}
 
     def of(name: str) -> list[str]:
         return [re.sub(r"<heap\+0x[0-9a-f]+>", "<heap>", one["value"]) for one in found[f"state::{name}"]["groups"]]
@@ -192,7 +191,10 @@ def test_fortran_pointers_and_derived_types(start_ranks: StartRanks) -> None:
         f"( id = {rank}, values = ({rank}.5, {rank}.5), label = 'label', next = 0x0, _label_length = 5 )"
         for rank in (0, 1)
     ]
-    assert found["state::title"]["uncompared"] == "what its pointers lead to"
+    assert of("title") == ["'title of some length'"]
+    assert found["state::title"]["uncompared"] == ""
+    first, second = of("heading")
+    assert (first, second) == ("'heading of rank 0'", "'heading of rank 1, which is longer'")
 
 
 def of_libcxx(folder: Path, shared: Shared, gdb: Path) -> dict[str, str]:

@@ -46,10 +46,9 @@ int main(int argc, char **argv) {{
 
 def payload(pid: int, *options: str) -> list[dict[str, Any]]:
     command = [str(built("inspector")), "payload", str(pid), "--json", *options]
-    found: list[dict[str, Any]] = json.loads(
-        subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
-    )
-    return found
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+    cases: list[dict[str, Any]] = found["what_if" if "--what-if" in options else "payload"]
+    return cases
 
 
 def alike(pid: int, share: bool, unused: dict[int, int]) -> dict[int, tuple[int, int]]:

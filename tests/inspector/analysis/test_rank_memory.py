@@ -59,7 +59,7 @@ def inspected(*words: object, columns: str = "") -> str:
 
 
 def as_json(job: Job) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(inspected(job.pid, "--json"))
+    found: list[dict[str, Any]] = json.loads(inspected(job.pid, "--json"))["ranks"]
     return found
 
 

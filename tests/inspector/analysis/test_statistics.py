@@ -60,7 +60,7 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 def values(*words: object) -> dict[str, Any]:
     done = run(*words, "--json")
     assert done.returncode == 0, done.stderr
-    return {load["name"]: load for load in json.loads(done.stdout)}
+    return {load["name"]: load for load in json.loads(done.stdout)["globals"]}
 
 
 def test_figures_of_a_job(job: Job, gdb: Path) -> None:

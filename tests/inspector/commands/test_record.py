@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.recording.pace import MOST_STOPPED, Pace, idle_seconds
+from inspector.recording.pace import MOST_LOST, Pace, idle_seconds
 from tests.inspector.commands.test_stacks import EVEN, ODD, SPINS
 from tests.support.inspector.ranks import SOURCES, StartRanks
 from tests.support.running import BIN, Job, hear_interrupts
@@ -107,7 +107,8 @@ def test_looks_that_stop_a_job_for_long_are_few() -> None:
     """The next one comes when all stops together are the share of the time that is allowed."""
     pace = Pace(os.getpid(), 0.01)
     seconds = pace.wait(pace.began, 3.0, 0.0)
-    assert 3.0 / MOST_STOPPED - 60 < seconds <= 3.0 / MOST_STOPPED
+    assert 3.0 / MOST_LOST - 60 < seconds <= 3.0 / MOST_LOST
+    assert pace.slowed == 1
 
 
 def test_idle_time_is_that_of_the_processors_that_are_meant(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def names(found: list[dict[str, Any]]) -> list[str]:
 
 
 def test_they_are_left_out_and_counted(job: Job) -> None:
-    assert names(inspect("globals", job.pid, "--json")) == OWN
-    assert names(inspect("globals", job.pid, "--all", "--json")) == EVERY
-    assert names(inspect("globals", job.pid, "shim_state", "--json")) == ["shim_state"]
-    assert names(inspect("globals", job.pid, "s*", "--json")) == ["same"]
+    assert names(inspect("globals", job.pid, "--json")["globals"]) == OWN
+    assert names(inspect("globals", job.pid, "--all", "--json")["globals"]) == EVERY
+    assert names(inspect("globals", job.pid, "shim_state", "--json")["globals"]) == ["shim_state"]
+    assert names(inspect("globals", job.pid, "s*", "--json")["globals"]) == ["same"]
     shown = inspect("globals", job.pid)
     assert "4 variables of the MPI runtime and the C library are left out, `--all` shows them" in shown
     report = inspect("report", job.pid, "--json")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from inspector.schemas.envelope import FIELDS
 from pieglobalsfind.errors import TargetError
 from pieglobalsfind.target import KernelThread, MemoryMapping
 from pieglobalsfind.targets.snapshot import SnapshotTarget
@@ -41,8 +42,9 @@ def answers(target: object) -> dict[str, Any]:
     for done in at_once([(part, target, "--json") for part in PARTS]):
         assert done.returncode in (0, 1), (done.args, done.stderr)
         found[done.args[0]] = json.loads(done.stdout)
-    for part in ("stacks", "waits"):
+    for part in (*PARTS[:2], *PARTS[3:]):
         found[part] = found[part][part]
+    found["pointers"] = {name: value for name, value in found["pointers"].items() if name not in FIELDS}
     for one in found["ranks"]:
         one.pop("source")
     return found
@@ -77,24 +79,26 @@ def test_how_much_is_kept(start_job: StartJob, tmp_path: Path, shared: Shared) -
         assert run(built("inspector"), "snapshot", held.job.pid, "-o", file, "--memory", memory).returncode == 0
         sizes[memory] = file.stat().st_size
     assert sizes["none"] < sizes["ranks"] < sizes["data"] < sizes["all"]
-    assert inspector("ranks", tmp_path / "none", "--json")[1]["state"] == "blocked"
+    assert inspector("ranks", tmp_path / "none", "--json")["ranks"][1]["state"] == "blocked"
     assert inspector("stacks", tmp_path / "ranks", "--json")["stacks"][0]["calls"][0]["function"] == "main"
-    unread = inspector("globals", tmp_path / "none", "--json")
+    unread = inspector("globals", tmp_path / "none", "--json")["globals"]
     assert len(unread) > 5 and {(one["differs"], one["verdict"]) for one in unread} == {(False, "unknown")}
     assert {one["value"] for each in unread for one in each["groups"]} == {"<can't be read, it is not in the snapshot>"}
     different = inspector("why-different", 0, 1, tmp_path / "none", "--json")
     assert (different["variables"], different["unread"]) == ([], len(unread))
-    cases = inspector("payload", tmp_path / "none", "--what-if", "--json")
+    cases = inspector("payload", tmp_path / "none", "--what-if", "--json")["what_if"]
     assert all(
         case["pages"]["unread"] == case["bytes"]["used_stack"] == case["bytes"]["smallest"] > 0 for case in cases
     )
-    assert all(one["pages"]["unread"] == 0 for one in inspector("payload", tmp_path / "all", "--what-if", "--json"))
+    whole = inspector("payload", tmp_path / "all", "--what-if", "--json")["what_if"]
+    assert all(one["pages"]["unread"] == 0 for one in whole)
     assert (
         "can't be read, and count as differing"
         in run(built("inspector"), "payload", tmp_path / "none", "--what-if").stdout
     )
     assert "no rank has copies whose words" in run(built("inspector"), "pointers", tmp_path / "none").stdout
-    assert inspector("audit", tmp_path / "none", "--json") == inspector("audit", held.job.pid, "--json")
+    kept, live = (inspector("audit", target, "--json") for target in (tmp_path / "none", held.job.pid))
+    assert kept["methods"] and {**kept, "taken": ""} == {**live, "taken": ""}
 
 
 def damaged(whole: bytes) -> Iterator[bytes]:
@@ -113,7 +117,7 @@ def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> 
     held = hold(start_job, "pie", compile_kinds("pie", tmp_path, shared))
     file = tmp_path / "job.snapshot"
     assert run(built("inspector"), "snapshot", held.job.pid, "-o", file).returncode == 0
-    truth = inspector("globals", file, "--json")
+    truth = inspector("globals", file, "--json")["globals"]
     broken = []
     for number, content in enumerate(damaged(file.read_bytes())):
         broken.append(tmp_path / f"broken{number}")
@@ -123,7 +127,7 @@ def test_damage_is_told(start_job: StartJob, tmp_path: Path, shared: Shared) -> 
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 2), done.stderr
         refused += done.returncode == 2
         if done.returncode == 0:  # a value is the right one, or is said to be missing
-            for right, found in zip(truth, json.loads(done.stdout)):
+            for right, found in zip(truth, json.loads(done.stdout)["globals"]):
                 for group in found["groups"]:
                     assert group["value"].startswith("<") or group["value"] in {one["value"] for one in right["groups"]}
     assert refused > 7
@@ -219,7 +223,8 @@ def test_snapshots_of_the_first_form(start_job: StartJob, tmp_path: Path, shared
         for entry in source.namelist():
             if entry.startswith("memory/"):
                 archive.writestr(entry, source.read(entry))
-    assert inspector("globals", old, "--json") == inspector("globals", new, "--json") != []
+    kept, written_anew = (inspector("globals", file, "--json")["globals"] for file in (old, new))
+    assert kept == written_anew != []
 
 
 def test_pieces_of_impossible_size(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_sets_of_ranks_by_state_and_function(held: Job) -> None:
     assert functions(report(held.pid, "--rank", "1,blocked")) == {"0,2": EVEN, "1": ODD}
     assert inspect(held.pid, "--rank", "running", "--folded").stdout == "main;turn 1\n"
     shown = run("globals", held.pid, "--rank", "/^rec/", "--json", "--nonblocking")
-    groups = [load["groups"] for load in json.loads(shown.stdout)]
+    groups = [load["groups"] for load in json.loads(shown.stdout)["globals"]]
     assert groups and {"0-2"} >= {",".join(group["ranks"] for group in one) for one in groups if len(one) == 1}
     assert shown.stderr.startswith(f"inspector: rank 3 is not shown: {unknown}") and shown.stderr.count("\n") == 1
 
@@ -131,7 +131,7 @@ def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) 
     """It says so once, and nothing of ranks that lack it is made up."""
     job = start_ranks(SOURCES / "ring.c", ranks=7)
     core = gcore(job, tmp_path)
-    whole = json.loads(run("globals", core, "own", "--json").stdout)
+    whole = json.loads(run("globals", core, "own", "--json").stdout)["globals"]
     cut = tmp_path / "cut"
     size = notes_of(core)
     cut.write_bytes(core.read_bytes()[:size])
@@ -142,7 +142,7 @@ def test_a_core_file_that_is_cut_short(start_ranks: StartRanks, tmp_path: Path) 
     assert found["stacks"] == [] and {one["ranks"] for one in found["missing"]} == {"0-6"}
     assert "has a context that can't be judged, the core file is cut short" in stacks.stdout
     values = run("globals", cut, "own", "--json")
-    assert values.stderr == stacks.stderr and json.loads(values.stdout) == whole
+    assert values.stderr == stacks.stderr and json.loads(values.stdout)["globals"] == whole
     warnings = json.loads(run("report", cut, "--json").stdout)["warnings"]
     assert len([warning for warning in warnings if warning.startswith(sentence)]) == 1
     cut.write_bytes(core.read_bytes()[: 1 << 20])

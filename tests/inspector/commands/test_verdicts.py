@@ -62,9 +62,8 @@ def compiled(method: str, folder: Path) -> Path:
 
 def inspected(pid: int, *options: str) -> list[dict[str, Any]]:
     command = [str(built("inspector")), "globals", str(pid), "--json", *options]
-    found: list[dict[str, Any]] = json.loads(
-        subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
-    )
+    done = subprocess.run(command, check=True, capture_output=True, timeout=60)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["globals"]
     return found
 
 
@@ -264,7 +263,7 @@ def test_files_without_debug_information_among_others(start_job: StartJob, tmp_p
 def test_what_a_text_leaves_out_is_compared(start_ranks: StartRanks) -> None:
     job = start_ranks(SOURCES / "hidden.cpp", ranks=2)
     (done,) = at_once([("globals", job.pid, "--json")])
-    found = {load["name"]: load for load in json.loads(done.stdout)}
+    found = {load["name"]: load for load in json.loads(done.stdout)["globals"]}
     assert {name: one["verdict"] for name, one in found.items()} == dict.fromkeys(("deep", "many", "none"), "differs")
     texts = {name: [one["value"] for one in found[name]["groups"]] for name in found}
     assert texts["none"] == ["nan(0x400000)", "nan(0x400001)"]

@@ -61,7 +61,7 @@ def test_deadlocks_through_collectives(halves: Job, tmp_path: Path) -> None:
         "MPI_Bcast: rank 10 is in it, it still lacks 11\n",
     ):
         assert line in said
-    ranks = json.loads(inspect("ranks", halves.pid, "--json").stdout)
+    ranks = json.loads(inspect("ranks", halves.pid, "--json").stdout)["ranks"]
     said_of = {
         rank["rank"]: rank["waiting"]["peer"] for rank in ranks if rank["waiting"] and rank["waiting"]["peer"] >= 0
     }

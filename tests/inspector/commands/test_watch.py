@@ -207,10 +207,24 @@ def test_what_ranks_wait_for_and_what_keys_do(screen: Terminal, job: Job) -> Non
     screen.keys("5")
     screen.wait_for("running: others wait for it in the end", "for rank 0 in MPI_Recv", "waits: 2 of 2 rows")
     screen.keys("?")
-    screen.wait_for("sort by the next column", "5 waits: choose what is shown")
+    screen.wait_for("sort by the next column", "5 waits, 6 load: choose what is shown")
     screen.keys("2")  # a key of the rows, which the help does not heed
     screen.keys("Escape")
     screen.wait_for("waits: 2 of 2 rows")
+    screen.keys("q")
+    screen.wait_for_prompt()
+
+
+def is_only_first(busy: list[str]) -> bool:
+    return busy[1:] == ["0.000"] * (RANKS - 1) and busy[0] not in ("", "0.000")
+
+
+def test_load(screen: Terminal, job: Job) -> None:
+    """Rank 0 runs all the time, the others wait: between two looks they get none of it."""
+    watch(screen, job.pid)
+    screen.wait_for("waits in")
+    screen.keys("6")
+    screen.wait(lambda shown: is_only_first(column(shown, "busy")), "a busy rank 0, and four that wait")
     screen.keys("q")
     screen.wait_for_prompt()
 

@@ -71,7 +71,9 @@ def test_all_figures_are_of_one_moment(busy: Job) -> None:
     for _ in range(5):
         found, said = inspected("globals", busy.pid, "--freeze", "--json")
         assert "stood still for" in said
-        values = {one["name"]: {group["ranks"]: int(group["value"]) for group in one["groups"]} for one in found}
+        values = {
+            one["name"]: {group["ranks"]: int(group["value"]) for group in one["groups"]} for one in found["globals"]
+        }
         for ranks, before in values["before"].items():
             if ranks in ("0", "2"):
                 assert before - values["after"][ranks] in (0, 1)

@@ -468,7 +468,7 @@ def test_virtual_base_classes(start_ranks: StartRanks) -> None:
     """Where they lie only an object says: none is shown from another place, nor are their pointers called padding."""
     job = start_ranks(SOURCES / "virtual.cpp", ranks=2)
     shown, audited = at_once([("globals", job.pid, "both", "--json"), ("pointers", job.pid, "--json")])
-    (both,) = json.loads(shown.stdout)
+    (both,) = json.loads(shown.stdout)["globals"]
     counts = [(one["ranks"], re.findall(r"count = (\d+)", one["value"])) for one in both["groups"]]
     assert (both["verdict"], counts) == ("differs", [("0", ["100"]), ("1", ["101"])])
     assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} == {"untyped"}
@@ -486,6 +486,6 @@ def test_base_classes_that_are_declared_alone(
     job.wait_for("ready")
     job.wait_until_still()
     shown, audited = at_once([("globals", job.pid, "--json"), ("pointers", job.pid, "--json")])
-    verdicts = {load["name"]: load["verdict"] for load in json.loads(shown.stdout)}
+    verdicts = {load["name"]: load["verdict"] for load in json.loads(shown.stdout)["globals"]}
     assert verdicts == {"different": "differs", "equal": "equal but for addresses", "target": "never written"}
     assert {one["verdict"] for one in json.loads(audited.stdout)["findings"]} <= {"untyped"}

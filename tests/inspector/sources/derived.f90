@@ -13,7 +13,7 @@ module state
   real(8), pointer :: view(:) => null()
   real(8), allocatable, target :: field(:,:), large(:)
   integer, pointer :: number => null()
-  character(len=:), allocatable :: title
+  character(len=:), allocatable :: title, heading
   character(len=8) :: fixed
   character(len=4) :: words(2)
   integer, allocatable :: none(:), scalar
@@ -35,6 +35,8 @@ program data
   view => large(1:10)
   allocate(number); number = rank
   title = 'title of some length'
+  heading = 'heading of rank ' // char(48 + rank)
+  if (rank == 1) heading = heading // ', which is longer'
   fixed = 'fixed'
   words = (/'one ', 'two '/)
   allocate(scalar); scalar = 7 + rank

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pieglobalsfind.debugger.expression_names import names, pieces, replaced
+from pieglobalsfind.debugger.expression_names import may_call, names, pieces, replaced
 
 READ = {
     "a": "<a>",
@@ -19,11 +19,16 @@ READ = {
     "1.5e+3 * a": "1.5e+3 * <a>",
     "sizeof(a)": "sizeof(<a>)",
     "(unsigned char) a": "(unsigned char) <a>",
+    "f(a)": "<f>(<a>)",
+    "(*f) (a)": "(*<f>) (<a>)",
+    "a->f ()": "<a>->f ()",
+    "a::b(c)": "<a::b>(<c>)",
+    "$_rank + $2 - $$ * $$3": "<$_rank> + <$2> - <$$> * <$$3>",
 }
+CALLS = {"f(a)": True, "f (a)": True, "a.f(b)": True, "a[0](b)": True, "(T) (a)": True, "(T) a": False, "$f(a)": False}
 REFUSED = (
     *("a = 1", "a += 1", "a <<= 1", "a >>= 1", "a |= b", "a++", "--a", "a--", "a, b = 3"),
-    *("f(a)", "f (a)", "(*f)(a)", "a.f(b)", "a[0](b)", "a->f ()"),
-    *("$a + b", "{int} a", "'f.c'::a", '"text"', "a::", "3", "", "a::b(c)"),
+    *("f(a = 1)", "$a = b", "$a++", "{int} a", "'f.c'::a", '"text"', "a::", "3", ""),
 )
 
 
@@ -44,3 +49,9 @@ def test_each_name_once_and_the_members() -> None:
     assert expression_pieces is not None
     assert names(expression_pieces) == ("a", "d")
     assert {piece.member for piece in expression_pieces} == {"", "b", "c"}
+
+
+@pytest.mark.parametrize("expression", CALLS)
+def test_what_may_call_is_known(expression: str) -> None:
+    expression_pieces = pieces(expression)
+    assert expression_pieces is not None and may_call(expression_pieces) == CALLS[expression]

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from pieglobalsfind.errors import MemoryUnreadable
+from pieglobalsfind.targets import paused
 from pieglobalsfind.targets.live import LiveTarget
-from pieglobalsfind.targets.paused import Plan, RecordedTarget, pause
+from pieglobalsfind.targets.paused import BELOW, Plan, RecordedTarget, StackPlan, pause
+from pieglobalsfind.targets.ptrace import Standstill
+from pieglobalsfind.targets.scattered_words import ScatteredWords
 from tests.support.running import StartJob
 
 PAGE = mmap.PAGESIZE
@@ -58,3 +61,57 @@ def test_what_could_not_be_read_is_not_planned(place: tuple[LiveTarget, int]) ->
         b"ranklens",
     ]
     assert recorded.noted() == ((start, start + 256), (start + 512, start + 768))
+
+
+@pytest.mark.parametrize("moved", [-5 * PAGE, 3 * PAGE, 0])
+def test_a_stack_that_changes_after_the_plan(
+    moved: int, start_job: StartJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its part in use is copied as it is in the pause, be it larger or smaller than it was just before."""
+    (tmp_path / "page").write_bytes(b"\1" * (16 * PAGE))
+    job = start_job(sys.executable, "-c", PROGRAM.replace(str(2 * PAGE), str(16 * PAGE)), tmp_path / "page")
+    start = int(job.wait_for("AT ").split()[1], 16)
+    word, stack, end = start, start + PAGE, start + 16 * PAGE
+    pointer = start + 10 * PAGE
+
+    def write(value: int) -> None:
+        with open(f"/proc/{job.pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(word)
+            memory.write(value.to_bytes(8, "little"))
+
+    def after_a_change(pids: list[int]) -> Standstill:
+        write(pointer + moved)
+        return Standstill(pids)
+
+    write(pointer)
+    monkeypatch.setattr(paused, "Standstill", after_a_change)
+    plan = Plan(stacks=(StackPlan(stack, end, word, PAGE), StackPlan(start + 512, start + PAGE, 0, 1024)))
+    (target,) = pause([(LiveTarget(job.pid), plan)])
+    assert target.read(pointer + moved - BELOW, end - pointer - moved + BELOW) == b"\1" * (
+        end - pointer - moved + BELOW
+    )
+    assert target.read(start + PAGE - 1024, 1024) == b"\1" * 1024
+    with pytest.raises(MemoryUnreadable):
+        target.read(pointer + moved - BELOW - 8, 8)
+
+
+def test_words_all_over_a_process(place: tuple[LiveTarget, int]) -> None:
+    """What can't be read takes no other word along, whatever lies between."""
+    live, start = place
+    expected = int.from_bytes(b"ranklens", "little")
+    addresses = [
+        start + PAGE,
+        start + 8,
+        0,
+        start + PAGE - 8,
+        start,
+        start + 2048,
+        start + 3,
+        start + PAGE - 4,
+        64,
+        start,
+    ]
+    turned = int.from_bytes(b"klensran", "little")
+    words = ScatteredWords(live, addresses)
+    for _ in range(2):
+        assert words.read() == [0, expected, 0, expected, expected, expected, turned, 0, 0, expected]

@@ -9,18 +9,17 @@ of one process, so that a try takes a fraction of a second. A moment is a number
 from __future__ import annotations
 
 import argparse
-import ctypes
-import errno
+import fcntl
 import os
+import pty
 import random
 import re
-import resource
 import select
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import traceback
 import zipfile
@@ -33,12 +32,14 @@ from types import FrameType
 from typing import NoReturn, Optional
 
 from inspector import cli
+from pieglobalsfind.jobs.processes import processes
+from tests.support.inspector.faults_around import AROUND
+from tests.support.inspector.killed_debugger import COMMANDS as DEBUGGER_COMMANDS
+from tests.support.inspector.killed_debugger import DEBUGGER_KILLED, KilledDebugger
 from tests.support.running import BIN
 
 RANKS = 4
 MOST_SECONDS = 120  # of one command; it takes a fraction of one, but on a loaded machine
-DENIED = (101, 310, 311)  # ptrace, process_vm_readv, process_vm_writev on x86-64
-PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
 MOST_PIDS = 200  # processes that are started to get a certain pid
 SOURCE = """
 #include <mpi.h>
@@ -46,6 +47,7 @@ SOURCE = """
 #include <stdio.h>
 #include <unistd.h>
 int mine;
+static volatile sig_atomic_t moves;
 double values[4] = {1, 2, 3, 4};
 static void change(int number) {
     execl("/bin/sleep", "sleep", "600", NULL);
@@ -54,16 +56,31 @@ static void divide(int number) {
     if (fork() == 0)
         pause();
 }
+static void leave(int number) {
+    moves = 1;
+}
 int main(int argc, char **argv) {
     int word;
+    sigset_t none, usual;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &mine);
     signal(SIGUSR1, change);
     signal(SIGUSR2, divide);
+    signal(SIGWINCH, leave);
     MPI_Barrier(MPI_COMM_WORLD);
     if (mine == 0)
-        puts("ready");
+        printf("ready %d\\n", getpid());
     fflush(stdout);
+    if (mine == 0 && argc > 1) {
+        sigemptyset(&none);
+        sigaddset(&none, SIGWINCH);
+        sigprocmask(SIG_BLOCK, &none, &usual);
+        while (!moves)
+            sigsuspend(&usual);
+        sigprocmask(SIG_SETMASK, &usual, NULL);
+        printf("moved %d\\n", MPIX_Migrate_to(1));
+        fflush(stdout);
+    }
     MPI_Recv(&word, 1, MPI_INT, mine, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return 0;
 }
@@ -85,25 +102,43 @@ COMMANDS = (
 )
 
 
-class Job:
-    """The target: a process of four ranks that wait, and its children."""
+def commands(fault: str) -> tuple[str, ...]:
+    """Those during which the fault happens."""
+    return DEBUGGER_COMMANDS if fault == DEBUGGER_KILLED else COMMANDS
 
-    def __init__(self, program: Path) -> None:
+
+def state_of(pid: int) -> str:
+    """The kernel's letter for a process; "" if it has gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+    return ""
+
+
+class Job:
+    """The target: a process of four ranks that wait, or two; `pid` is rank 0's, which can be moved if `is_mobile`."""
+
+    def __init__(self, program: Path, is_mobile: bool = False) -> None:
+        words = [str(BIN / "rankrun"), "-n", str(RANKS), *(["--procs", "2"] if is_mobile else []), str(program)]
         self.process = subprocess.Popen(
-            [str(BIN / "rankrun"), "-n", str(RANKS), str(program)],
+            [*words, *(["mobile"] if is_mobile else [])],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self.pid = self.process.pid
         self.successor: Optional[subprocess.Popen[bytes]] = None
-        assert self.process.stdout is not None and self.process.stdout.readline() == b"ready\n"
+        assert self.process.stdout is not None
+        word, pid = self.process.stdout.readline().split()
+        assert word == b"ready"
+        self.pid = int(pid)
 
     def state(self) -> str:
         """The kernel's letter; "" if the process has gone."""
-        with suppress(OSError):
-            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2][:1]
-        return ""
+        return state_of(self.pid)
+
+    def is_held(self) -> bool:
+        """Whether the command holds any process of the job still."""
+        pids = (pid for pid, process in processes().items() if process.parent == self.process.pid)
+        return any(state_of(pid) == "t" for pid in (self.pid, *pids))
 
     def tracer(self) -> int:
         """The process that traces the job; 0: none."""
@@ -118,7 +153,7 @@ class Job:
 
     def end(self) -> None:
         with suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -158,6 +193,14 @@ def stops(job: Job) -> None:
     job.wait_until(lambda: job.state() == "T")
 
 
+def migrates(job: Job) -> None:
+    """Rank 0 goes to the other process, in the middle of whatever the command reads of it."""
+    assert job.process.stdout is not None
+    stream = job.process.stdout.fileno()
+    os.kill(job.pid, signal.SIGWINCH)
+    job.wait_until(lambda: bool(select.select([stream], [], [], 0)[0]) or job.is_held())
+
+
 def is_another(job: Job) -> None:
     """The pid is another program's: the kernel gives out pids in order, and root may say which comes next."""
     is_reaped(job)
@@ -179,55 +222,17 @@ IN_TARGET: dict[str, Callable[[Job], None]] = {
     "fork": forks,
     "stopped": stops,
     "pid reused": is_another,
+    "migrated away": migrates,
 }
-
-
-# ---- faults around the command, in its own process ----
-
-
-def no_room() -> None:
-    """Every write to a file fails from now on, as on a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-
-
-def no_cache() -> None:
-    """A file lies where the cache's folder was."""
-    folder = Path(os.environ["XDG_CACHE_HOME"])
-    with suppress(OSError):
-        folder.rename(folder.with_name(f"was-{os.getpid()}"))
-    with suppress(OSError):
-        folder.touch()
-
-
-def no_files() -> None:
-    """The command may open no more files than it has open."""
-    used = len(list(Path("/proc/self/fd").iterdir()))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (used, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-
-
-def no_ptrace() -> None:
-    """A seccomp filter (seccomp(2)) denies what reads or stops other processes, as containers' filters do."""
-    load, is_equal, end = 0x20, 0x15, 0x06  # BPF_LD | BPF_W | BPF_ABS; BPF_JMP | BPF_JEQ | BPF_K; BPF_RET | BPF_K
-    allow, deny = 0x7FFF0000, 0x00050000 | errno.EPERM  # SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO
-    steps = [(load, 0, 0, 0)]  # the number of the system call
-    steps += [(is_equal, len(DENIED) - at, 0, number) for at, number in enumerate(DENIED)]
-    steps += [(end, 0, 0, allow), (end, 0, 0, deny)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
-    program = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(code)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp")
-
-
-AROUND: dict[str, Callable[[], None]] = {
-    "disk full": no_room,
-    "cache gone": no_cache,
-    "no more files": no_files,
-    "ptrace denied": no_ptrace,
-}
-FAULTS = (*IN_TARGET, *AROUND)
+TERMINAL_CLOSED = "terminal closed"
+LASTING = (
+    TERMINAL_CLOSED,
+    DEBUGGER_KILLED,
+    "stopped",
+    *AROUND,
+)  # the target is as before, and serves the next try, too
+FAULTS = (*IN_TARGET, *AROUND, TERMINAL_CLOSED, DEBUGGER_KILLED)
+ENDS_BY_FAULT = {TERMINAL_CLOSED: (128 + signal.SIGHUP,), DEBUGGER_KILLED: (0, -signal.SIGKILL)}
 
 
 # ---- a try ----
@@ -249,14 +254,19 @@ class Outcome:
     @property
     def wrong(self) -> str:
         """Why this is not a good end; "" if it is one."""
+        left = f"left behind: {', '.join(self.left)}" if self.left else ""
+        if self.status in ENDS_BY_FAULT.get(self.fault, ()):
+            return left
         if self.status not in (0, 1, 2):
             return f"status {self.status}"
         if "Traceback" in self.errors + self.output:
             return "a traceback"
         lines = self.errors.splitlines()
+        if self.fault == TERMINAL_CLOSED:  # what it prints then reaches no reader
+            return left
         if self.status == 2 and len([line for line in lines if line.startswith("inspector: ")]) != 1:
             return "not one sentence"
-        return f"left behind: {', '.join(self.left)}" if self.left else ""
+        return left
 
 
 class Driver:
@@ -269,68 +279,101 @@ class Driver:
         source.write_text(SOURCE)
         subprocess.run([str(BIN / "rankcc"), "-g", str(source), "-o", str(self.program)], check=True, timeout=120)
         self.calls: dict[str, int] = {}
+        self.lasting: Optional[Job] = None
 
     def try_at_chance(self, fault: str, command: str, chance: random.Random) -> Outcome:
         if command not in self.calls:
-            self.run("", command, -1)  # what it reads from files is in the cache then
-            self.calls[command] = self.run("", command, -1).calls
+            none = fault if fault == DEBUGGER_KILLED else TERMINAL_CLOSED  # nothing happens before the moment
+            self.run(none, command, -1)  # what it reads from files is in the cache then
+            self.calls[command] = self.run(none, command, -1).calls
         return self.run(fault, command, chance.randrange(self.calls[command]))
 
     def run(self, fault: str, command: str, moment: int) -> Outcome:
         """One command, with the fault at the moment; -1: none."""
-        job = Job(self.program)
+        job = self.job(fault)
         out, cache = self.folder / "OUT", self.folder / "cache"
         out.mkdir(exist_ok=True)
         if cache.is_file():
             cache.unlink()
         try:
-            words = [{"PID": str(job.pid)}.get(word, word.replace("OUT", str(out))) for word in command.split()]
-            status, output, errors, calls = self.run_in_fork(job, fault, words, moment)
+            if fault == DEBUGGER_KILLED:
+                status, output, errors, calls = KilledDebugger(self.folder).run(job.pid, command, moment)
+            else:
+                words = [{"PID": str(job.pid)}.get(word, word.replace("OUT", str(out))) for word in command.split()]
+                status, output, errors, calls = self.run_in_fork(job, fault, words, moment)
             left = [*self.left(out), *self.held(job)]
-        finally:
-            job.end()
+        except BaseException:
+            self.end(job)
+            raise
+        if fault not in LASTING or left:
+            self.end(job)
         return Outcome(fault, command, moment, status, output, errors, tuple(left), calls)
 
+    def job(self, fault: str) -> Job:
+        """A target for a try: the one of the try before, if that has left it as it was."""
+        if fault not in LASTING:
+            return Job(self.program, is_mobile=fault == "migrated away")
+        if self.lasting is None or self.lasting.state() in ("Z", ""):
+            self.lasting = Job(self.program)
+        return self.lasting
+
+    def end(self, job: Optional[Job]) -> None:
+        """End a target, or the one that was kept."""
+        if job is self.lasting:
+            self.lasting = None
+        if job is not None:
+            job.end()
+
     def run_in_fork(self, job: Job, fault: str, words: list[str], moment: int) -> tuple[int, str, str, int]:
+        """Run a command with pipes around it; as a terminal's only process where that will be closed."""
         pipes = [os.pipe() for _ in range(4)]
         (output, says), (errors, complains), (asks, asked), (answered, answers) = pipes
+        terminal, seat = pty.openpty() if fault == TERMINAL_CLOSED else (-1, -1)
         child = os.fork()
         if child == 0:
             os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
-            os.dup2(says, 1)
-            os.dup2(complains, 2)
+            if seat >= 0:
+                sit_down(seat, terminal)
+            else:
+                os.dup2(says, 1)
+                os.dup2(complains, 2)
             sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")  # not those of a test runner
             run_command(words, moment, lambda: inflict_here(fault, asked, answered), asked)
-        for end in (says, complains, asked, answered):
+        for end in (says, complains, asked, answered, *([seat] if seat >= 0 else [])):
             os.close(end)
+        texts = {output: b"", errors: b"", asks: b"", **({terminal: b""} if terminal >= 0 else {})}
         try:
-            texts = self.read_all(job, fault, child, {output: b"", errors: b"", asks: b""}, answers)
+            self.read_all(job, fault, child, texts, answers, terminal)
         finally:
-            for end in (output, errors, asks, answers):
+            for end in (output, errors, asks, answers, *([terminal] if terminal in texts else [])):
                 os.close(end)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         calls = texts[asks].rpartition(b"x")[2]
-        return status, texts[output].decode(errors="replace"), texts[errors].decode(errors="replace"), int(calls or 0)
+        said = texts[output] + texts.get(terminal, b"")
+        return status, said.decode(errors="replace"), texts[errors].decode(errors="replace"), int(calls or 0)
 
     @staticmethod
-    def read_all(job: Job, fault: str, child: int, texts: dict[int, bytes], answers: int) -> dict[int, bytes]:
+    def read_all(job: Job, fault: str, child: int, texts: dict[int, bytes], answers: int, terminal: int) -> None:
         """All that the command writes up to its end; the fault is done as soon as the command asks for it."""
         asks = list(texts)[2]
         deadline, is_done, is_open = time.monotonic() + MOST_SECONDS, False, set(texts)
         while is_open:
             for end in select.select(list(is_open), [], [], 1)[0]:
-                data = os.read(end, 1 << 16)
+                data = read_some(end)
                 texts[end] += data
                 is_open -= set() if data else {end}
             if b"x" in texts[asks] and not is_done:
                 is_done = True
                 if fault in IN_TARGET:
                     IN_TARGET[fault](job)
+                elif terminal >= 0:
+                    is_open.discard(terminal)
+                    os.close(terminal)
+                    del texts[terminal]
                 with suppress(BrokenPipeError):
                     os.write(answers, b"x")
             if time.monotonic() > deadline:
                 os.kill(child, signal.SIGKILL)  # a hang: the status says so
-        return texts
 
     @staticmethod
     def left(out: Path) -> list[str]:
@@ -357,6 +400,25 @@ class Driver:
                 return ["the job is stopped"]
             time.sleep(0.001)
         return []
+
+
+def sit_down(seat: int, terminal: int) -> None:
+    """Let a terminal be this process's own: it ends by SIGHUP when the other side closes it."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests in the background may ignore it
+    os.close(terminal)
+    os.setsid()
+    fcntl.ioctl(seat, termios.TIOCSCTTY, 0)
+    for stream in range(3):
+        os.dup2(seat, stream)
+    os.close(seat)
+
+
+def read_some(end: int) -> bytes:
+    """b"" at the end; a terminal that no process has open any more says EIO."""
+    try:
+        return os.read(end, 1 << 16)
+    except OSError:
+        return b""
 
 
 def inflict_here(fault: str, asked: int, answered: int) -> None:
@@ -407,8 +469,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         driver = Driver(Path(folder))
         for fault in options.faults or FAULTS:
+            words = commands(fault)
             outcomes = [
-                driver.try_at_chance(fault, COMMANDS[number % len(COMMANDS)], chance) for number in range(options.tries)
+                driver.try_at_chance(fault, words[number % len(words)], chance) for number in range(options.tries)
             ]
             wrong = [outcome for outcome in outcomes if outcome.wrong]
             found += len(wrong)
@@ -416,6 +479,7 @@ def main() -> int:
             print(f"{fault}: {len(outcomes)} tries, ended with {statuses}, {len(wrong)} wrong", flush=True)
             for outcome in wrong[:5]:
                 print(f"  {outcome.wrong}: {outcome.command}, call {outcome.moment}\n{outcome.errors[-2000:]}")
+        driver.end(driver.lasting)
     return 1 if found else 0
 
 

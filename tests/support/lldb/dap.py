@@ -1,7 +1,7 @@
-"""Speaks the Debug Adapter Protocol to a real lldb-dap over its pipes.
+"""Speaks the Debug Adapter Protocol to a real lldb-dap, or GDB, over its pipes.
 
-Takes lldb-dap's path; gives the bodies of its responses and events. A response that reports a failure fails the test
-unless it is asked for. Specification: microsoft.github.io/debug-adapter-protocol.
+Takes the adapter's path and words; gives the bodies of its responses and events. A response that reports a failure
+fails the test unless it is asked for. Specification: microsoft.github.io/debug-adapter-protocol.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ TIMEOUT = 60.0  # seconds that an answer may take
 
 
 class Adapter:
-    """One lldb-dap; use as a context."""
+    """One adapter; use as a context."""
 
-    def __init__(self, path: Path, folder: Path) -> None:
+    def __init__(self, path: Path, folder: Path, *words: str) -> None:
         self._log = (folder / "dap.log").open("wb")
         self._process = subprocess.Popen(
-            [str(path)],
+            [str(path), *words],
             cwd=folder,
             env={**os.environ, "RANKLENS_TRACEBACK": "1", "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
@@ -63,10 +63,14 @@ class Adapter:
         """The body of the answer to a request."""
         return self.answer(self.send(command, **arguments))
 
-    def answer(self, number: int) -> dict[str, Any]:
+    def response(self, number: int) -> dict[str, Any]:
+        """The whole answer to a request, also if it failed."""
         while number not in self._responses:
             self._read()
-        message = self._responses.pop(number)
+        return self._responses.pop(number)
+
+    def answer(self, number: int) -> dict[str, Any]:
+        message = self.response(number)
         assert message["success"], f"{message}\n{self.output}"
         body = message.get("body") or {}
         assert isinstance(body, dict)

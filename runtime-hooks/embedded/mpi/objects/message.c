@@ -13,6 +13,7 @@
 #include "mpi/objects/host_memory.h"
 #include "mpi/objects/inbox.h"
 #include "mpi/objects/rank_state.h"
+#include "mpi/objects/sent_counts.h"
 #include "mpi/objects/sequence.h"
 #include "ranks/ranks.h"
 #include "ranks/scheduler.h"
@@ -155,6 +156,7 @@ int message_send(struct mpi_rank *self, struct communicator *comm, enum channel 
                                 .bytes = bytes,
                                 .sender = sender};
     type_pack(type, count, buffer, message->data);
+    sent_counts_add(self->world, world, channel, bytes);
     message_deliver(world, message);
     return MPI_SUCCESS;
 }

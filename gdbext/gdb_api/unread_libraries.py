@@ -1,0 +1,62 @@
+"""`set auto-solib-add off`, where a program in ranks is a library to GDB, and so is the runtime that makes the ranks.
+
+Takes the program that is about to run; where it needs a runtime's library, GDB reads libraries until it stops with that
+one. The setting is the user's again afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import gdb
+
+from gdbext.gdb_api import hooks
+from gdbext.gdb_api.sections import read_sections
+from gdbext.gdb_api.target import path_of
+from pieglobalsfind.errors import ObjectFileError
+
+SETTING = "auto-solib-add"
+BEFORE_RUN = "maintenance ranklens-read-libraries"
+RUNTIMES = (b"librankmpi", b"libsimgrid")
+STRINGS = b".dynstr"  # the section with the names of the libraries that a file needs
+
+
+class UnreadLibraries:
+    """Whether the setting is on for the start of a job alone."""
+
+    def __init__(self) -> None:
+        self._is_ours = False
+        hooks.Called(BEFORE_RUN, self._begin)
+        hooks.define(*({f"hook-{command}": BEFORE_RUN} for command in ("run", "start", "starti")))
+
+    def _begin(self) -> None:
+        program = gdb.current_progspace()
+        if gdb.parameter(SETTING) or program is None or not needs_runtime(path_of(program)):
+            return
+        gdb.execute(f"set {SETTING} on", to_string=True)
+        self._is_ours = True
+
+    def settle(self) -> None:
+        """At a stop or a prompt: the job has begun or is over, except at a stop before its libraries (`starti`)."""
+        is_over = not gdb.selected_inferior().pid
+        if self._is_ours and (is_over or any(map(is_runtime, map(path_of, gdb.objfiles())))):
+            self._is_ours = False
+            gdb.execute(f"set {SETTING} off", to_string=True)
+
+
+def is_runtime(path: str) -> bool:
+    """Whether a file is a runtime's library."""
+    return os.path.basename(path).encode(errors="replace").startswith(RUNTIMES)
+
+
+def needs_runtime(path: str) -> bool:
+    """Whether the executable file needs a library of a runtime that makes ranks."""
+    with suppress(OSError, ObjectFileError):
+        for section in read_sections(path):
+            if section.name == STRINGS:
+                with open(path, "rb") as file:
+                    file.seek(section.offset)
+                    names = file.read(section.size)
+                return any(runtime in names for runtime in RUNTIMES)
+    return False
