@@ -170,4 +170,5 @@ class ProgramFile:
 def _symbol(read: Any) -> DynamicSymbol:
     info = read["st_info"]
     defined = read["st_shndx"] != "SHN_UNDEF"
-    return DynamicSymbol(read.name, info["type"], info["bind"], defined, read["st_value"], read["st_size"])
+    binding = "STB_GNU_UNIQUE" if info["bind"] == "STB_LOOS" else info["bind"]  # GNU's name for the same number
+    return DynamicSymbol(read.name, info["type"], binding, defined, read["st_value"], read["st_size"])
