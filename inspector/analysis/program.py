@@ -211,7 +211,7 @@ def direct_accesses(elf: ElfFile) -> Union[tuple[int, ...], Absent]:
     Those of the control block (the word at %fs:0, the guard at %fs:0x28) have a small positive one.
     """
     if elf.header.machine != EM_X86_64:
-        return ()
+        return Absent("its machine code is not decoded", "only x86-64 is")
     try:
         import capstone  # late: no other part needs it, and it takes time to load
     except ImportError:
